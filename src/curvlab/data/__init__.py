@@ -1,0 +1,1 @@
+"""Sources (download, checksum, mirror), graphs, transforms, the disk cache and the data module."""

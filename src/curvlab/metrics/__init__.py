@@ -1,0 +1,1 @@
+"""Metrics that torchmetrics, scikit-learn and ogb do not have."""
