@@ -1,0 +1,43 @@
+"""Fixtures that all tests share: where raw data is, if it is anywhere."""
+
+import os
+import warnings
+from pathlib import Path
+
+import pytest
+
+with warnings.catch_warnings():
+    # These libraries warn about TorchScript when they are imported; ours must not warn at all.
+    warnings.simplefilter("ignore")
+    import lightning  # noqa: F401
+    import torch_geometric  # noqa: F401
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def find_mirror() -> Path | None:
+    """The folder of raw files: CURVLAB_MIRROR, or `shared/data` beside the repository."""
+    candidate = Path(os.environ.get("CURVLAB_MIRROR") or ROOT.parent / "shared" / "data")
+    return candidate if candidate.is_dir() else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say which tests this run can make (a report header would be silent under -q)."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:  # pytest-xdist's workers have none
+        folder = find_mirror()
+        reporter.write_line(
+            f"raw data: mirror at {folder}"
+            if folder
+            else "no mirror (set CURVLAB_MIRROR to its folder): tests on real data are skipped"
+        )
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """Folder of raw files to copy from; the test is skipped where there is none."""
+    folder = find_mirror()
+    if folder is None:
+        pytest.skip("no mirror of the raw data: set CURVLAB_MIRROR to its folder")
+    return folder

@@ -1,0 +1,143 @@
+"""The data module prepares one graph once, checks it, and hands out that very object."""
+
+import logging
+import warnings
+
+import pytest
+import torch
+from lightning import LightningModule, Trainer
+from torch_geometric.data import Data
+
+from curvlab.data.datamodule import GraphDataModule, check_graph
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.transforms import IdentityFeatures, LaplacianEigenvectors
+from curvlab.errors import UsageError
+
+
+class CountingSource(SyntheticWeb):
+    loads = 0
+
+    def load(self):
+        self.loads += 1
+        return super().load()
+
+
+def module(seed=0, **options):
+    source = CountingSource(60, 0.5, seed=0)
+    transforms = [LaplacianEigenvectors(4), IdentityFeatures(0.02)]
+    return GraphDataModule(source, transforms, steps_per_epoch=5, seed=seed, **options)
+
+
+def test_loaders_yield_the_very_same_graph():
+    data = module()
+    batches = [*data.train_dataloader(), *data.val_dataloader(), *data.test_dataloader()]
+    assert len(batches) == 5 + 1 + 1
+    assert all(batch is data.graph for batch in batches)
+    assert len(data.train_dataloader()) == 5
+    assert data.source.loads == 1
+
+
+def test_sizes_and_transforms():
+    data = module()
+    assert (data.num_nodes, data.num_features) == (60, 60)
+    assert data.graph.eigenvectors.shape == (60, 4)
+
+
+def test_noise_follows_the_runs_seed_and_leaves_the_global_generator_alone():
+    torch.manual_seed(1)
+    first = module(seed=0).graph.x
+    after = torch.rand(1)
+    torch.manual_seed(2)
+    assert torch.equal(first, module(seed=0).graph.x)
+    assert not torch.equal(first, module(seed=1).graph.x)
+    torch.manual_seed(1)
+    assert torch.equal(after, torch.rand(1))
+
+
+def test_noise_does_not_depend_on_what_the_cache_held(tmp_path):
+    first = module(cache_dir=tmp_path).graph
+    second = module(cache_dir=tmp_path).graph
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.eigenvectors, second.eigenvectors)
+    assert torch.equal(first.x, module().graph.x)
+
+
+class Recorder(LightningModule):
+    """Trains one number on the graph and remembers which objects it was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+        self.seen = []
+
+    def training_step(self, batch, batch_idx):
+        self.seen.append(batch)
+        return (self.scale * batch.x).square().mean()
+
+    def validation_step(self, batch, batch_idx):
+        self.seen.append(batch)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def test_lightning_trains_on_the_same_object_without_copies(tmp_path):
+    data, task = module(), Recorder()
+    trainer = Trainer(
+        default_root_dir=tmp_path,
+        max_epochs=3,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Lightning's advice on hardware is not under test
+        trainer.fit(task, data)
+    assert trainer.global_step == 15
+    assert len(task.seen) == 3 * (5 + 1)
+    assert all(batch is data.graph for batch in task.seen)
+    assert data.source.loads == 1
+
+
+def test_the_graph_moves_once_and_then_stays():
+    data = module()
+    device = torch.device("meta")
+    moved = data.transfer_batch_to_device(data.graph, device, 0)
+    assert moved is data.graph
+    assert data.graph.x.device == device
+    storage = data.graph.x
+    assert data.transfer_batch_to_device(data.graph, device, 0).x is storage
+
+
+def test_steps_per_epoch_must_be_positive():
+    with pytest.raises(UsageError, match="steps_per_epoch=-3"):
+        GraphDataModule(SyntheticWeb(10, 0.5, 0), [], steps_per_epoch=-3, seed=0)
+
+
+EDGES = torch.tensor([[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (Data(x=torch.zeros(0, 3), edge_index=torch.zeros(2, 0).long()), "empty"),
+        (Data(x=torch.zeros(4, 3), edge_index=torch.zeros(2, 0).long()), "empty"),
+        (Data(edge_index=EDGES, num_nodes=2), "no node features"),
+        (Data(x=torch.zeros(3, 3), edge_index=EDGES + 2, num_nodes=3), "outside 0 ... 2"),
+        (Data(x=torch.zeros(3, 3), edge_index=EDGES, num_nodes=2), "3 rows"),
+        (Data(x=torch.tensor([[0.0], [torch.nan]]), edge_index=EDGES), "the first is node 1"),
+        (Data(x=torch.tensor([[torch.inf], [0.0]]), edge_index=EDGES), "NaN or infinite"),
+    ],
+)
+def test_unusable_graphs_are_refused(data, words):
+    with pytest.raises(UsageError, match=words):
+        check_graph(data)
+
+
+def test_nodes_without_neighbours_are_counted(caplog):
+    with caplog.at_level(logging.INFO):
+        check_graph(Data(x=torch.zeros(5, 1), edge_index=EDGES))
+    assert "3 of 5 nodes have no neighbour" in caplog.text

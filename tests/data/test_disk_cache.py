@@ -1,0 +1,80 @@
+"""The disk cache returns what was computed, and computes again what was damaged."""
+
+import logging
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.cache import cached, fingerprint
+
+TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}
+
+
+class Counter:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        return dict(TENSORS)
+
+
+def same(left, right):
+    return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
+
+
+def test_computes_once(tmp_path):
+    compute = Counter()
+    assert same(cached(tmp_path, "key", compute), TENSORS)
+    assert same(cached(tmp_path, "key", compute), TENSORS)
+    assert compute.calls == 1
+    cached(tmp_path, "other", compute)
+    assert compute.calls == 2
+
+
+def flip_a_bit(content):
+    middle = content.index(torch.arange(1000.0).numpy().tobytes()) + 2000
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: b"", lambda content: content[: len(content) // 2], flip_a_bit, lambda _: b"x"],
+    ids=["empty", "truncated", "one bit flipped", "rubbish"],
+)
+def test_damaged_entry_is_rebuilt_with_one_log_line(tmp_path, caplog, damage):
+    compute = Counter()
+    cached(tmp_path, "key", compute)
+    (entry,) = tmp_path.iterdir()
+    entry.write_bytes(damage(entry.read_bytes()))
+    with caplog.at_level(logging.INFO):
+        assert same(cached(tmp_path, "key", compute), TENSORS)
+    assert compute.calls == 2
+    assert len(caplog.records) == 1
+    assert str(entry) in caplog.text
+    cached(tmp_path, "key", compute)
+    assert compute.calls == 2
+
+
+def test_a_foreign_entry_is_rebuilt(tmp_path):
+    compute = Counter()
+    cached(tmp_path, "key", compute)
+    (entry,) = tmp_path.iterdir()
+    torch.save([1, 2, 3], entry)
+    assert same(cached(tmp_path, "key", compute), TENSORS)
+
+
+def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path, caplog):
+    (tmp_path / "file").write_text("not a folder")
+    assert same(cached(tmp_path / "file" / "sub", "key", Counter()), TENSORS)
+    assert "cannot write" in caplog.text
+
+
+def test_fingerprint_sees_what_it_is_told_to_and_nothing_else():
+    graph = Data(x=torch.zeros(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    other = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    assert fingerprint(graph, ["edge_index"]) == fingerprint(other, ["edge_index"])
+    assert fingerprint(graph, ["x"]) != fingerprint(other, ["x"])
+    wider = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=4)
+    assert fingerprint(graph, ["edge_index"]) != fingerprint(wider, ["edge_index"])

@@ -1,0 +1,123 @@
+"""Edge lists become the undirected graphs that their statistics promise."""
+
+import hashlib
+import logging
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from curvlab.data.networks import EdgeListNetwork, read_edge_list, undirected_graph
+from curvlab.errors import UsageError
+
+
+def tiny_network(tmp_path, text="7,3\n3,9\n9,7\n9,4\n", **statistics):
+    """A network whose raw file is already in the data folder."""
+    path = "Networks/tiny/raw/tiny.edges.csv"
+    raw = tmp_path / path
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    raw.write_text(text)
+    expected = {"num_nodes": 4, "num_edges": 4, "max_degree": 3} | statistics
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    return EdgeListNetwork(
+        "tiny", path, "http://127.0.0.1:9/x", sha256, **expected, data_dir=tmp_path
+    )
+
+
+def test_numbered_by_first_appearance_and_symmetric(tmp_path):
+    graph = tiny_network(tmp_path).load()
+    # 7, 3, 9, 4 become 0, 1, 2, 3
+    expected = [[0, 0, 1, 1, 2, 2, 2, 3], [1, 2, 0, 2, 0, 1, 3, 2]]
+    assert graph.edge_index.tolist() == expected
+    assert graph.num_nodes == 4
+
+
+def test_duplicates_reverses_and_self_loops_are_dropped():
+    edges = np.array([[5, 6], [6, 5], [5, 6], [8, 8], [6, 7]])
+    edge_index, num_nodes = undirected_graph(edges)
+    assert num_nodes == 4  # the node that has only a self-loop stays, alone
+    assert edge_index.tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]
+
+
+def test_blank_lines_spaces_and_windows_line_ends_are_read(tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_bytes(b"0, 1\r\n\r\n1,2\r\n")
+    assert read_edge_list(file).tolist() == [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    "line", ["1", "1,2,3", "a,b", "1;2", "-1,2", "1.5,2", "1,", "\x00\x01,2", "source,target"]
+)
+def test_malformed_line_is_refused_with_its_number(tmp_path, line):
+    file = tmp_path / "edges.csv"
+    file.write_text(f"0,1\n\n1,2\n{line}\n2,3\n")
+    with pytest.raises(UsageError, match="line 4"):
+        read_edge_list(file)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_empty_edge_list_is_refused(tmp_path, text):
+    file = tmp_path / "edges.csv"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="no edges"):
+        read_edge_list(file)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "words"),
+    [
+        ("num_nodes", "4 nodes instead of 5"),
+        ("num_edges", "4 undirected edges instead of 5"),
+        ("max_degree", "3 neighbours at most instead of 5"),
+    ],
+)
+def test_another_graph_than_stated_is_refused(tmp_path, statistic, words):
+    with pytest.raises(UsageError, match=words):
+        tiny_network(tmp_path, **{statistic: 5}).load()
+
+
+def test_a_graph_of_self_loops_only_is_refused_by_its_statistics(tmp_path):
+    with pytest.raises(UsageError, match="0 undirected edges instead of 4"):
+        tiny_network(tmp_path, "1,1\n2,2\n").load()
+
+
+def test_processed_file_is_used_and_rebuilt_when_damaged(tmp_path, caplog):
+    network = tiny_network(tmp_path)
+    first = network.load()
+    (processed,) = (tmp_path / "Networks/tiny/processed").iterdir()
+    written = processed.stat().st_mtime_ns
+    network.load()
+    assert processed.stat().st_mtime_ns == written
+    processed.write_bytes(processed.read_bytes()[:100])
+    with caplog.at_level(logging.INFO):
+        again = network.load()
+    assert torch.equal(again.edge_index, first.edge_index)
+    assert len(caplog.records) == 1
+
+
+def test_a_processed_file_does_not_hide_a_corrupt_raw_file(tmp_path):
+    network = tiny_network(tmp_path)
+    network.load()
+    (tmp_path / network.file.path).write_text("7,3\n")
+    with pytest.raises(UsageError, match="corrupt"):
+        network.load()
+
+
+@pytest.mark.parametrize("name", ["web_edu", "power", "facebook", "bio_worm"])
+def test_real_networks_have_the_papers_statistics_and_are_connected(
+    name, mirror, tmp_path, request
+):
+    root = request.config.rootpath
+    config = OmegaConf.create({"paths": {"data_dir": str(tmp_path), "mirror": str(mirror)}})
+    config["dataset"] = OmegaConf.load(root / "configs" / "dataset" / f"{name}.yaml")
+    graph = instantiate(config.dataset.source).load()  # asserts nodes, edges, largest degree
+    row, col = graph.edge_index.numpy()
+    adjacency = csr_array((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2)
+    assert connected_components(adjacency)[0] == 1
+    assert graph.is_coalesced()
+    assert graph.is_undirected()
+    assert not graph.has_self_loops()

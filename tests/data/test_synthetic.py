@@ -1,0 +1,96 @@
+"""The generated graph is connected, tree-like, scale-free, and always the same."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from torch_geometric.utils import degree
+
+from curvlab.data.synthetic import SyntheticWeb, preferential_attachment
+from curvlab.errors import UsageError
+
+
+def components(graph):
+    row, col = graph.edge_index.numpy()
+    adjacency = csr_array((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2)
+    return connected_components(adjacency)[0]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 200), st.floats(0, 1), st.integers(0, 2**32))
+def test_connected_simple_and_undirected_for_every_option(num_nodes, fraction, seed):
+    graph = SyntheticWeb(num_nodes, fraction, seed).load()
+    assert graph.num_nodes == num_nodes
+    assert components(graph) == 1
+    assert graph.is_coalesced()
+    assert graph.is_undirected()
+    assert not graph.has_self_loops()
+    assert num_nodes - 1 <= graph.num_edges // 2 <= 2 * (num_nodes - 1)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.25, 0.5, 1.0])
+def test_number_of_edges_is_the_trees_plus_the_fraction(fraction):
+    graph = SyntheticWeb(2001, fraction, seed=3).load()
+    assert graph.num_edges // 2 == 2000 + 2000 * fraction
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 100), st.integers(0, 1000))
+def test_parents_are_older_than_their_children(num_nodes, seed):
+    parent = preferential_attachment(num_nodes, np.random.default_rng(seed))
+    assert parent[0] == 0
+    assert (parent[1:] < np.arange(1, num_nodes)).all()
+
+
+def test_attachment_is_proportional_to_degree():
+    # Node 3 joins a path or a star of nodes 0, 1, 2: the middle has degree 2 of 4 in total.
+    parents = np.array(
+        [preferential_attachment(4, np.random.default_rng(seed))[1:] for seed in range(4000)]
+    )
+    middle = parents[:, 1]  # where node 2 attached: that node has degree 2 now
+    assert np.mean(parents[:, 2] == middle) == pytest.approx(0.5, abs=0.03)
+    assert np.mean(middle == 0) == pytest.approx(0.5, abs=0.03)
+
+
+def test_degrees_are_heavy_tailed():
+    graph = SyntheticWeb(20_000, 0.0, seed=0).load()
+    degrees = degree(graph.edge_index[0]).numpy()
+    # Barabasi-Albert trees: P(k) = 4 / (k (k + 1) (k + 2)), largest degree of order sqrt(n)
+    for k in (1, 2, 3):
+        assert np.mean(degrees == k) == pytest.approx(4 / (k * (k + 1) * (k + 2)), abs=0.01)
+    assert degrees.max() > 0.3 * np.sqrt(20_000)
+
+
+def test_same_seed_same_graph_other_seed_other_graph():
+    first = SyntheticWeb(500, 0.5, seed=0).load().edge_index
+    assert torch.equal(first, SyntheticWeb(500, 0.5, seed=0).load().edge_index)
+    other = SyntheticWeb(500, 0.5, seed=1).load().edge_index
+    assert first.shape == other.shape
+    assert not torch.equal(first, other)
+
+
+def test_same_graph_on_every_machine():
+    edges = SyntheticWeb(50, 0.5, seed=0).load().edge_index.numpy().astype("<i8")
+    digest = hashlib.sha256(edges.tobytes()).hexdigest()
+    assert digest[:16] == "bed95321beea755b"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((-5, 0.5, 0), "num_nodes=-5"),
+        ((1, 0.5, 0), "at least 2"),
+        ((10, -0.1, 0), "cycle_fraction"),
+        ((10, 1.5, 0), "cycle_fraction"),
+        ((10, float("nan"), 0), "cycle_fraction"),
+        ((10, 0.5, -1), "seed"),
+    ],
+)
+def test_impossible_options_are_refused(options, words):
+    with pytest.raises(UsageError, match=words):
+        SyntheticWeb(*options)

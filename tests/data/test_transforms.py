@@ -1,0 +1,156 @@
+"""Features and Laplacian eigenvectors against their definitions."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eigh, subspace_angles
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.transforms import IdentityFeatures, LaplacianEigenvectors, apply_transform
+from curvlab.errors import UsageError
+
+
+def graph_of(network):
+    network = nx.convert_node_labels_to_integers(network)
+    edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
+    return Data(edge_index=to_undirected(edges), num_nodes=network.number_of_nodes())
+
+
+def laplacian(data):
+    """The definition, written out: degrees clipped at 1, no self-loops."""
+    adjacency = np.zeros((data.num_nodes, data.num_nodes))
+    adjacency[tuple(data.edge_index.numpy())] = 1
+    np.fill_diagonal(adjacency, 0)
+    scale = 1 / np.sqrt(np.maximum(adjacency.sum(axis=1), 1))
+    return np.eye(data.num_nodes) - scale[:, None] * adjacency * scale[None, :]
+
+
+def eigenvectors(data, k):
+    return LaplacianEigenvectors(k)(data.clone()).eigenvectors.double().numpy()
+
+
+def assert_smallest_eigenvectors(data, k, tolerance=1e-5):
+    vectors = eigenvectors(data, k)
+    matrix = laplacian(data)
+    expected = eigh(matrix, eigvals_only=True)[:k]
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=tolerance)
+    np.testing.assert_allclose(matrix @ vectors, vectors * expected, atol=tolerance)
+
+
+GRAPHS = {
+    "path": nx.path_graph(12),
+    "star, one eigenvalue repeated": nx.star_graph(9),
+    "complete": nx.complete_graph(6),
+    "cycle, eigenvalues in pairs": nx.cycle_graph(10),
+    "two components": nx.disjoint_union(nx.path_graph(5), nx.cycle_graph(4)),
+    "equal components": nx.disjoint_union_all([nx.path_graph(3)] * 4),
+    "isolated nodes": nx.disjoint_union(nx.path_graph(4), nx.empty_graph(3)),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_eigenvectors_of_small_graphs_up_to_all_of_them(name):
+    data = graph_of(GRAPHS[name])
+    for k in range(1, data.num_nodes + 1):
+        assert_smallest_eigenvectors(data, k)
+
+
+def test_sparse_solver_finds_the_same_space_as_the_dense_one():
+    data = SyntheticWeb(900, 0.5, seed=0).load()
+    assert_smallest_eigenvectors(data, 16)
+    values, reference = eigh(laplacian(data))
+    gaps = np.flatnonzero(np.diff(values[:17]) > 1e-4) + 1  # a space ends where a gap follows
+    angles = subspace_angles(eigenvectors(data, 16)[:, : gaps[-1]], reference[:, : gaps[-1]])
+    assert angles.max() < 1e-3
+
+
+def test_sparse_solver_on_several_large_components_finds_every_zero():
+    one = nx.random_regular_graph(3, 600, seed=0)
+    data = graph_of(nx.disjoint_union_all([one, one, nx.path_graph(3), nx.empty_graph(2)]))
+    assert_smallest_eigenvectors(data, 5)
+
+
+def test_first_eigenvector_is_the_root_of_the_degrees():
+    data = graph_of(nx.star_graph(4))
+    expected = np.sqrt([4, 1, 1, 1, 1]) / np.sqrt(8)
+    np.testing.assert_allclose(eigenvectors(data, 1)[:, 0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("nodes", [40, 700])
+def test_same_result_twice_and_largest_entry_positive(nodes):
+    data = SyntheticWeb(nodes, 0.3, seed=1).load()
+    first = eigenvectors(data, 8)
+    assert np.array_equal(first, eigenvectors(data, 8))
+    leading = np.take_along_axis(first, np.abs(first).argmax(axis=0)[None], axis=0)
+    assert (leading > 0).all()
+
+
+def test_sign_is_decided_by_the_first_of_equal_entries():
+    vectors = eigenvectors(graph_of(nx.path_graph(2)), 2)
+    np.testing.assert_allclose(vectors[:, 1], [math.sqrt(0.5), -math.sqrt(0.5)], atol=1e-6)
+
+
+def test_directed_edges_and_self_loops_are_read_as_the_simple_undirected_graph():
+    directed = Data(edge_index=torch.tensor([[0, 1, 2, 2], [1, 2, 2, 1]]), num_nodes=3)
+    undirected = graph_of(nx.path_graph(3))
+    np.testing.assert_allclose(eigenvectors(directed, 3), eigenvectors(undirected, 3), atol=1e-6)
+
+
+def test_impossible_numbers_of_eigenvectors_are_refused():
+    with pytest.raises(UsageError, match="at most 3"):
+        LaplacianEigenvectors(4)(graph_of(nx.path_graph(3)))
+    with pytest.raises(UsageError, match="at least 1"):
+        LaplacianEigenvectors(0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 30), st.floats(0, 0.5))
+def test_identity_features_are_the_identity_within_the_noise(nodes, noise):
+    x = IdentityFeatures(noise)(Data(num_nodes=nodes)).x
+    assert x.dtype == torch.float32
+    assert (x - torch.eye(nodes)).abs().max() <= noise + 1e-6
+
+
+def test_noise_is_uniform_on_every_entry():
+    x = IdentityFeatures(0.02)(Data(num_nodes=500)).x - torch.eye(500)
+    assert abs(x.mean()) < 2e-4
+    assert x.std() == pytest.approx(0.02 / math.sqrt(3), rel=0.01)
+    assert (x.diagonal() != 0).all()
+
+
+def test_features_that_would_not_fit_are_refused_before_memory_is():
+    with pytest.raises(UsageError, match=r"10,000,000 nodes .* GB"):
+        IdentityFeatures(0.02)(Data(num_nodes=10_000_000))
+
+
+@pytest.mark.parametrize("noise", [-0.1, float("nan"), float("inf")])
+def test_impossible_noise_is_refused(noise):
+    with pytest.raises(UsageError, match="noise"):
+        IdentityFeatures(noise)
+
+
+def test_the_cache_is_hit_across_features_and_missed_across_graphs_and_options(tmp_path):
+    data = graph_of(nx.path_graph(6))
+    plain = apply_transform(LaplacianEigenvectors(2), data, tmp_path)
+    assert "eigenvectors" not in data
+    with_features = data.clone()
+    with_features.x = torch.rand(6, 2)
+    again = apply_transform(LaplacianEigenvectors(2), with_features, tmp_path)
+    assert torch.equal(plain.eigenvectors, again.eigenvectors)
+    assert torch.equal(again.x, with_features.x)
+    assert len(list(tmp_path.iterdir())) == 1
+    apply_transform(LaplacianEigenvectors(3), data, tmp_path)
+    apply_transform(LaplacianEigenvectors(2), graph_of(nx.cycle_graph(6)), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_cheap_transforms_are_not_cached(tmp_path):
+    apply_transform(IdentityFeatures(0.02), Data(num_nodes=5), tmp_path)
+    assert list(tmp_path.iterdir()) == []

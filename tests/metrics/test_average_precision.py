@@ -1,0 +1,151 @@
+"""Mean average precision against scikit-learn, by hand, and against a direct definition."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
+
+from curvlab.errors import UsageError
+from curvlab.metrics.average_precision import mean_average_precision
+
+
+def both_directions(edges):
+    edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T
+    return torch.cat([edge_index, edge_index.flip(0)], dim=1)
+
+
+def score(distance, edge_index, block=3):
+    distance = torch.as_tensor(distance)
+    result = mean_average_precision(
+        lambda rows: distance[rows], edge_index, distance.shape[0], block
+    )
+    assert result.shape == ()
+    return result.item()
+
+
+def by_definition(distance, edge_index):
+    """One node, one neighbour at a time."""
+    nodes, precisions = len(distance), []
+    edges = set(map(tuple, edge_index.T.tolist()))
+    for u in range(nodes):
+        others = sorted((w for w in range(nodes) if w != u), key=lambda w: (distance[u][w], w))
+        found, total = 0, 0.0
+        for rank, v in enumerate(others, start=1):
+            if (u, v) in edges:
+                found += 1
+                total += found / rank
+        if found:
+            precisions.append(total / found)
+    return sum(precisions) / len(precisions)
+
+
+SPEC_POINTS = torch.tensor([[0, 0], [1, 0.1], [0.2, 1.9], [2.1, 2.0], [0.6, 1.1]])
+SPEC_EDGES = both_directions([[0, 1], [0, 2], [1, 2], [2, 3], [3, 4]])
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 100])
+def test_worked_example_of_the_specification(block):
+    distance = torch.cdist(SPEC_POINTS, SPEC_POINTS)
+    # per node: 0.833333, 0.833333, 0.638889, 1, 0.25
+    assert score(distance, SPEC_EDGES, block) == pytest.approx(0.711111, abs=1e-6)
+    assert score(distance.square(), SPEC_EDGES, block) == pytest.approx(0.711111, abs=1e-6)
+
+
+def random_graph(seed, nodes=40, probability=0.15):
+    edges = list(nx.gnp_random_graph(nodes, probability, seed=seed).edges)
+    return both_directions(edges), nodes
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_scikit_learn_without_ties(seed, dtype):
+    edge_index, nodes = random_graph(seed)
+    distance = torch.rand(nodes, nodes, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    neighbour = torch.zeros(nodes, nodes, dtype=torch.bool)
+    neighbour[edge_index[0], edge_index[1]] = True
+    expected = []
+    for u in np.flatnonzero(neighbour.any(dim=1)):
+        others = np.arange(nodes) != u
+        expected.append(average_precision_score(neighbour[u][others], -distance[u][others]))
+    assert score(distance, edge_index, 7) == pytest.approx(np.mean(expected), abs=1e-6)
+
+
+@st.composite
+def tied_problems(draw):
+    nodes = draw(st.integers(2, 9))
+    pairs = [(u, v) for u in range(nodes) for v in range(u + 1, nodes)]
+    edges = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
+    # Few distinct values, so that ties abound, and asymmetric, so that rows and columns differ.
+    values = draw(st.lists(st.integers(-1, 3), min_size=nodes**2, max_size=nodes**2))
+    distance = torch.tensor(values, dtype=torch.float32).reshape(nodes, nodes)
+    return distance, both_directions(edges), draw(st.integers(1, 10))
+
+
+@settings(max_examples=300, deadline=None)
+@given(tied_problems())
+def test_agrees_with_the_definition_with_ties(problem):
+    distance, edge_index, block = problem
+    expected = by_definition(distance.tolist(), edge_index)
+    assert score(distance, edge_index, block) == pytest.approx(expected, abs=1e-6)
+
+
+def test_true_graph_distances_score_one():
+    network = nx.balanced_tree(2, 4)
+    lengths = dict(nx.all_pairs_shortest_path_length(network))
+    nodes = len(lengths)
+    distance = torch.tensor([[lengths[u][v] for v in range(nodes)] for u in range(nodes)]).float()
+    assert score(distance, both_directions(list(network.edges))) == 1
+
+
+def test_a_node_at_a_large_distance_from_itself_is_still_left_out():
+    distance = torch.cdist(SPEC_POINTS, SPEC_POINTS)
+    distance.fill_diagonal_(100)
+    assert score(distance, SPEC_EDGES) == pytest.approx(0.711111, abs=1e-6)
+
+
+def test_constant_distances_rank_by_index():
+    # A path of three: node 0 ranks 1, 2 (neighbour first), node 1 both, node 2 ranks 0, 1.
+    edges = both_directions([[0, 1], [1, 2]])
+    assert score(torch.zeros(3, 3), edges) == pytest.approx((1 + 1 + 1 / 2) / 3)
+
+
+def test_nodes_without_neighbours_do_not_count_but_can_be_in_the_way():
+    edges = both_directions([[0, 1]])
+    distance = torch.tensor([[0.0, 2.0, 1.0], [1.0, 0.0, 2.0], [1.0, 1.0, 0.0]])
+    assert score(distance, edges) == pytest.approx((1 / 2 + 1) / 2)
+
+
+def test_order_and_duplicates_of_edges_and_self_loops_do_not_matter():
+    edge_index, nodes = random_graph(0)
+    distance = torch.rand(nodes, nodes)
+    shuffled = edge_index[:, torch.randperm(edge_index.shape[1])]
+    loops = torch.arange(nodes).expand(2, -1)
+    messy = torch.cat([shuffled, loops, shuffled[:, :9]], dim=1)
+    assert score(distance, messy) == score(distance, edge_index)
+
+
+def test_nan_distances_give_nan_never_a_score():
+    distance = torch.cdist(SPEC_POINTS, SPEC_POINTS)
+    distance[3, 1] = torch.nan
+    assert np.isnan(score(distance, SPEC_EDGES))
+
+
+def test_no_block_is_larger_than_asked():
+    edge_index, nodes = random_graph(0)
+    seen = []
+
+    def rows(indices):
+        seen.append(indices)
+        return torch.zeros(len(indices), nodes)
+
+    mean_average_precision(rows, edge_index, nodes, block=16)
+    assert [len(indices) for indices in seen] == [16, 16, 8]
+    assert torch.equal(torch.cat(seen), torch.arange(nodes))
+
+
+def test_a_graph_without_edges_is_refused():
+    with pytest.raises(UsageError, match="without edges"):
+        score(torch.zeros(3, 3), torch.zeros(2, 0, dtype=torch.long))
