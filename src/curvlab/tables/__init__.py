@@ -1,0 +1,10 @@
+"""Tables and figures of the papers: the printed numbers beside the reproduced ones.
+
+`spec` reads what a table is (configs/table/PAPER/NAME.yaml), `collect` the runs below its
+directory, `report` joins them with the paper's numbers, `render` writes the result down.
+"""
+
+from curvlab.tables.report import Report, build_report
+from curvlab.tables.spec import TableSpec, load_table, table_names
+
+__all__ = ["Report", "TableSpec", "build_report", "load_table", "table_names"]

@@ -1,0 +1,87 @@
+"""The words around a table: the protocol under it and the footnotes about single cells."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from curvlab.tables.spec import Coordinate, TableSpec
+from curvlab.tables.statistics import INTERVAL_NAMES, IntervalKind
+
+Labels = Mapping[tuple[str, Coordinate], str]
+
+
+def caption(
+    spec: TableSpec, cells: pd.DataFrame, paper: pd.DataFrame, kind: IntervalKind
+) -> list[str]:
+    """Metric, seeds, steps and the meaning of every sign in the table, one sentence each."""
+    run = cells[cells["seeds"] > 0]
+    spread = f"mean ± {INTERVAL_NAMES[kind]}"
+    sentences = []
+    if len(run):
+        sentences.append(f"Ours: {spec.report.metric}, {spread}, {_seeds(spec, run)}.")
+        sentences.append(_steps(spec, run))
+    else:
+        sentences.append(f"Ours ({spec.report.metric}): no finished run yet.")
+    notes = _notes(paper)
+    shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
+    sentences.append(f"Paper: {shared}{_paper_spread(paper, kind)}.")
+    if (run["within"] == True).any():  # noqa: E712  (the column holds None too)
+        within = "the two 95% intervals combined" if _has_ci95(paper) else "our 95% interval"
+        sentences.append(f"≈: the difference lies within {within} (ours by Student's t).")
+    return sentences
+
+
+def footnotes(
+    cells: pd.DataFrame, paper: pd.DataFrame, left_out: pd.DataFrame, labels: Labels
+) -> list[str]:
+    """Runs left out, cells trained for fewer steps than others, and notes of the paper's cells."""
+    lines = [
+        f"{_name(cell, labels)}: {cell['runs']} {_plural('run', cell['runs'])} left out "
+        f"({cell['reason']})."
+        for _, cell in left_out.iterrows()
+    ]
+    run = cells[cells["seeds"] > 0]
+    shorter = run[run["steps"] < run["steps"].max()]
+    lines += [f"{_name(cell, labels)}: {cell['steps']:,} steps." for _, cell in shorter.iterrows()]
+    if len(_notes(paper)) > 1:
+        noted = paper[paper["note"] != ""]
+        lines += [f"Paper, {_name(cell, labels)}: {cell['note']}." for _, cell in noted.iterrows()]
+    return lines
+
+
+def _seeds(spec: TableSpec, run: pd.DataFrame) -> str:
+    fewest, most = run["seeds"].min(), run["seeds"].max()
+    count = f"{most}" if fewest == most else f"{fewest} to {most}"
+    planned = len(spec.planned_seeds)
+    of = f", {planned} planned" if fewest < planned else ""
+    return f"number of seeds in brackets ({count}{of})"
+
+
+def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
+    most = run["steps"].max()
+    if spec.planned_steps and most < spec.planned_steps:
+        return f"Reduced protocol: {most:,} steps where the table's has {spec.planned_steps:,}."
+    return f"Each run has {most:,} steps."
+
+
+def _notes(paper: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(paper["note"]))
+
+
+def _paper_spread(paper: pd.DataFrame, kind: IntervalKind) -> str:
+    if not (paper["pm"] != "").any():
+        return "no spread printed"
+    known = paper["pm_kind"].isin(["ci95", "std"]).any()
+    return f"± is {INTERVAL_NAMES[kind]}" if known else "does not say what its ± is"
+
+
+def _has_ci95(paper: pd.DataFrame) -> bool:
+    return bool(((paper["pm_kind"] == "ci95") & (paper["pm"] != "")).any())
+
+
+def _name(cell: "pd.Series[str]", labels: Labels) -> str:
+    return f"{labels['row', cell['row']]}, {labels['column', cell['column']]}"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

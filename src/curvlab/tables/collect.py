@@ -1,0 +1,93 @@
+"""Runs of a table, read from the result files below its directory."""
+
+import json
+import logging
+from collections.abc import Mapping
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from curvlab.tables.spec import Coordinate, ReportBlock
+
+log = logging.getLogger(__name__)
+
+STATUSES = ("finished", "diverged", "failed", "out_of_memory")
+COLUMNS = ("row", "column", "seed", "status", "value", "steps", "config", "path")
+
+
+class NotAResultError(ValueError):
+    """A file that is called result.json and is no result of this table."""
+
+
+def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
+    """All runs below a table's directory, also of a half-done sweep.
+
+    Half-written and foreign files are left out; one line in the log names them.
+
+    Args:
+        directory: The table's directory; one that does not exist holds no runs.
+        report: Says which values of a result are its row, its column and its number.
+
+    Returns:
+        One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
+        `config` (nested dict), `path`.
+    """
+    runs, ignored = [], []
+    for path in sorted(directory.rglob("result.json")):
+        try:
+            runs.append({**_read_run(path, report), "path": str(path.relative_to(directory))})
+        except NotAResultError as error:
+            ignored.append(f"{path.relative_to(directory)} ({error})")
+    if ignored:
+        log.warning("ignored in %s, no results of this table: %s", directory, ", ".join(ignored))
+    return pd.DataFrame(runs, columns=list(COLUMNS)).astype({"row": object, "column": object})
+
+
+def lookup(tree: Mapping[str, Any], path: str) -> Any:
+    """Value at a dotted path in nested mappings.
+
+    Raises:
+        KeyError: The path leads nowhere; the message is the path.
+    """
+    value: Any = tree
+    for key in path.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            raise KeyError(path)
+        value = value[key]
+    return value
+
+
+def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise NotAResultError("not readable as JSON") from None
+    if not isinstance(result, dict) or result.get("status") not in STATUSES:
+        raise NotAResultError("no known status")
+    try:
+        config = lookup(result, "config")
+        run = {
+            "row": _coordinate(config, report.rows),
+            "column": _coordinate(config, report.columns),
+            "seed": result["seed"],
+            "status": result["status"],
+            "value": nan,
+            "steps": int(result.get("steps") or 0),
+            "config": config,
+        }
+        if run["status"] == "finished":
+            run["value"] = float(lookup(result["metrics"], report.metric))
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotAResultError(f"no valid {error.args[0]}") from None
+    if run["status"] == "finished" and not isfinite(run["value"]):
+        run |= {"status": "diverged", "value": nan}
+    return run
+
+
+def _coordinate(config: Mapping[str, Any], path: str) -> Coordinate:
+    value = lookup(config, path)
+    if not isinstance(value, str | int | float):
+        raise KeyError(path)
+    return value

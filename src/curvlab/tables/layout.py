@@ -1,0 +1,121 @@
+"""What stands where in a printed table: the same lines for the terminal, Markdown and LaTeX.
+
+Each row of a table takes up to four lines, `paper`, `ours`, `difference` and `lost` (runs
+that did not finish), so that a number stands right above the one it is compared with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import pandas as pd
+
+from curvlab.tables.report import Report
+from curvlab.tables.spec import Coordinate
+
+Cell = Mapping[Any, Any]
+"""One row of `Report.cells`."""
+
+LOST = {"diverged": "diverged", "failed": "failed", "out_of_memory": "out of memory"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry: a number with its spread and a remark, or only words.
+
+    Attributes:
+        mean: The number as printed; empty for words.
+        pm: Its spread as printed; empty if there is none.
+        remark: What follows the number, or the words.
+        rank: 1 for the best number of its column and kind, 2 for the second, else 0.
+    """
+
+    mean: str = ""
+    pm: str = ""
+    remark: str = ""
+    rank: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.mean or self.remark)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One printed line: the row's label on its first line only, then one entry a column."""
+
+    label: str
+    kind: str
+    entries: list[Entry]
+
+
+def layout(report: Report, columns: list[Coordinate]) -> list[list[Line]]:
+    """For each row of the table, its lines over the given columns; empty lines are left out."""
+    ranks = {kind: _ranks(report, kind) for kind in ("paper", "our")}
+    by_place = {(cell["row"], cell["column"]): cell for cell in report.cells.to_dict("records")}
+    rows = []
+    for row in report.rows:
+        cells = [by_place[row, column] for column in columns]
+        kinds = {
+            "paper": [_paper(cell, report, ranks["paper"]) for cell in cells],
+            "ours": [_ours(cell, report, ranks["our"]) for cell in cells],
+            "difference": [_difference(cell, report) for cell in cells],
+            "lost": [_lost(cell) for cell in cells],
+        }
+        filled = [(kind, entries) for kind, entries in kinds.items() if any(entries)]
+        label = report.labels["row", row]
+        rows.append(
+            [Line("" if i else label, kind, entries) for i, (kind, entries) in enumerate(filled)]
+        )
+    return rows
+
+
+def _ranks(report: Report, kind: str) -> dict[tuple[Coordinate, Coordinate], int]:
+    """Best and second of each column as printed, ties together; the last one is never marked."""
+    means = report.cells.assign(mean=report.cells[f"{kind}_mean"].round(report.decimals))
+    ranks: dict[tuple[Coordinate, Coordinate], int] = {}
+    for column in report.columns:
+        cells = means[(means["column"] == column) & means["mean"].notna()]
+        order: pd.Series[float] = cells["mean"].rank(method="min", ascending=False)
+        for row, rank in zip(cells["row"], order, strict=True):
+            ranks[row, column] = int(rank) if rank <= 2 and rank < len(cells) else 0
+    return ranks
+
+
+def _paper(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
+    if isnan(cell["paper_mean"]):
+        return Entry()
+    rank = ranks[cell["row"], cell["column"]]
+    return Entry(_fixed(cell["paper_mean"], report), _fixed(cell["paper_pm"], report), rank=rank)
+
+
+def _ours(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
+    if not cell["seeds"]:
+        return Entry(
+            remark=cell["status"] if cell["status"] in ("missing", "not run") else "\N{EN DASH}"
+        )
+    rank = ranks[cell["row"], cell["column"]]
+    mean, pm = _fixed(cell["our_mean"], report), _fixed(cell["our_pm"], report)
+    return Entry(mean, pm, f"({cell['seeds']})", rank)
+
+
+def _difference(cell: Cell, report: Report) -> Entry:
+    if isnan(cell["difference"]):
+        return Entry()
+    return Entry(_signed(cell["difference"], report), remark="≈" if cell["within"] else "")
+
+
+def _lost(cell: Cell) -> Entry:
+    runs = cell["seeds"] + sum(cell[status] for status in LOST)
+    lost = [(cell[status], word) for status, word in LOST.items() if cell[status]]
+    words = [f"{count} of {runs} {word}" for count, word in lost]
+    return Entry(remark=", ".join(words))
+
+
+def _fixed(value: float, report: Report) -> str:
+    return "" if isnan(value) else f"{value:.{report.decimals}f}"
+
+
+def _signed(value: float, report: Report) -> str:
+    text = f"{value:+.{report.decimals}f}"
+    return text.replace("-", "\N{MINUS SIGN}")

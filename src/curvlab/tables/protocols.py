@@ -1,0 +1,107 @@
+"""Which runs of a cell may be averaged: those with the same configuration but for the seed."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+NOT_PROTOCOL = ("paths", "logger", "hydra", "experiment")
+"""Parts of a config that say where a run writes and not what it computes."""
+
+CELL = ["row", "column"]
+
+
+def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Keep, in each cell, the runs of one protocol, and of those one run a seed.
+
+    The protocol with the most seeds is kept, then that with the most steps. Runs that diverged
+    count as seeds here: a choice that looked at outcomes would prefer protocols that hide them.
+
+    Args:
+        runs: As `collect` returns them.
+
+    Returns:
+        The runs kept, and one row (`row`, `column`, `runs`, `reason`) for each set left out.
+    """
+    kept, left_out = [], []
+    for (row, column), cell in runs.groupby(CELL, sort=False):
+        chosen, others = _choose(cell)
+        unique = chosen.sort_values("steps").drop_duplicates("seed", keep="last").sort_index()
+        kept.append(unique)
+        if len(unique) < len(chosen):
+            others.append((len(chosen) - len(unique), "a seed that is there already"))
+        left_out += [(row, column, count, reason) for count, reason in others]
+    return (
+        pd.concat(kept) if kept else runs,
+        pd.DataFrame(left_out, columns=[*CELL, "runs", "reason"]),
+    )
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, keys joined by dots; lists become JSON text."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = json.dumps(value) if isinstance(value, list) else value
+    return flat
+
+
+def protocols(configs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each run's protocol: its flattened config without what changes from seed to seed.
+
+    Left out are `NOT_PROTOCOL`, keys that hold one of a run's paths (`dataset.mirror`), and keys
+    named after the seed whose value is the run's seed in all the runs (`dataset.noise_seed`).
+
+    Args:
+        configs: Configs of the runs of one cell.
+    """
+    flat = [flatten(config) for config in configs]
+    keys = set().union(*flat)
+    left_out = {key for key in keys if key.split(".")[0] in NOT_PROTOCOL}
+    left_out |= {key for config in flat for key in _places(config)}
+    left_out |= {
+        key
+        for key in keys
+        if key.endswith("seed") and all(config.get(key) == config.get("seed") for config in flat)
+    }
+    return [{k: v for k, v in config.items() if k not in left_out} for config in flat]
+
+
+def _places(config: Mapping[str, Any]) -> set[str]:
+    """Keys whose value is one of the config's paths, or lies below one."""
+    places = [v for k, v in config.items() if k.startswith("paths.") and isinstance(v, str)]
+    return {
+        key
+        for key, value in config.items()
+        if isinstance(value, str)
+        and any(value == place or ("/" in place and place in value) for place in places)
+    }
+
+
+def _choose(cell: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """The runs of the chosen protocol; number and reason of the runs of each other one."""
+    found = protocols(cell["config"])
+    texts = pd.Series([json.dumps(p, sort_keys=True, default=str) for p in found], cell.index)
+    groups = [group for _, group in cell.groupby(texts, sort=False)]
+    groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)
+    position = {label: found[i] for i, label in enumerate(cell.index)}
+    kept = position[groups[0].index[0]]
+    return groups[0], [
+        (len(group), describe_difference(position[group.index[0]], kept)) for group in groups[1:]
+    ]
+
+
+def describe_difference(other: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+    """In words, where one protocol differs from another; the first three keys."""
+    absent = "nothing"
+    keys = [
+        key
+        for key in sorted(other.keys() | kept.keys())
+        if other.get(key, absent) != kept.get(key, absent)
+    ]
+    words = [f"{key} {other.get(key, absent)} instead of {kept.get(key, absent)}" for key in keys]
+    more = f" and {len(words) - 3} more" if len(words) > 3 else ""
+    return ", ".join(words[:3]) + more

@@ -1,0 +1,138 @@
+"""A table as data: each cell's printed and reproduced number, what differs, what is missing."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from curvlab.tables.captions import caption, footnotes
+from curvlab.tables.collect import STATUSES, collect
+from curvlab.tables.protocols import one_protocol_per_cell
+from curvlab.tables.spec import Coordinate, TableSpec, paper_numbers
+from curvlab.tables.statistics import IntervalKind, summarise, within_intervals
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table, ready to be written down.
+
+    Attributes:
+        title: What the paper calls it.
+        cells: One row a cell: `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`, `our_pm`,
+            `seeds` (finished runs), `difference` (ours - paper), `within` (whether the intervals
+            explain it; empty where that cannot be judged), `status`, `steps` (the longest run's)
+            and the number of runs that ended as `diverged`, `failed` and `out_of_memory`.
+            `status` is `finished`, `partial` (fewer finished seeds than planned), how the runs
+            ended where none finished, `not run` (planned), or `missing` (not planned: the paper
+            has it and this library does not).
+        labels: How rows and columns are written, by coordinate.
+        decimals: Digits after the point, as the paper prints them.
+        caption: The protocol, one sentence a line.
+        footnotes: What a reader must know about single cells.
+    """
+
+    title: str
+    cells: pd.DataFrame
+    labels: dict[tuple[str, Coordinate], str]
+    decimals: int
+    caption: list[str]
+    footnotes: list[str]
+
+    @property
+    def rows(self) -> list[Coordinate]:
+        """Row coordinates in printed order."""
+        return list(dict.fromkeys(self.cells["row"]))
+
+    @property
+    def columns(self) -> list[Coordinate]:
+        """Column coordinates in printed order."""
+        return list(dict.fromkeys(self.cells["column"]))
+
+
+def build_report(spec: TableSpec, results: Path) -> Report:
+    """Join the paper's numbers with the runs below a table's directory.
+
+    Args:
+        spec: The table.
+        results: The folder of all tables' results; the runs are read below `results / spec.name`.
+    """
+    paper = paper_numbers(spec.report)
+    runs, left_out = one_protocol_per_cell(collect(results / spec.name, spec.report))
+    rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
+    columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
+    kind = _interval_kind(paper)
+    cells = pd.DataFrame(
+        [_cell(spec, row, column, paper, runs, kind) for row in rows for column in columns]
+    ).astype({"row": object, "column": object})
+    labels = {("row", row): spec.label(spec.report.rows, row) for row in rows}
+    labels |= {("column", column): spec.label(spec.report.columns, column) for column in columns}
+    return Report(
+        title=spec.report.title,
+        cells=cells,
+        labels=labels,
+        decimals=max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2),
+        caption=caption(spec, cells, paper, kind),
+        footnotes=footnotes(cells, paper, left_out, labels),
+    )
+
+
+def _in_order(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
+    """Each coordinate once: numbers sorted, names in the paper's order, then the sweep's."""
+    unique = list(dict.fromkeys(value for values in coordinates for value in values))
+    numbers = [value for value in unique if isinstance(value, int | float)]
+    return [*sorted(numbers)] if len(numbers) == len(unique) else unique
+
+
+def _interval_kind(paper: pd.DataFrame) -> IntervalKind:
+    """Our spread is of the paper's kind, so that the two can be compared; 1.96 std/sqrt(n) else."""
+    return "std" if (paper["pm_kind"] == "std").any() else "ci95"
+
+
+def _cell(
+    spec: TableSpec,
+    row: Coordinate,
+    column: Coordinate,
+    paper: pd.DataFrame,
+    runs: pd.DataFrame,
+    kind: IntervalKind,
+) -> dict[str, Any]:
+    printed = paper[(paper["row"] == row) & (paper["column"] == column)]
+    own = runs[(runs["row"] == row) & (runs["column"] == column)]
+    paper_mean = _number(printed, "mean")
+    paper_pm = _number(printed, "pm")
+    ours = summarise(own.loc[own["status"] == "finished", "value"].tolist(), kind)
+    ended = Counter(own["status"])
+    difference = ours.mean - paper_mean
+    paper_ci95 = paper_pm if (printed["pm_kind"] == "ci95").all() else nan
+    return {
+        "row": row,
+        "column": column,
+        "paper_mean": paper_mean,
+        "paper_pm": paper_pm,
+        "our_mean": ours.mean,
+        "our_pm": ours.pm,
+        "seeds": ours.seeds,
+        "difference": difference,
+        "within": within_intervals(difference, ours.student_pm, paper_ci95),
+        "status": _status(ended, spec, (row, column)),
+        "steps": int(own["steps"].max()) if len(own) else 0,
+        **{status: ended[status] for status in STATUSES[1:]},
+    }
+
+
+def _status(ended: Counter[str], spec: TableSpec, cell: tuple[Coordinate, Coordinate]) -> str:
+    finished = ended["finished"]
+    if finished:
+        return "finished" if finished >= len(spec.planned_seeds) else "partial"
+    if ended:
+        return ended.most_common(1)[0][0]
+    planned = cell[0] in spec.planned_rows and cell[1] in spec.planned_columns
+    return "not run" if planned else "missing"
+
+
+def _number(printed: pd.DataFrame, key: str) -> float:
+    return float(printed[key].iloc[0]) if len(printed) and printed[key].iloc[0] else nan

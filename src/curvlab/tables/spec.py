@@ -1,0 +1,147 @@
+"""What a table is: its report block, the cells its sweep plans, the paper's printed numbers."""
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from curvlab.errors import UsageError
+
+Coordinate = str | int | float
+"""A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
+
+
+@dataclass
+class ReportBlock:
+    """The `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
+
+    title: str = MISSING
+    paper: str = MISSING  # file of printed numbers in curvlab/tables/papers
+    select: dict[str, str] = MISSING  # the rows of that file that belong to the table
+    metric: str = MISSING  # path into a result's metrics
+    rows: str = MISSING  # path into a result's config
+    columns: str = MISSING
+    paper_cells: dict[str, list[Any]] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table: where its numbers come from, and the cells that its sweep is going to fill.
+
+    The planned rows, columns and seeds are what `hydra.sweeper.params` names; a half-done sweep
+    is told from a finished one by them.
+    """
+
+    name: str
+    report: ReportBlock
+    planned_rows: tuple[Coordinate, ...]
+    planned_columns: tuple[Coordinate, ...]
+    planned_seeds: tuple[Coordinate, ...]
+    planned_steps: int | None
+    configs: Path
+
+    def label(self, path: str, value: Coordinate) -> str:
+        """How a coordinate is written: the report's label, its config's label, or its name."""
+        group, _, key = path.rpartition(".")
+        if key != "name":
+            return f"{key} {value}"
+        if str(value) in self.report.labels:
+            return self.report.labels[str(value)]
+        config = self.configs / group / f"{value}.yaml"
+        return str(_load(config).get("label", value)) if config.is_file() else str(value)
+
+
+def table_names(configs: Path) -> list[str]:
+    """Names of all tables, such as `fpst/fig3`, from the files in `configs/table`."""
+    folder = configs / "table"
+    return sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml"))
+
+
+def load_table(configs: Path, name: str) -> TableSpec:
+    """Read `configs/table/NAME.yaml`.
+
+    Raises:
+        UsageError: There is no such table, or its report block is incomplete or mistyped.
+    """
+    names = table_names(configs)
+    if name not in names:
+        near = get_close_matches(name, names, n=3) or names
+        raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
+    config = _load(configs / "table" / f"{name}.yaml")
+    report = _report_block(config, name)
+    sweep = OmegaConf.select(config, "hydra.sweeper.params") or {}
+    return TableSpec(
+        name=name,
+        report=report,
+        planned_rows=_planned(sweep, report.rows),
+        planned_columns=_planned(sweep, report.columns),
+        planned_seeds=_planned(sweep, "seed"),
+        planned_steps=OmegaConf.select(config, "trainer.max_steps"),
+        configs=configs,
+    )
+
+
+def paper_numbers(report: ReportBlock) -> pd.DataFrame:
+    """The printed numbers that belong to a table, as strings, exactly as printed.
+
+    Returns:
+        The selected rows of the paper's file, plus `row` and `column`, the cell's coordinates.
+
+    Raises:
+        UsageError: The file does not exist, or a row's coordinates are not known.
+    """
+    source = files("curvlab.tables") / "papers" / report.paper
+    if not source.is_file():
+        raise UsageError(f"no file {report.paper} in curvlab/tables/papers")
+    with source.open(encoding="utf-8") as lines:
+        numbers = pd.read_csv(lines, dtype=str, keep_default_na=False)
+    for key, value in report.select.items():
+        numbers = numbers[numbers[key] == value]
+    cells = [_paper_cell(report, row) for _, row in numbers.iterrows()]
+    return numbers.assign(
+        row=pd.Series([row for row, _ in cells], index=numbers.index, dtype=object),
+        column=pd.Series([column for _, column in cells], index=numbers.index, dtype=object),
+    ).reset_index(drop=True)
+
+
+def _paper_cell(report: ReportBlock, row: "pd.Series[Any]") -> tuple[Coordinate, Coordinate]:
+    if row["model"] in report.paper_cells:
+        cell = report.paper_cells[row["model"]]
+        return cell[0], cell[1]
+    if (report.rows, report.columns) != ("model.name", "dataset.name"):
+        raise UsageError(f"{report.paper}: say in report.paper_cells where '{row['model']}' stands")
+    return row["model"], row["dataset"]
+
+
+def _report_block(config: DictConfig, name: str) -> ReportBlock:
+    try:
+        block = OmegaConf.merge(OmegaConf.structured(ReportBlock), config.get("report") or {})
+        report = OmegaConf.to_object(block)
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"configs/table/{name}.yaml: wrong report block: {reason}") from None
+    assert isinstance(report, ReportBlock)
+    return report
+
+
+def _planned(sweep: Any, path: str) -> tuple[Coordinate, ...]:
+    """The values that a sweep gives to a key; a group's choice (`model`) stands for its name."""
+    key = path if path in sweep else path.removesuffix(".name")
+    if key not in sweep:
+        return ()
+    override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
+    values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
+    return tuple(value for value in values if isinstance(value, str | int | float))
+
+
+def _load(path: Path) -> DictConfig:
+    config = OmegaConf.load(path)
+    assert isinstance(config, DictConfig)
+    return config

@@ -1,0 +1,76 @@
+"""Mean and interval over seeds, and the comparison with a paper's printed number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot, isnan, nan, sqrt
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+IntervalKind = Literal["ci95", "std"]
+"""What stands behind the plus-minus sign: `ci95` is 1.96 std / sqrt(n), `std` the std itself."""
+
+INTERVAL_NAMES: dict[IntervalKind, str] = {
+    "ci95": "1.96 std/√n",
+    "std": "the sample standard deviation",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over the finished runs of one cell, in the metric's unit.
+
+    What cannot be known is NaN: everything without a run, every spread with a single one.
+
+    Attributes:
+        seeds: Number of values, n.
+        mean: Their mean.
+        std: Sample standard deviation (divided by n - 1).
+        pm: Half width that is printed after the plus-minus sign, of the kind asked for.
+        student_pm: Half width of the 95 % interval by Student's t with n - 1 degrees of freedom.
+    """
+
+    seeds: int
+    mean: float
+    std: float
+    pm: float
+    student_pm: float
+
+
+def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
+    """Mean and spread of one cell's values.
+
+    The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval is
+    wider; `student_pm` is that wider one.
+
+    Args:
+        values: One value a finished run.
+        kind: Which spread is printed.
+    """
+    n = len(values)
+    mean = float(np.mean(values)) if n else nan
+    if n < 2:
+        return Summary(n, mean, nan, nan, nan)
+    std = float(np.std(values, ddof=1))
+    error = std / sqrt(n)
+    pm = 1.96 * error if kind == "ci95" else std
+    return Summary(n, mean, std, pm, float(stats.t.ppf(0.975, n - 1)) * error)
+
+
+def within_intervals(difference: float, our_pm: float, paper_pm: float) -> bool | None:
+    """Whether two means differ by no more than their 95 % intervals, combined, explain.
+
+    `|difference| <= sqrt(our_pm^2 + paper_pm^2)`; a paper without an interval counts as exact.
+
+    Args:
+        difference: Our mean minus the paper's.
+        our_pm: Half width of our interval; NaN with a single seed.
+        paper_pm: Half width of the paper's interval; NaN where it prints none, or not this kind.
+
+    Returns:
+        None where there is nothing to judge by: no difference, or no interval of our own.
+    """
+    if isnan(difference) or isnan(our_pm):
+        return None
+    return abs(difference) <= hypot(our_pm, 0.0 if isnan(paper_pm) else paper_pm)
