@@ -1,0 +1,64 @@
+"""Results as runs write them, into a folder of the test."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvlab.tables import TableSpec, load_table
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+WriteRun = Callable[..., Path]
+
+
+@pytest.fixture
+def spec() -> TableSpec:
+    return load_table(CONFIGS, "fpst/fig3")
+
+
+@pytest.fixture
+def dimensions() -> TableSpec:
+    return load_table(CONFIGS, "fpst/fig3_dimensions")
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> WriteRun:
+    """Write one run's result.json below `tmp_path / table`; `value=None` is an unfinished run."""
+
+    def write(
+        model: str,
+        dataset: str,
+        seed: int,
+        value: float | None,
+        status: str = "finished",
+        steps: int = 10_000,
+        table: str = "fpst/fig3",
+        folder: str | None = None,
+        **config: Any,
+    ) -> Path:
+        folder = folder or f"{dataset}/{model}/{config.get('dim', '')}/seed{seed}"
+        path = tmp_path / table / folder / "result.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result = {
+            "status": status,
+            "metrics": {} if value is None else {"test": {"map": value}, "val": {"map": 0.0}},
+            "seed": seed,
+            "steps": steps,
+            "config": {
+                "seed": seed,
+                "experiment": table,
+                "model": {"name": model, "dim": config.pop("dim", 16)},
+                "dataset": {"name": dataset, "noise_seed": seed},
+                "trainer": {"max_steps": steps if status == "finished" else 10_000},
+                "paths": {"output_dir": str(path.parent)},
+                "callbacks": {"checkpoint": {"dirpath": f"{path.parent}/checkpoints"}},
+                **config,
+            },
+        }
+        path.write_text(json.dumps(result), encoding="utf-8")
+        return path
+
+    return write

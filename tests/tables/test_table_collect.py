@@ -1,0 +1,78 @@
+import json
+
+import pytest
+
+from curvlab.tables.collect import collect, lookup
+
+
+def test_a_run_is_one_row(spec, write_run, tmp_path):
+    write_run("gcn", "power", 3, 97.5, steps=500)
+    run = collect(tmp_path / "fpst/fig3", spec.report).iloc[0]
+    assert (run["row"], run["column"], run["seed"]) == ("gcn", "power", 3)
+    assert (run["status"], run["value"], run["steps"]) == ("finished", 97.5, 500)
+    assert run["path"] == "power/gcn/seed3/result.json"
+
+
+def test_no_directory_holds_no_runs(spec, tmp_path):
+    runs = collect(tmp_path / "nowhere", spec.report)
+    assert len(runs) == 0
+    assert "row" in runs.columns
+
+
+def test_columns_may_be_numbers(dimensions, write_run, tmp_path):
+    write_run("fpst", "web_edu", 0, 92.0, dim=4)
+    run = collect(tmp_path / "fpst/fig3", dimensions.report).iloc[0]
+    assert run["column"] == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"status": "fin',
+        "",
+        "[1, 2]",
+        '{"status": "running"}',
+        '{"status": "finished"}',
+        '{"status": "finished", "seed": 0, "config": {"model": {"name": "gcn"}}, "metrics": {}}',
+    ],
+    ids=["half-written", "empty", "list", "unknown status", "no config", "no dataset"],
+)
+def test_foreign_files_are_named_once_and_left_out(spec, write_run, tmp_path, caplog, text):
+    write_run("gcn", "power", 0, 97.5)
+    for name in ("one", "two"):
+        (tmp_path / "fpst/fig3" / name).mkdir()
+        (tmp_path / "fpst/fig3" / name / "result.json").write_text(text)
+    runs = collect(tmp_path / "fpst/fig3", spec.report)
+    assert len(runs) == 1
+    (record,) = caplog.records
+    assert "one/result.json" in record.message
+    assert "two/result.json" in record.message
+    assert "power" not in record.message
+
+
+def test_bytes_that_are_not_text_are_left_out(spec, write_run, tmp_path, caplog):
+    write_run("gcn", "power", 0, 97.5).write_bytes(b"\xff\xfe\x00\x9c")
+    assert len(collect(tmp_path / "fpst/fig3", spec.report)) == 0
+    assert "not readable as JSON" in caplog.text
+
+
+def test_finished_without_the_metric_is_no_result(spec, write_run, tmp_path, caplog):
+    write_run("gcn", "power", 0, None)
+    assert len(collect(tmp_path / "fpst/fig3", spec.report)) == 0
+    assert "test.map" in caplog.text
+
+
+def test_a_metric_that_is_not_finite_has_diverged(spec, write_run, tmp_path):
+    path = write_run("gcn", "power", 0, 1.0)
+    result = json.loads(path.read_text())
+    result["metrics"]["test"]["map"] = float("nan")
+    path.write_text(json.dumps(result))
+    assert collect(tmp_path / "fpst/fig3", spec.report)["status"].tolist() == ["diverged"]
+
+
+def test_lookup():
+    assert lookup({"a": {"b": 1}}, "a.b") == 1
+    with pytest.raises(KeyError, match=r"a\.c"):
+        lookup({"a": {"b": 1}}, "a.c")
+    with pytest.raises(KeyError, match=r"a\.b\.c"):
+        lookup({"a": {"b": 1}}, "a.b.c")

@@ -1,0 +1,172 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from curvlab.errors import UsageError
+from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.spec import ReportBlock, paper_numbers
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+def cell(report, row, column):
+    cells = report.cells
+    return cells[(cells["row"] == row) & (cells["column"] == column)].iloc[0]
+
+
+@pytest.mark.parametrize("name", table_names(CONFIGS))
+def test_every_table_reads_its_paper_and_plans_its_cells(name, tmp_path):
+    spec = load_table(CONFIGS, name)
+    cells = build_report(spec, tmp_path).cells
+    assert cells["paper_mean"].notna().any()
+    assert (cells["status"] == "not run").sum() == len(spec.planned_rows) * len(
+        spec.planned_columns
+    )
+    assert spec.planned_seeds
+
+
+def test_printed_numbers_of_figure_3(spec, tmp_path):
+    report = build_report(spec, tmp_path)
+    fpst = cell(report, "fpst", "web_edu")
+    assert (fpst["paper_mean"], fpst["paper_pm"]) == (99.00, 0.08)
+    assert cell(report, "tokengt", "power")["paper_pm"] == 0.0
+    assert len(report.rows) == 12
+    assert report.columns == ["web_edu", "power", "facebook", "bio_worm"]
+    assert report.decimals == 2
+    assert report.cells["paper_mean"].notna().all()
+
+
+def test_models_that_do_not_exist_are_missing(spec, tmp_path):
+    report = build_report(spec, tmp_path)
+    assert cell(report, "hgcn", "power")["status"] == "missing"
+    assert cell(report, "gcn", "power")["status"] == "not run"
+
+
+def test_ours_beside_the_papers(spec, write_run, tmp_path):
+    for seed, value in enumerate([98.5, 98.9, 99.3]):
+        write_run("fpst", "web_edu", seed, value)
+    fpst = cell(build_report(spec, tmp_path), "fpst", "web_edu")
+    assert fpst["our_mean"] == pytest.approx(98.9)
+    assert fpst["our_pm"] == pytest.approx(1.96 * 0.4 / 3**0.5)
+    assert fpst["difference"] == pytest.approx(-0.1)
+    assert fpst["within"] is True
+    assert (fpst["seeds"], fpst["status"]) == (3, "partial")
+
+
+def test_all_planned_seeds_make_a_finished_cell(spec, write_run, tmp_path):
+    for seed in range(5):
+        write_run("fpst", "web_edu", seed, 90.0 + 0.01 * seed)
+    fpst = cell(build_report(spec, tmp_path), "fpst", "web_edu")
+    assert fpst["status"] == "finished"
+    assert fpst["within"] is False
+
+
+def test_unfinished_runs_are_counted_and_never_averaged(spec, write_run, tmp_path):
+    for seed in range(3):
+        write_run("fpst", "web_edu", seed, 99.0)
+    write_run("fpst", "web_edu", 3, 12.0, status="diverged", steps=40)
+    write_run("fpst", "web_edu", 4, None, status="failed", steps=40)
+    write_run("fpst", "facebook", 0, None, status="out_of_memory", steps=0)
+    report = build_report(spec, tmp_path)
+    fpst = cell(report, "fpst", "web_edu")
+    assert fpst["our_mean"] == 99.0
+    assert (fpst["seeds"], fpst["diverged"], fpst["failed"]) == (3, 1, 1)
+    facebook = cell(report, "fpst", "facebook")
+    assert facebook["status"] == "out_of_memory"
+    assert pd.isna(facebook["our_mean"])
+
+
+def test_one_seed_has_no_interval_and_no_judgement(spec, write_run, tmp_path):
+    write_run("fpst", "web_edu", 0, 99.0)
+    fpst = cell(build_report(spec, tmp_path), "fpst", "web_edu")
+    assert pd.isna(fpst["our_pm"])
+    assert fpst["within"] is None
+
+
+def test_a_model_that_the_paper_does_not_have_gets_a_row(spec, write_run, tmp_path):
+    write_run("my_model", "web_edu", 0, 99.5)
+    report = build_report(spec, tmp_path)
+    mine = cell(report, "my_model", "web_edu")
+    assert mine["our_mean"] == 99.5
+    assert pd.isna(mine["paper_mean"])
+    assert pd.isna(mine["difference"])
+
+
+def test_dimensions_are_sorted_and_matched_by_number(dimensions, write_run, tmp_path):
+    write_run("fpst", "web_edu", 0, 93.0, dim=4, table="fpst/fig3_dimensions")
+    report = build_report(dimensions, tmp_path)
+    assert report.columns == [2, 4, 8, 16]
+    fpst = cell(report, "fpst", 4)
+    assert (fpst["paper_mean"], fpst["our_mean"], fpst["difference"]) == (92.0, 93.0, 1.0)
+    assert pd.isna(cell(report, "fpst", 16)["paper_mean"])
+    assert cell(report, "tokengt", 16)["paper_mean"] == 89.13
+
+
+def test_caption_says_when_the_protocol_was_reduced(spec, write_run, tmp_path):
+    write_run("gcn", "power", 0, 97.0, steps=500)
+    write_run("gcn", "power", 1, 97.0, steps=500)
+    words = " ".join(build_report(spec, tmp_path).caption)
+    assert "500 steps where the table's has 10,000" in words
+    assert "2, 5 planned" in words
+    assert "1.96 std/√n" in words
+
+
+def test_footnotes_name_what_was_left_out_and_what_was_shorter(spec, write_run, tmp_path):
+    write_run("gcn", "power", 0, 97.0, steps=500)
+    write_run("gcn", "power", 1, 97.0, steps=500)
+    write_run("gcn", "power", 2, 99.0)
+    write_run("gat", "power", 0, 99.0)
+    notes = build_report(spec, tmp_path).footnotes
+    assert any("GCN, Power: 1 run left out (trainer.max_steps 10000" in note for note in notes)
+    assert "GCN, Power: 500 steps." in notes
+
+
+def test_notes_of_single_paper_cells_are_footnotes(dimensions, tmp_path):
+    notes = build_report(dimensions, tmp_path).footnotes
+    assert any("FPS-T, dim 4" in note and "no layer norm" in note for note in notes)
+
+
+def write_table(configs, name, block):
+    path = configs / "table" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block)
+
+
+def test_a_sweep_may_be_written_as_a_range(tmp_path):
+    block = "title: t, paper: p, select: {}, metric: m, rows: model.name, columns: model.dim"
+    write_table(
+        tmp_path,
+        "paper/t",
+        "hydra: {sweeper: {params: {seed: 'range(0, 4)', model: gcn, model.dim: 'choice(2, 8)'}}}\n"
+        f"report: {{{block}}}\n",
+    )
+    spec = load_table(tmp_path, "paper/t")
+    assert spec.planned_seeds == (0, 1, 2, 3)
+    assert spec.planned_rows == ("gcn",)
+    assert spec.planned_columns == (2, 8)
+    assert spec.planned_steps is None
+
+
+@pytest.mark.parametrize(
+    ("block", "key"),
+    [("report: {title: t}", "paper"), ("report: {tilte: t}", "tilte"), ("seed: 0", "title")],
+)
+def test_a_wrong_report_block_is_one_sentence_that_names_the_key(tmp_path, block, key):
+    write_table(tmp_path, "paper/t", block)
+    with pytest.raises(UsageError, match=key) as error:
+        load_table(tmp_path, "paper/t")
+    assert "\n" not in str(error.value)
+    assert "paper/t" in str(error.value)
+
+
+def test_a_paper_file_that_does_not_exist_is_named():
+    block = ReportBlock("t", "no.csv", {}, "m", "model.name", "dataset.name")
+    with pytest.raises(UsageError, match=r"no\.csv"):
+        paper_numbers(block)
+
+
+def test_paper_cells_without_coordinates_are_refused(dimensions):
+    dimensions.report.paper_cells.pop("fpst__d4")
+    with pytest.raises(UsageError, match="fpst__d4"):
+        paper_numbers(dimensions.report)

@@ -1,0 +1,68 @@
+from math import isnan, nan, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from curvlab.tables.statistics import summarise, within_intervals
+
+VALUES = [98.0, 99.0, 100.0]
+
+
+def test_hand_computation():
+    summary = summarise(VALUES)
+    assert (summary.seeds, summary.mean, summary.std) == (3, 99.0, 1.0)
+    assert summary.pm == pytest.approx(1.96 / sqrt(3))
+
+
+def test_kind_std_prints_the_standard_deviation():
+    assert summarise(VALUES, "std").pm == 1.0
+
+
+@settings(deadline=None)  # the first call imports scipy's distributions
+@given(st.lists(st.floats(0, 100), min_size=2, max_size=12))
+def test_student_interval_is_scipys(values):
+    summary = summarise(values)
+    error = stats.sem(values)
+    half = stats.t(len(values) - 1).ppf(0.975) * error
+    assert summary.student_pm == pytest.approx(half, abs=1e-12)
+    assert summary.pm == pytest.approx(1.96 * error, abs=1e-12)
+    assert summary.mean == pytest.approx(np.mean(values))
+
+
+def test_student_interval_covers_95_percent_and_the_normal_one_does_not():
+    draws = np.random.default_rng(0).normal(size=(2000, 3))
+    summaries = [summarise(list(values)) for values in draws]
+    assert np.mean([abs(s.mean) <= s.student_pm for s in summaries]) == pytest.approx(
+        0.95, abs=0.02
+    )
+    assert np.mean([abs(s.mean) <= s.pm for s in summaries]) < 0.85
+
+
+def test_one_seed_has_a_mean_and_no_spread():
+    summary = summarise([90.5])
+    assert summary.mean == 90.5
+    assert all(map(isnan, (summary.std, summary.pm, summary.student_pm)))
+
+
+def test_no_seed_has_nothing():
+    summary = summarise([])
+    assert summary.seeds == 0
+    assert isnan(summary.mean)
+
+
+@pytest.mark.parametrize(
+    ("difference", "our_pm", "paper_pm", "expected"),
+    [
+        (5.0, 3.0, 4.0, True),  # sqrt(9 + 16) = 5
+        (-5.01, 3.0, 4.0, False),
+        (3.0, 3.0, nan, True),
+        (-3.01, 3.0, nan, False),
+        (0.0, nan, 4.0, None),
+        (nan, 3.0, 4.0, None),
+    ],
+)
+def test_within_intervals(difference, our_pm, paper_pm, expected):
+    assert within_intervals(difference, our_pm, paper_pm) is expected

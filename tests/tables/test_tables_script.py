@@ -1,0 +1,69 @@
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "tables.py"
+
+
+def tables(*arguments):
+    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_unknown_table_names_the_near_ones():
+    run = tables("fpst/fig33")
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert len(run.stderr.strip().splitlines()) == 1
+    assert "fpst/fig3" in run.stderr
+    assert "fpst/fig33" in run.stderr
+
+
+def test_unknown_results_folder_is_refused(tmp_path):
+    run = tables("fpst/fig3", "--results", tmp_path / "typo")
+    assert run.returncode == 2
+    assert len(run.stderr.strip().splitlines()) == 1
+    assert "typo" in run.stderr
+
+
+def test_table_of_a_half_done_sweep_with_a_half_written_file(write_run, tmp_path):
+    write_run("fpst", "web_edu", 0, 98.7)
+    write_run("gcn", "web_edu", 0, 79.0).write_text('{"status": ')
+    output = tmp_path / "new" / "fig3.csv"
+    run = tables("fpst/fig3", "--results", tmp_path, "--format", "csv", "--output", output)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.count("result.json") == 1
+    cells = pd.read_csv(output).set_index(["row", "column"])
+    assert cells.loc[("fpst", "web_edu"), "our_mean"] == 98.7
+    assert cells.loc[("gcn", "web_edu"), "status"] == "not run"
+
+
+def test_piped_output_has_no_terminal_codes(write_run, tmp_path):
+    write_run("fpst", "web_edu", 0, 98.7)
+    run = tables("fpst/fig3", "--results", tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "98.70" in run.stdout
+    assert "\x1b" not in run.stdout
+    assert max(map(len, run.stdout.splitlines())) <= 100
+
+
+def test_list_counts_finished_cells(write_run, tmp_path):
+    for seed in range(5):
+        write_run("fpst", "web_edu", seed, 98.7)
+    write_run("gcn", "web_edu", 0, 80.0)
+    run = tables("list", "--results", tmp_path)
+    assert run.returncode == 0, run.stderr
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("fpst/fig3 "))
+    assert "1 of 28" in line
+    assert "6 of 140" in line
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_formats_are_printed(tmp_path, form):
+    run = tables("fpst/fig3_dimensions", "--results", tmp_path, "--format", form)
+    assert run.returncode == 0, run.stderr
+    assert "92.00" in StringIO(run.stdout).read()
