@@ -84,6 +84,16 @@ def test_one_seed_has_no_interval_and_no_judgement(spec, write_run, tmp_path):
     assert fpst["within"] is None
 
 
+def test_two_seeds_are_judged_by_students_t(spec, write_run, tmp_path):
+    """90.1 +- 0.2 printed, +- 1.27 by Student's t: too little is known to contradict 89.56."""
+    for seed, value in enumerate([90.0, 90.2]):
+        write_run("tokengt", "web_edu", seed, value)
+    tokengt = cell(build_report(spec, tmp_path), "tokengt", "web_edu")
+    assert tokengt["our_pm"] == pytest.approx(0.196)
+    assert tokengt["difference"] == pytest.approx(0.54)
+    assert tokengt["within"] is True
+
+
 def test_a_model_that_the_paper_does_not_have_gets_a_row(spec, write_run, tmp_path):
     write_run("my_model", "web_edu", 0, 99.5)
     report = build_report(spec, tmp_path)
