@@ -64,6 +64,13 @@ def test_a_mirror_is_no_protocol():
     assert one == other
 
 
+def test_where_a_run_computes_and_what_it_shows_is_no_protocol():
+    here = {"seed": 0, "report": {"title": "a"}, "trainer": {"threads": 1, "max_steps": 9}}
+    there = {"seed": 1, "logger": {"project": "b"}, "trainer": {"threads": 2, "max_steps": 9}}
+    one, other = protocols([here, there])
+    assert one == other == {"trainer.max_steps": 9}
+
+
 def test_a_fixed_seed_of_the_data_is_protocol():
     """Two graphs drawn with different seeds, each used for all training seeds, do not mix."""
     configs = [{"seed": s, "dataset": {"seed": d}} for s, d in [(0, 0), (1, 0), (0, 7), (1, 7)]]

@@ -6,8 +6,19 @@ from typing import Any
 
 import pandas as pd
 
-NOT_PROTOCOL = ("paths", "logger", "hydra", "experiment")
-"""Parts of a config that say where a run writes and not what it computes."""
+NOT_PROTOCOL = (
+    "paths",
+    "logger",
+    "experiment",
+    "report",
+    "rerun",
+    "print_config",
+    "trainer.accelerator",
+    "trainer.threads",
+    "trainer.progress",
+    "trainer.plots",
+)
+"""Parts of a config that say where a run computes and what it writes, not what it computes."""
 
 CELL = ["row", "column"]
 
@@ -60,7 +71,7 @@ def protocols(configs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     flat = [flatten(config) for config in configs]
     keys = set().union(*flat)
-    left_out = {key for key in keys if key.split(".")[0] in NOT_PROTOCOL}
+    left_out = {key for key in keys for part in NOT_PROTOCOL if f"{key}.".startswith(f"{part}.")}
     left_out |= {key for config in flat for key in _places(config)}
     left_out |= {
         key
