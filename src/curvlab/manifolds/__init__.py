@@ -1,0 +1,8 @@
+"""Spaces of constant curvature: pure functions, and classes that geoopt's optimisers take."""
+
+from curvlab.manifolds.base import Space
+from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.euclidean_space import Euclidean
+from curvlab.manifolds.stereographic_space import Stereographic
+
+__all__ = ["Curvature", "Euclidean", "Space", "Stereographic"]

@@ -1,0 +1,98 @@
+"""The curvature of a space as a module: signed, fixed or learnable, bounded or not."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from curvlab.errors import UsageError
+
+
+class Curvature(nn.Module):
+    """Signed curvature kappa, one value or one a component; calling it gives the tensor.
+
+    A learnable curvature is an unconstrained parameter `raw` and a map onto the allowed interval:
+    kappa = raw without bounds, min + softplus(raw) or max - softplus(raw) with one,
+    min + (max - min) sigmoid(raw) with two. It starts at the given value in each case.
+
+    Args:
+        kappa: initial value, for all components or one each.
+        components: length of the curvature vector; None for a single value of shape ().
+        learnable: whether the curvature is a parameter; otherwise it is a buffer.
+        min: open lower bound, None for none.
+        max: open upper bound, None for none.
+
+    Raises:
+        UsageError: if the interval is empty, or a value lies outside or on its bounds.
+    """
+
+    raw: Tensor
+
+    def __init__(
+        self,
+        kappa: float | Sequence[float] = 0.0,
+        components: int | None = None,
+        learnable: bool = True,
+        min: float | None = None,
+        max: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.learnable, self.min, self.max = learnable, min, max
+        if min is not None and max is not None and min >= max:
+            raise UsageError(
+                f"The curvature's lower bound min={min:g} must be below "
+                f"its upper bound max={max:g}."
+            )
+        values = [float(kappa)] if isinstance(kappa, int | float) else [float(k) for k in kappa]
+        if len(values) not in (1, components or 1):
+            raise UsageError(
+                f"{len(values)} curvatures are given for {components or 1} components: "
+                "give one for all or one for each."
+            )
+        raw = [self._inverse(value) for value in values]
+        shape = () if components is None else (components,)
+        start = torch.tensor(raw, dtype=torch.get_default_dtype()).expand(shape or (1,))
+        start = start.clone().reshape(shape)
+        if learnable:
+            self.raw = nn.Parameter(start)
+        else:
+            self.register_buffer("raw", start)
+
+    def _inverse(self, kappa: float) -> float:
+        """The raw value that maps to kappa."""
+        low = -math.inf if self.min is None else self.min
+        high = math.inf if self.max is None else self.max
+        if not low < kappa < high:
+            raise UsageError(
+                f"The initial curvature kappa={kappa:g} must lie strictly between "
+                f"min={self.min} and max={self.max}: move the value or the bound."
+            )
+        if not self.learnable:
+            return kappa
+        if self.min is not None and self.max is not None:
+            return math.log((kappa - low) / (high - kappa))
+        if self.min is not None or self.max is not None:
+            gap = kappa - low if self.min is not None else high - kappa
+            return gap + math.log(-math.expm1(-gap))
+        return kappa
+
+    def forward(self) -> Tensor:
+        """Return the signed curvature, `[components]` or `[]`."""
+        if not self.learnable:
+            return self.raw
+        if self.min is not None and self.max is not None:
+            return self.min + (self.max - self.min) * torch.sigmoid(self.raw)
+        if self.min is not None:
+            return self.min + functional.softplus(self.raw)
+        if self.max is not None:
+            return self.max - functional.softplus(self.raw)
+        return self.raw
+
+    def extra_repr(self) -> str:
+        """Show the current values, whether they are learned, and the bounds."""
+        values = ", ".join(f"{k:.4g}" for k in self().detach().reshape(-1).tolist())
+        kind = "learnable" if self.learnable else "fixed"
+        bounds = "" if self.min is None and self.max is None else f", in ({self.min}, {self.max})"
+        return f"kappa=[{values}], {kind}{bounds}"

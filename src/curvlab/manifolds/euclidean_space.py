@@ -1,0 +1,115 @@
+"""Flat space with the interface of the curved ones, and without their maps."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds.base import Space
+from curvlab.manifolds.kernels import safe_sqrt
+from curvlab.manifolds.pairwise import factors
+
+
+class Euclidean(Space):
+    """R^dim as `components` blocks; every map is the identity or a plain sum.
+
+    Args:
+        components: number of blocks; only `split` and the shape of `conformal_factor` depend on it.
+        conformal_factor: distance over |x - y|. 2 is the flat limit of the stereographic model,
+            1 the ordinary Euclidean distance.
+    """
+
+    name = "Euclidean"
+    reversible = True
+
+    def __init__(self, components: int = 1, conformal_factor: float = 2.0) -> None:
+        super().__init__(components)
+        self.scale = conformal_factor
+
+    def expmap0(self, v: Tensor) -> Tensor:
+        """The vector itself."""
+        return v
+
+    def expmap0_projected(self, v: Tensor) -> Tensor:
+        """The vector itself."""
+        return v
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        """The point itself."""
+        return x
+
+    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
+        """The sum x + y."""
+        return x + y
+
+    def project(self, x: Tensor) -> Tensor:
+        """The point itself."""
+        return x
+
+    def conformal_factor(self, x: Tensor) -> Tensor:
+        """The constant factor, `[..., components]`."""
+        return x.new_full((*x.shape[:-1], self.components), self.scale)
+
+    def transport0(self, y: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+        """The vector itself."""
+        return v
+
+    def transport0_back(self, x: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+        """The vector itself."""
+        return v
+
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """(factor |x - y|)^2."""
+        difference = x - y
+        return self.scale**2 * torch.linalg.vecdot(difference, difference)
+
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """The factor times |x - y|; gradient 0 at x = y."""
+        distance = safe_sqrt(self.sqdist(x, y))
+        return distance.unsqueeze(-1) if keepdim else distance
+
+    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """(factor |x_i - y_j|)^2, by a float64 matrix product so that neighbours stay apart."""
+        flat = x.new_full((1,), self.scale, dtype=torch.float64)
+        u, v = factors(x.double(), flat, y.double(), flat)
+        return (u @ v.mT).clamp(min=0).to(x.dtype)
+
+    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Weighted mean."""
+        return torch.einsum("...n,...nd->...d", weights, x) / weights.sum(-1, keepdim=True)
+
+    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
+        """The sum x + u."""
+        return x + u
+
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """The difference y - x."""
+        return y - x
+
+    def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+        """The vector itself."""
+        return v
+
+    def inner(
+        self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
+    ) -> Tensor:
+        """factor^2 <u, v>."""
+        del x
+        product = self.scale**2 * torch.linalg.vecdot(u, u if v is None else v)
+        return product.unsqueeze(-1) if keepdim else product
+
+    def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
+        """factor^2 u v by coordinate, so that Riemannian Adam is Adam."""
+        del x
+        return self.scale**2 * u * (u if v is None else v)
+
+    def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
+        """Riemannian gradient, the Euclidean one over factor^2."""
+        del x
+        return u / self.scale**2
+
+    def _check_point_on_manifold(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
+        return True, None
+
+    def _check_vector_on_tangent(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
+        return True, None

@@ -1,0 +1,183 @@
+"""Differentiable kernels under the geometry: few passes over the points, exact derivatives.
+
+Here curvatures are tensors that already carry the broadcast last axis, `[..., 1]`. The backward
+passes consist of differentiable operations on the saved inputs, so second derivatives are right.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from curvlab.manifolds import trigonometry as trig
+from curvlab.manifolds.tolerances import tolerance
+
+
+def dot(x: Tensor, y: Tensor) -> Tensor:
+    """Inner product over the last axis, which is kept with length one."""
+    return torch.linalg.vecdot(x, y).unsqueeze(-1)
+
+
+def safe_sqrt(squared: Tensor) -> Tensor:
+    """Square root whose gradient at 0 is 0."""
+    positive = squared > 0
+    return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
+
+
+class _Scale(Function):
+    """x * ratio(kappa |x|^2): every map that moves a point along its ray from the origin."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        x: Tensor,
+        kappa: Tensor,
+        ratio: Callable[[Tensor], Tensor],
+        _slope: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        return x * ratio(kappa * dot(x, x))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
+        x, kappa, ctx.ratio, ctx.slope = inputs
+        ctx.save_for_backward(x, kappa)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (g,) = grads
+        x, kappa = ctx.saved_tensors
+        squared_norm = dot(x, x)
+        z = kappa * squared_norm
+        pull = ctx.slope(z) * dot(g, x)
+        g_x = torch.addcmul(g * ctx.ratio(z), x, 2 * kappa * pull)
+        g_kappa = pull * squared_norm
+        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None, None
+
+
+def scale_tan(x: Tensor, kappa: Tensor) -> Tensor:
+    """tan_k(|x|) x / |x|."""
+    return _Scale.apply(x, kappa, trig.tan_ratio, trig.tan_slope)
+
+
+def scale_tan_rim(x: Tensor, kappa: Tensor) -> Tensor:
+    """tan_k(|x|) x / |x|, stopped at the rim of the ball."""
+    return _Scale.apply(x, kappa, trig.tan_rim_ratio, trig.tan_rim_slope)
+
+
+def scale_artan(x: Tensor, kappa: Tensor) -> Tensor:
+    """artan_k(|x|) x / |x|."""
+    return _Scale.apply(x, kappa, trig.artan_ratio, trig.artan_slope)
+
+
+def scale_sin(x: Tensor, kappa: Tensor) -> Tensor:
+    """sin_k(|x|) x / |x|."""
+    return _Scale.apply(x, kappa, trig.sin_ratio, trig.sin_slope)
+
+
+def scale_arsin(x: Tensor, kappa: Tensor) -> Tensor:
+    """arsin_k(|x|) x / |x|."""
+    return _Scale.apply(x, kappa, trig.arsin_ratio, trig.arsin_slope)
+
+
+def scale_half(x: Tensor, kappa: Tensor) -> Tensor:
+    """The point half as far from the origin."""
+    return _Scale.apply(x, kappa, trig.half_tan_ratio, trig.half_tan_slope)
+
+
+def scale_rim(x: Tensor, kappa: Tensor) -> Tensor:
+    """The point, moved back to the rim of the ball if it lies outside."""
+    return _Scale.apply(x, kappa, trig.rim_ratio, trig.rim_slope)
+
+
+def _mobius_scalars(x: Tensor, y: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
+    """|x|^2, |y|^2, |x + y|^2, 1 + kappa |x|^2, 1 + kappa |y|^2 and the common denominator."""
+    s = x + y
+    x2, y2, s2 = dot(x, x), dot(y, y), dot(s, s)
+    floor = tolerance(x.dtype).floor
+    a, b = (1 + kappa * x2).clamp(min=floor), (1 + kappa * y2).clamp(min=floor)
+    # The denominator cannot be known better than to a rounding of its first term; below that,
+    # only for kappa > 0, the sum is the point at infinity up to rounding.
+    denominator = torch.maximum(a * b - kappa * s2, torch.finfo(x.dtype).eps * a * b)
+    return s, x2, y2, s2, a, b, denominator
+
+
+class _MobiusAdd(Function):
+    """((1 + kappa |x|^2) s - kappa |s|^2 x) / ((1 + kappa |x|^2)(1 + kappa |y|^2) - kappa |s|^2).
+
+    With s = x + y this equals the usual fraction; it keeps its digits when s is small and, for
+    kappa < 0, adds only positive terms in the denominator.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
+        s, _, _, s2, a, _, denominator = _mobius_scalars(x, y, kappa)
+        return torch.addcmul(s * (a / denominator), x, -kappa * s2 / denominator)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+        (g,) = grads
+        x, y, kappa = ctx.saved_tensors
+        s, x2, y2, s2, a, b, denominator = _mobius_scalars(x, y, kappa)
+        along_s, along_x = a / denominator, -kappa * s2 / denominator
+        g_along_s, g_along_x = dot(g, s) / denominator, dot(g, x) / denominator
+        g_denominator = -(g_along_s * along_s + g_along_x * along_x)
+        # g_denominator carries one division by the denominator, as g_along_* do.
+        g_s2 = -(g_along_x + g_denominator)
+        g_a, g_b = g_along_s + g_denominator * b, g_denominator * a
+        g_s = torch.addcmul(g * along_s, s, 2 * kappa * g_s2)
+        g_x = torch.addcmul(torch.addcmul(g_s, g, along_x), x, 2 * kappa * g_a)
+        g_y = torch.addcmul(g_s, y, 2 * kappa * g_b)
+        g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b
+        return (
+            g_x.sum_to_size(x.shape),
+            g_y.sum_to_size(y.shape),
+            g_kappa.sum_to_size(kappa.shape),
+        )
+
+
+def mobius_add(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
+    """Moebius sum of points `[..., dim]`; see `stereographic.mobius_add`."""
+    return _MobiusAdd.apply(x, y, kappa)
+
+
+class _SquaredNorms(Function):
+    """|x - y|^2, |x|^2 and |y|^2 in float64, without keeping float64 copies of the points."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, y = x.double(), y.double()
+        difference = x - y
+        return dot(difference, difference), dot(x, x), dot(y, y)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        g_difference, g_x2, g_y2 = (2 * g for g in grads)
+        pull = (x - y) * g_difference.to(x.dtype)
+        g_x = torch.addcmul(pull, x, g_x2.to(x.dtype))
+        g_y = torch.addcmul(-pull, y, g_y2.to(y.dtype))
+        return g_x.sum_to_size(x.shape), g_y.sum_to_size(y.shape)
+
+
+def squared_norms(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """|x - y|^2, |x|^2, |y|^2 of points `[..., dim]` as float64 `[..., 1]`.
+
+    Distances need more digits of 1 - |x|^2 than float32 has: at distance 10 from the origin of
+    the ball it is 2e-4, and one rounding of |x|^2 would be an error of 3e-4 in it.
+    """
+    return _SquaredNorms.apply(x, y)

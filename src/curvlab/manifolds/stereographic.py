@@ -1,0 +1,294 @@
+"""The kappa-stereographic model: one formula for hyperbolic, flat and spherical space.
+
+Points are `[..., dim]` with 1 + kappa |x|^2 > 0: the open ball of radius 1 / sqrt(-kappa) for
+kappa < 0, all of R^dim otherwise. The metric is lambda_x^2 times the Euclidean one, so that
+dist -> 2 |x - y| and expmap0(v) -> v as kappa -> 0. `kappa` is a float or a tensor that broadcasts
+against the leading dimensions of the points (`[heads]` for points `[nodes, heads, dim]`). Every
+function returns the dtype of its first argument, is smooth in kappa through 0, has finite
+gradients everywhere and branches on no tensor's value.
+
+Source: FPS-T (Curve Your Attention), section 3.1, table 2 and appendix A, as corrected in the
+documentation; Bachmann et al. 2020, constant curvature graph convolutional networks.
+"""
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds import kernels
+from curvlab.manifolds.kernels import dot, safe_sqrt
+from curvlab.manifolds.pairwise import pairwise_power
+from curvlab.manifolds.tolerances import tolerance
+from curvlab.manifolds.trigonometry import (
+    arsin_k,
+    arsin_ratio,
+    artan_k,
+    artan_ratio,
+    sin_k,
+    tan_k,
+    tan_ratio,
+)
+
+__all__ = [
+    "arsin_k",
+    "artan_k",
+    "conformal_factor",
+    "dist",
+    "dist0",
+    "expmap",
+    "expmap0",
+    "expmap0_projected",
+    "logmap",
+    "logmap0",
+    "midpoint",
+    "midpoint_from_sums",
+    "mobius_add",
+    "mobius_half",
+    "mobius_scalar_mul",
+    "pairwise_dist",
+    "pairwise_sqdist",
+    "project",
+    "sin_k",
+    "sqdist",
+    "tan_k",
+    "transport",
+    "transport0",
+    "transport0_back",
+]
+
+
+def _working(x: Tensor) -> Tensor:
+    """Half-precision points are computed with in float32."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
+def _kappa(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
+    """The curvature as a tensor `[..., 1]` that broadcasts against points."""
+    if isinstance(kappa, Tensor):
+        return kappa.to(dtype).unsqueeze(-1)
+    return x.new_full((1,), kappa, dtype=dtype)
+
+
+def _gap(squared_norm: Tensor, kappa: Tensor) -> Tensor:
+    """1 + kappa |x|^2, kept positive for points that rounding has put on the rim."""
+    return (1 + kappa * squared_norm).clamp(min=tolerance(squared_norm.dtype).floor)
+
+
+def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """lambda_x = 2 / (1 + kappa |x|^2), `[...]` from points `[..., dim]`."""
+    w = _working(x)
+    k = _kappa(kappa, w.dtype, w)
+    return (2 / _gap(dot(w, w), k)).squeeze(-1).to(x.dtype)
+
+
+def project(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Move points beyond the rim of the ball back onto it; nothing else changes.
+
+    The rim is |x| = (1 - eps) / sqrt(-kappa), eps = 4e-3 in float32 and 1e-5 in float64; there is
+    none for kappa >= 0.
+    """
+    w = _working(x)
+    return kernels.scale_rim(w, _kappa(kappa, w.dtype, w)).to(x.dtype)
+
+
+def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Moebius sum of points `[..., dim]`, not commutative; x + y for kappa = 0.
+
+    x (+) y = ((1 - 2k<x,y> - k|y|^2) x + (1 + k|x|^2) y) / (1 - 2k<x,y> + k^2 |x|^2 |y|^2)
+    """
+    w = _working(x)
+    return kernels.mobius_add(w, y.to(w.dtype), _kappa(kappa, w.dtype, w)).to(x.dtype)
+
+
+def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Tensor:
+    """tan_k(r artan_k(|x|)) x / |x|: the point r times as far from the origin.
+
+    `r` broadcasts like `kappa`, against the leading dimensions of `x`.
+    """
+    w = _working(x)
+    k = _kappa(kappa, w.dtype, w)
+    r = _kappa(r, w.dtype, w)
+    z = k * dot(w, w)
+    stretch = r * artan_ratio(z)
+    return (w * (stretch * tan_ratio(z * stretch.square()))).to(x.dtype)
+
+
+def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """`mobius_scalar_mul(1/2, x, kappa)` in closed form: x / (1 + sqrt(1 + kappa |x|^2))."""
+    w = _working(x)
+    return kernels.scale_half(w, _kappa(kappa, w.dtype, w)).to(x.dtype)
+
+
+def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Exponential map at the origin: tan_k(|v|) v / |v|.
+
+    For kappa > 0 it is injective for |v| < pi / (2 sqrt(kappa)) and wraps around beyond.
+    """
+    w = _working(v)
+    return kernels.scale_tan(w, _kappa(kappa, w.dtype, w)).to(v.dtype)
+
+
+def expmap0_projected(v: Tensor, kappa: Tensor | float) -> Tensor:
+    """`project(expmap0(v, kappa), kappa)` with one norm and one multiplication."""
+    w = _working(v)
+    return kernels.scale_tan_rim(w, _kappa(kappa, w.dtype, w)).to(v.dtype)
+
+
+def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Logarithm at the origin, the inverse of `expmap0`: artan_k(|x|) x / |x|."""
+    w = _working(x)
+    return kernels.scale_artan(w, _kappa(kappa, w.dtype, w)).to(x.dtype)
+
+
+def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
+    w = _working(x)
+    k = _kappa(kappa, w.dtype, w)
+    step = kernels.scale_tan(v.to(w.dtype) / _gap(dot(w, w), k), k)
+    return kernels.mobius_add(w, step, k).to(x.dtype)
+
+
+def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Logarithm at x, the inverse of `expmap`: (2 / lambda_x) artan_k(|w|) w / |w|, w = (-x) (+) y.
+
+    Computed as (S / sqrt(1 - z)) (a e + kappa |e|^2 x) / b with e = y - x, a = 1 + kappa |x|^2,
+    b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z): the same vector, without
+    the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined
+    and the result is merely finite.
+    """
+    w = _working(x)
+    y = y.to(w.dtype)
+    k, k64 = _kappa(kappa, w.dtype, w), _kappa(kappa, torch.float64, w)
+    e2, x2, y2 = kernels.squared_norms(w, y)
+    a, b = _gap(x2, k64), _gap(y2, k64)
+    z = k64 * e2 / (a * b)
+    stretch = arsin_ratio(z) * (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt() / b
+    along_e, along_x = (stretch * a).to(w.dtype), (stretch * e2).to(w.dtype) * k
+    return torch.addcmul((y - w) * along_e, w, along_x).to(x.dtype)
+
+
+def _arsin_squared(squared_chord: Tensor, kappa: Tensor) -> Tensor:
+    """arsin_k(u)^2 of u^2 `[..., 1]`, analytic in u^2 and kappa."""
+    return squared_chord * arsin_ratio(kappa * squared_chord).square()
+
+
+def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """(d/2)^2 in float64: arsin_k(u)^2, u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2))."""
+    k = _kappa(kappa, torch.float64, x)
+    e2, x2, y2 = kernels.squared_norms(x, y)
+    return _arsin_squared(e2 / (_gap(x2, k) * _gap(y2, k)), k).squeeze(-1)
+
+
+def sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Squared geodesic distance `[...]` of points `[..., dim]`, smooth at x = y.
+
+    4 arsin_k(u)^2 with u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2)).
+    """
+    return (4 * _half_dist_squared(x, y, kappa)).to(x.dtype)
+
+
+def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Geodesic distance 2 artan_k(|(-x) (+) y|), `[...]` from points `[..., dim]`.
+
+    Exactly 0 at x = y, where the gradient is set to 0. Computed in float64 from the points.
+    """
+    return (2 * safe_sqrt(_half_dist_squared(x, y, kappa))).to(x.dtype)
+
+
+def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
+    k = _kappa(kappa, torch.float64, x)
+    x64, y64 = x.double(), y.double()
+    alpha = 1 / _gap(dot(x64, x64), k.unsqueeze(-1))
+    beta = 1 / _gap(dot(y64, y64), k.unsqueeze(-1))
+    dtype = _working(x).dtype
+    return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
+
+
+def pairwise_sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`.
+
+    `kappa` broadcasts against the dimensions before n and m. Through a matrix product, in blocks:
+    forward and backward keep two arrays of the result's size. Not twice differentiable.
+    """
+    return _pairwise(x, y, kappa, 2)
+
+
+def pairwise_dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`, as `pairwise_sqdist`.
+
+    The gradient at coincident points is 0.
+    """
+    return _pairwise(x, y, kappa, 1)
+
+
+def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Geodesic distance to the origin, 2 artan_k(|x|), `[...]` from points `[..., dim]`."""
+    wide = x.double()
+    k = _kappa(kappa, torch.float64, x)
+    x2 = dot(wide, wide)
+    half_squared = _arsin_squared(x2 / _gap(x2, k), k).squeeze(-1)
+    return (2 * safe_sqrt(half_squared)).to(x.dtype)
+
+
+def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport of v from x to y: gyr[y, -x] v lambda_x / lambda_y.
+
+    With e = y - x, a = 1 + kappa |x|^2, b = 1 + kappa |y|^2 the gyration is
+    v + 2 (A e + C x) / (a b - kappa |e|^2), C = -kappa a <e,v> - kappa^2 |e|^2 <x,v>,
+    A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y.
+    """
+    w = _working(x)
+    y, v = y.to(w.dtype), v.to(w.dtype)
+    k = _kappa(kappa, w.dtype, w)
+    e = y - w
+    a, b, ke2 = _gap(dot(w, w), k), _gap(dot(y, y), k), k * dot(e, e)
+    kxv, kev = k * dot(w, v), k * dot(e, v)
+    denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
+    along_e = 2 * (kxv * (b - ke2) - (a - 1) * kev) / denominator
+    along_x = -2 * (a * kev + ke2 * kxv) / denominator
+    return ((v + along_e * e + along_x * w) * (b / a)).to(x.dtype)
+
+
+def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport of v from the origin to y: v (1 + kappa |y|^2)."""
+    w = _working(y)
+    return (v.to(w.dtype) * _gap(dot(w, w), _kappa(kappa, w.dtype, w))).to(y.dtype)
+
+
+def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport of v from x to the origin: v / (1 + kappa |x|^2)."""
+    w = _working(x)
+    return (v.to(w.dtype) / _gap(dot(w, w), _kappa(kappa, w.dtype, w))).to(x.dtype)
+
+
+def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | float) -> Tensor:
+    """1/2 (x) (numerator / denominator), the last step of a weighted midpoint.
+
+    Computed as N / (D + sign(D) sqrt(D^2 + kappa |N|^2)), which has its limit where D crosses 0
+    (kappa > 0: a direction on the equator). `numerator` is `[..., dim]`, `denominator` `[...]`.
+    """
+    w = _working(numerator)
+    k = _kappa(kappa, w.dtype, w)
+    d = denominator.to(w.dtype).unsqueeze(-1)
+    eps = torch.finfo(w.dtype).tiny
+    d = torch.where(d < 0, d.clamp(max=-eps), d.clamp(min=eps))
+    square = d.square()
+    # For kappa < 0 the sum lies inside the ball; rounding may put it on the rim.
+    inside = torch.maximum(square + k * dot(w, w), tolerance(w.dtype).floor * square)
+    root = inside.clamp(min=eps).sqrt()
+    return (w / (d + torch.where(d < 0, -root, root))).to(numerator.dtype)
+
+
+def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
+    """Weighted gyro-midpoint `[..., dim]` of points `[..., n, dim]` with weights `[..., n]`.
+
+    1/2 (x) (sum_j w_j lambda_j x_j / sum_j w_j (lambda_j - 1)); the scale of the weights does not
+    matter. `kappa` broadcasts against the dimensions before n. For kappa > 0 the antipode that is
+    farther from the points is not excluded.
+    """
+    w = _working(x)
+    k = _kappa(kappa, w.dtype, w)
+    lam = conformal_factor(w, k)
+    weights = weights.to(w.dtype)
+    numerator = torch.einsum("...n,...nd->...d", weights * lam, w)
+    denominator = (weights * (lam - 1)).sum(-1)
+    return midpoint_from_sums(numerator, denominator, k.squeeze(-1)).to(x.dtype)

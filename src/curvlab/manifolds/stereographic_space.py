@@ -1,0 +1,147 @@
+"""Products of stereographic spaces with curvatures of any sign."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.base import Space
+from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.kernels import safe_sqrt
+from curvlab.manifolds.tolerances import tolerance
+
+
+class Stereographic(Space):
+    """Product of `components` kappa-stereographic models, each with its own signed curvature.
+
+    Points are `[..., dim]`, split into `components` blocks of dim / components coordinates.
+
+    Args:
+        components: number of blocks (one an attention head).
+        kappa: initial curvature of every component.
+        learnable: whether the curvatures are parameters.
+        min: open lower bound of the curvatures, None for none.
+        max: open upper bound of the curvatures, None for none.
+
+    Source: FPS-T (Curve Your Attention), sections 3.1 and 4.
+    """
+
+    name = "Stereographic"
+
+    def __init__(
+        self,
+        components: int = 1,
+        kappa: float = 0.0,
+        learnable: bool = True,
+        min: float | None = None,
+        max: float | None = None,
+    ) -> None:
+        super().__init__(components)
+        self.curvature = Curvature(kappa, components, learnable, min, max)
+
+    @property
+    def kappa(self) -> Tensor:
+        """Signed curvatures `[components]`."""
+        return self.curvature()
+
+    def expmap0(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin."""
+        return self.merge(k_space.expmap0(self.split(v), self.kappa))
+
+    def expmap0_projected(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin, stopped at the rim of the ball."""
+        return self.merge(k_space.expmap0_projected(self.split(v), self.kappa))
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        """Logarithm at the origin."""
+        return self.merge(k_space.logmap0(self.split(x), self.kappa))
+
+    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Moebius sum."""
+        return self.merge(k_space.mobius_add(self.split(x), self.split(y), self.kappa))
+
+    def project(self, x: Tensor) -> Tensor:
+        """Points beyond the rim of the ball moved back onto it."""
+        return self.merge(k_space.project(self.split(x), self.kappa))
+
+    def conformal_factor(self, x: Tensor) -> Tensor:
+        """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
+        return k_space.conformal_factor(self.split(x), self.kappa)
+
+    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of v from the origin to y."""
+        return self.merge(k_space.transport0(self.split(y), self.split(v), self.kappa))
+
+    def transport0_back(self, x: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of v from x to the origin."""
+        return self.merge(k_space.transport0_back(self.split(x), self.split(v), self.kappa))
+
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance, the sum over the components."""
+        return k_space.sqdist(self.split(x), self.split(y), self.kappa).sum(-1)
+
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Distance, the root of the sum of the components' squares; gradient 0 at x = y."""
+        distance = safe_sqrt(self.sqdist(x, y))
+        return distance.unsqueeze(-1) if keepdim else distance
+
+    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distances `[..., n, m]`, the sum over the components."""
+        x, y = self.split(x).transpose(-2, -3), self.split(y).transpose(-2, -3)
+        return k_space.pairwise_sqdist(x, y, self.kappa).sum(-3)
+
+    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Weighted gyro-midpoint of each component with the same weights."""
+        blocks = self.split(x).transpose(-2, -3)
+        return self.merge(k_space.midpoint(blocks, weights.unsqueeze(-2), self.kappa))
+
+    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
+        """Exponential map at x, projected."""
+        moved = k_space.expmap(self.split(x), self.split(u), self.kappa)
+        return self.merge(k_space.project(moved, self.kappa))
+
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """Logarithm at x."""
+        return self.merge(k_space.logmap(self.split(x), self.split(y), self.kappa))
+
+    def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of v from x to y."""
+        return self.merge(
+            k_space.transport(self.split(x), self.split(y), self.split(v), self.kappa)
+        )
+
+    def _component_inner(self, x: Tensor, u: Tensor, v: Tensor | None) -> Tensor:
+        """Metric product of each component, `[..., components, 1]`."""
+        u = self.split(u)
+        v = u if v is None else self.split(v)
+        factor = self.conformal_factor(x).unsqueeze(-1)
+        return factor.square() * torch.linalg.vecdot(u, v).unsqueeze(-1)
+
+    def inner(
+        self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
+    ) -> Tensor:
+        """Riemannian metric, the sum of lambda_x^2 <u, v> over the components."""
+        product = self._component_inner(x, u, v).sum(-2)
+        return product if keepdim else product.squeeze(-1)
+
+    def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
+        """Metric product of each component, repeated over its coordinates: `[..., dim]`."""
+        blocks = self._component_inner(x, u, v)
+        return self.merge(blocks.expand_as(self.split(u)))
+
+    def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
+        """Riemannian gradient, the Euclidean one over lambda_x^2."""
+        return self.merge(self.split(u) / self.conformal_factor(x).unsqueeze(-1).square())
+
+    def _check_point_on_manifold(
+        self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
+    ) -> tuple[bool, str | None]:
+        del rtol
+        gap = 1 + self.kappa.unsqueeze(-1) * self.split(x).square().sum(-1, keepdim=True)
+        if bool((gap > min(atol, tolerance(x.dtype).boundary)).all()):
+            return True, None
+        return False, "a point lies outside the ball: call `project` on it"
+
+    def _check_vector_on_tangent(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
+        return True, None
