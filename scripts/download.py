@@ -1,0 +1,51 @@
+#!/usr/bin/env python
+"""Fetch the raw files of datasets ahead of time, for instance before going offline.
+
+scripts/download.py web_edu power      these two
+scripts/download.py all                every dataset there is
+
+Files come from CURVLAB_MIRROR if it is set (a folder with the same layout), else from the
+network, and are verified by their checksums.
+"""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from curvlab.data.named import build, dataset_config, dataset_names
+from curvlab.errors import UsageError
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line's arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"datasets: {', '.join(dataset_names(CONFIGS))}",
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
+    parser.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    arguments = parse_arguments()
+    names = dataset_names(CONFIGS) if arguments.names == ["all"] else arguments.names
+    try:
+        configs = [dataset_config(name, CONFIGS, arguments.data_dir) for name in names]
+        for config in configs:
+            files = build(config.source).download()
+            print(f"{config.name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
+    except UsageError as error:
+        print(f"download.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+#!/usr/bin/env python
+"""Pictures and numbers of graphs and of finished runs.
+
+scripts/plot.py curvature web_edu power    histograms of sectional curvature, and the means
+scripts/plot.py hyperbolicity web_edu      Gromov's delta
+scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
+"""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from torch_geometric.data import Data
+
+from curvlab.analysis.hyperbolicity import hyperbolicity
+from curvlab.analysis.plots import curvature_figure, save_figure
+from curvlab.analysis.run_plots import COLORS, plot_run
+from curvlab.analysis.sectional_curvature import sectional_curvature
+from curvlab.data.named import build, dataset_config, dataset_names
+from curvlab.errors import UsageError
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line's arguments."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    graphs = argparse.ArgumentParser(add_help=False)
+    graphs.add_argument("names", nargs="+", metavar="NAME", help=", ".join(dataset_names(CONFIGS)))
+    graphs.add_argument("--data-dir", type=Path, help="folder of the raw files (default: data)")
+
+    curvature = commands.add_parser(
+        "curvature", parents=[graphs], help="sectional curvature: histograms and means"
+    )
+    curvature.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/curvature.png"),
+        help="the picture (default: %(default)s)",
+    )
+    delta = commands.add_parser(
+        "hyperbolicity", parents=[graphs], help="Gromov's delta by the four-point condition"
+    )
+    delta.add_argument(
+        "--nodes",
+        type=int,
+        default=300,
+        help="compare all nodes of smaller graphs and this many random ones of larger graphs; "
+        "time grows with the fourth power (default: %(default)s)",
+    )
+    delta.add_argument("--seed", type=int, default=0, help="of the random nodes")
+    run = commands.add_parser("run", help="curves and embedding of a run, into its folder plots")
+    run.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder with metrics.csv")
+    run.add_argument(
+        "--color", choices=sorted(COLORS), default="degree", help="what colours the nodes"
+    )
+    return parser.parse_args()
+
+
+def load_graphs(arguments: argparse.Namespace) -> dict[str, Data]:
+    """The graphs that the command line names, by their labels."""
+    configs = [dataset_config(name, CONFIGS, arguments.data_dir) for name in arguments.names]
+    return {config.label: build(config.source).load() for config in configs}
+
+
+def plot_curvature(arguments: argparse.Namespace) -> None:
+    """Print the means and draw the histograms."""
+    curvatures = {}
+    for label, graph in load_graphs(arguments).items():
+        curvature = sectional_curvature(graph.edge_index, graph.num_nodes)
+        curvatures[label] = (curvature.per_triple(), curvature.mean)
+        print(f"{label}: mean sectional curvature {curvature.mean:.4f}")
+    print(f"wrote {save_figure(curvature_figure(curvatures), arguments.output)}")
+
+
+def print_hyperbolicity(arguments: argparse.Namespace) -> None:
+    """Print delta of each graph and how it was found."""
+    for label, graph in load_graphs(arguments).items():
+        found = hyperbolicity(graph.edge_index, graph.num_nodes, arguments.nodes, arguments.seed)
+        how = "exact" if found.exact else f"a lower bound, from {found.nodes} random nodes"
+        print(f"{label}: delta {found.delta:g} ({how}; their diameter is {found.diameter})")
+
+
+def plot_finished_run(arguments: argparse.Namespace) -> None:
+    """Draw the run's pictures."""
+    for path in plot_run(arguments.run_dir, color=arguments.color):
+        print(f"wrote {path}")
+
+
+def main() -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    arguments = parse_arguments()
+    commands = {
+        "curvature": plot_curvature,
+        "hyperbolicity": print_hyperbolicity,
+        "run": plot_finished_run,
+    }
+    try:
+        commands[arguments.command](arguments)
+    except UsageError as error:
+        print(f"plot.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

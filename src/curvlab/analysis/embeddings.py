@@ -1,0 +1,110 @@
+"""Embeddings on a manifold: stored in a file, and flattened to look at."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from curvlab.data.sources import arriving
+from curvlab.errors import UsageError
+from curvlab.manifolds import Curvature, Euclidean, Space, Stereographic
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`."""
+
+    points: Tensor
+    space: Space
+    edge_index: Tensor
+
+
+def save_embedding(path: Path, embedding: Embedding) -> None:
+    """Write `embeddings`, `edge_index` and the space as plain arrays (`.npz`), atomically.
+
+    The space is `kappa [components]`, and for a flat one `conformal_factor`, its distance over
+    `|x - y|`.
+    """
+    arrays = {
+        "embeddings": embedding.points.detach().cpu().numpy(),
+        "edge_index": embedding.edge_index.cpu().numpy(),
+    }
+    match embedding.space:
+        case Stereographic():
+            arrays["kappa"] = embedding.space.kappa.detach().cpu().numpy()
+        case Euclidean():
+            arrays["kappa"] = np.zeros(embedding.space.components)
+            arrays["conformal_factor"] = np.array(embedding.space.scale)
+        case other:
+            raise UsageError(f"embeddings on {type(other).__name__} cannot be stored yet.")
+    with arriving(path) as partial, partial.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
+
+
+def load_embedding(path: Path) -> Embedding:
+    """Read what `save_embedding` wrote.
+
+    Raises:
+        UsageError: There is no such file, or it is not of this kind.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} is missing: the run has not finished, or it writes no embedding.")
+    try:
+        with np.load(path) as file:
+            arrays = {name: torch.from_numpy(file[name]) for name in file.files}
+        kappa = arrays["kappa"].reshape(-1).tolist()
+        points, edge_index = arrays["embeddings"], arrays["edge_index"]
+    except Exception as error:  # a damaged archive can raise nearly anything
+        raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
+    if "conformal_factor" in arrays:
+        flat = Euclidean(len(kappa), float(arrays["conformal_factor"]))
+        return Embedding(points, flat, edge_index)
+    space = Stereographic(len(kappa))
+    space.curvature = Curvature(kappa, len(kappa), learnable=False)
+    return Embedding(points, space, edge_index)
+
+
+@torch.no_grad()
+def tangent_coordinates(points: Tensor, space: Space) -> Tensor:
+    """Points seen from their midpoint, with true distances from it, `[nodes, dim]` (float64).
+
+    `lambda_m log_m(x)` with m the midpoint of all points with equal weights: coordinates in an
+    orthonormal basis of the tangent space at m, so that components of different curvature
+    are on one scale. In flat space the centred points, times the conformal factor.
+    """
+    points = points.double()
+    middle = space.midpoint(points, points.new_ones(len(points)))
+    tangent = space.logmap(middle.expand_as(points), points)
+    return space.merge(space.split(tangent) * space.conformal_factor(middle).unsqueeze(-1))
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Principal components `[nodes, count]` and the fraction of the variance each explains."""
+
+    coordinates: Tensor
+    explained: list[float]
+
+
+def principal_components(coordinates: Tensor, count: int = 2) -> Projection:
+    """Project onto the directions of largest variance; each direction's largest entry is positive.
+
+    Raises:
+        UsageError: Coordinates are not finite, or have fewer than `count` dimensions or rows.
+    """
+    if min(coordinates.shape) < count:
+        raise UsageError(
+            f"{count} principal components need at least {count} nodes and dimensions; "
+            f"the embedding is {coordinates.shape[0]} x {coordinates.shape[1]}."
+        )
+    if not torch.isfinite(coordinates).all():
+        raise UsageError("the embedding is not finite: the run has diverged.")
+    centred = coordinates - coordinates.mean(dim=0)
+    _, singular, directions = torch.linalg.svd(centred, full_matrices=False)
+    directions = directions[:count]
+    leading = directions.gather(1, directions.abs().argmax(dim=1, keepdim=True))
+    variance = singular.square()
+    explained = variance[:count] / variance.sum().clamp(min=torch.finfo(variance.dtype).tiny)
+    return Projection(centred @ (directions * leading.sign()).T, explained.tolist())

@@ -1,0 +1,90 @@
+"""The pictures of a run, made from the files in its folder."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from curvlab.analysis.distances import adjacency_matrix, distances_from
+from curvlab.analysis.embeddings import (
+    Embedding,
+    load_embedding,
+    principal_components,
+    tangent_coordinates,
+)
+from curvlab.analysis.plots import curves_figure, embedding_figure, save_figure
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Stereographic
+
+COLORS = {"degree": "number of neighbours", "depth": "edges from the best-connected node"}
+
+
+def plot_run(run_dir: Path, title: str | None = None, color: str = "degree") -> list[Path]:
+    """Draw the curves and the embedding of a run into its folder `plots` and return the paths.
+
+    Reads `metrics.csv` and, if there is one, `embeddings.npz`.
+
+    Args:
+        run_dir: Folder of the run.
+        title: Heading of both pictures; by default what `result.json` says was run.
+        color: What colours the nodes, `degree` or `depth`.
+
+    Raises:
+        UsageError: The folder has no curves, or a file in it is damaged.
+    """
+    title = title or _title(run_dir)
+    plots = run_dir / "plots"
+    paths = [save_figure(curves_figure(_metrics(run_dir), title), plots / "curves.png")]
+    if (run_dir / "embeddings.npz").exists():
+        embedding = load_embedding(run_dir / "embeddings.npz")
+        projection = principal_components(tangent_coordinates(embedding.points, embedding.space))
+        figure = embedding_figure(
+            projection,
+            embedding.edge_index.numpy(),
+            node_values(embedding, color),
+            COLORS[color],
+            title,
+            _space_in_words(embedding),
+        )
+        paths.append(save_figure(figure, plots / "embedding.png"))
+    return paths
+
+
+def node_values(embedding: Embedding, color: str) -> np.ndarray:
+    """Degree of each node, or its distance from the node with the most neighbours, `[nodes]`."""
+    adjacency = adjacency_matrix(embedding.edge_index, len(embedding.points))
+    degree = np.diff(adjacency.indptr)
+    if color == "degree":
+        return np.maximum(degree, 1)  # for a logarithmic scale
+    depth = distances_from(adjacency, np.array([degree.argmax()]))[0]
+    return np.where(np.isfinite(depth), depth, depth[np.isfinite(depth)].max() + 1)
+
+
+def _metrics(run_dir: Path) -> pd.DataFrame:
+    path = run_dir / "metrics.csv"
+    if not path.exists():
+        raise UsageError(f"{path} is missing: {run_dir} is not the folder of a run with curves.")
+    try:
+        return pd.read_csv(path)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a table of curves: run the model again.") from error
+
+
+def _title(run_dir: Path) -> str:
+    path = run_dir / "result.json"
+    if not path.exists():
+        return run_dir.name
+    result = json.loads(path.read_text(encoding="utf-8"))
+    return f"{result['model']} on {result['dataset']}, seed {result['seed']}"
+
+
+def _space_in_words(embedding: Embedding) -> str:
+    dimension = embedding.points.shape[1] // embedding.space.components
+    match embedding.space:
+        case Stereographic():
+            curvatures = ", ".join(f"{kappa:.2f}" for kappa in embedding.space.kappa.tolist())
+            return f"log map at the midpoint; {dimension} dimensions a head, κ = {curvatures}"
+        case Euclidean():
+            return f"Euclidean, {embedding.points.shape[1]} dimensions"
+    return ""
