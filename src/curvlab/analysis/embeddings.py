@@ -52,7 +52,7 @@ def load_embedding(path: Path) -> Embedding:
     if not path.exists():
         raise UsageError(f"{path} is missing: the run has not finished, or it writes no embedding.")
     try:
-        with np.load(path) as file:
+        with path.open("rb") as stream, np.load(stream) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files}
         kappa = arrays["kappa"].reshape(-1).tolist()
         points, edge_index = arrays["embeddings"], arrays["edge_index"]

@@ -1,0 +1,114 @@
+"""Embeddings are stored without loss and seen from their midpoint at true distances."""
+
+import numpy as np
+import pytest
+import torch
+
+from curvlab.analysis.embeddings import (
+    Embedding,
+    load_embedding,
+    principal_components,
+    save_embedding,
+    tangent_coordinates,
+)
+from curvlab.errors import UsageError
+from curvlab.manifolds import Curvature, Euclidean, Stereographic
+
+EDGES = torch.tensor([[0, 1], [1, 0]])
+
+
+def product_space(*kappa):
+    space = Stereographic(len(kappa))
+    space.curvature = Curvature(kappa, len(kappa), learnable=False)
+    return space.double()
+
+
+def points_on(space, nodes=30, dim=6, scale=0.4):
+    tangent = torch.randn(nodes, dim, generator=torch.Generator().manual_seed(0)).double()
+    return space.expmap0_projected(scale * tangent)
+
+
+@pytest.mark.parametrize("kappa", [(-1.0,), (-2.0, 0.7), (0.0, -0.5, 1.0)])
+def test_norms_are_the_distances_from_the_midpoint(kappa):
+    space = product_space(*kappa)
+    points = points_on(space)
+    coordinates = tangent_coordinates(points, space)
+    middle = space.midpoint(points, torch.ones(len(points)).double())
+    torch.testing.assert_close(coordinates.norm(dim=1), space.dist(middle, points))
+
+
+def test_flat_space_is_only_centred_and_scaled():
+    points = points_on(Euclidean())
+    coordinates = tangent_coordinates(points, Euclidean(2, conformal_factor=2.0))
+    torch.testing.assert_close(coordinates, 2 * (points - points.mean(dim=0)))
+
+
+def test_nearly_flat_is_as_flat():
+    space = product_space(-1e-9, 1e-9)
+    flat = tangent_coordinates(points_on(Euclidean()), Euclidean())
+    torch.testing.assert_close(
+        tangent_coordinates(points_on(Euclidean()), space), flat, atol=1e-6, rtol=0
+    )
+
+
+def test_components_are_those_of_the_covariance():
+    generator = torch.Generator().manual_seed(0)
+    axes = torch.linalg.qr(torch.randn(5, 5, generator=generator).double()).Q
+    spread = torch.tensor([5.0, 3.0, 1.0, 0.5, 0.1]).double()
+    data = torch.randn(4000, 5, generator=generator).double() * spread @ axes.T + 7
+    projection = principal_components(data)
+    variances = torch.linalg.eigvalsh(torch.cov(data.T)).flip(0)
+    torch.testing.assert_close(projection.coordinates.var(dim=0), variances[:2])
+    expected = (variances / variances.sum())[:2].tolist()
+    assert projection.explained == pytest.approx(expected)
+    correlation = torch.corrcoef(projection.coordinates.T)[0, 1]
+    assert abs(correlation) < 1e-10
+
+
+def test_components_do_not_depend_on_the_order_of_the_nodes():
+    data = points_on(Euclidean())
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(
+        principal_components(data[order]).coordinates, principal_components(data).coordinates[order]
+    )
+
+
+def test_coincident_points_project_to_one_point():
+    projection = principal_components(torch.ones(4, 3).double())
+    assert projection.coordinates.abs().max() == 0
+    assert projection.explained == [0, 0]
+
+
+def test_unusable_embeddings_are_refused():
+    with pytest.raises(UsageError, match="at least 2"):
+        principal_components(torch.rand(10, 1))
+    with pytest.raises(UsageError, match="diverged"):
+        principal_components(torch.full((10, 2), torch.nan))
+
+
+@pytest.mark.parametrize(
+    "space", [product_space(-0.5, -3.9), product_space(1.0), Euclidean(2, 1.0), Euclidean(4, 2.0)]
+)
+def test_stored_and_loaded_are_the_same_points_at_the_same_distances(space, tmp_path):
+    points = points_on(space, dim=8).float()
+    save_embedding(tmp_path / "embeddings.npz", Embedding(points, space, EDGES))
+    loaded = load_embedding(tmp_path / "embeddings.npz")
+    assert torch.equal(loaded.points, points)
+    assert torch.equal(loaded.edge_index, EDGES)
+    assert loaded.space.components == space.components
+    torch.testing.assert_close(
+        loaded.space.pairwise_dist(points, points).double(),
+        space.pairwise_dist(points, points).double(),
+    )
+
+
+def test_missing_and_damaged_files_are_reported(tmp_path):
+    path = tmp_path / "embeddings.npz"
+    with pytest.raises(UsageError, match="missing"):
+        load_embedding(path)
+    path.write_bytes(b"PK\x03\x04 not an archive")
+    with pytest.raises(UsageError, match="not an embedding"):
+        load_embedding(path)
+    np.savez(path, something=np.zeros(3))
+    with pytest.raises(UsageError, match="not an embedding"):
+        load_embedding(path)

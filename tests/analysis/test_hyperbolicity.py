@@ -1,0 +1,116 @@
+"""Gromov's delta against known values and against all quadruples."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curvlab.analysis import hyperbolicity as module
+from curvlab.analysis.hyperbolicity import four_point_delta, hyperbolicity
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.errors import UsageError
+
+
+def delta_of(network, **options):
+    network = nx.convert_node_labels_to_integers(network)
+    edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
+    return hyperbolicity(edges, network.number_of_nodes(), **options)
+
+
+def by_definition(distance):
+    """The largest half difference of the two largest sums, over all quadruples."""
+    best = 0
+    for x, y, v, w in itertools.combinations(range(len(distance)), 4):
+        sums = sorted(
+            (
+                distance[x, y] + distance[v, w],
+                distance[x, v] + distance[y, w],
+                distance[x, w] + distance[y, v],
+            )
+        )
+        best = max(best, sums[2] - sums[1])
+    return best / 2
+
+
+@pytest.mark.parametrize("nodes", range(3, 26))
+def test_cycles(nodes):
+    expected = nodes // 4 - (0.5 if nodes % 4 == 1 else 0)
+    assert delta_of(nx.cycle_graph(nodes)).delta == expected
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (2, 9), (3, 4), (5, 5), (4, 12)])
+def test_grids(rows, columns):
+    assert delta_of(nx.grid_2d_graph(rows, columns)).delta == min(rows, columns) - 1
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4, 30])
+def test_complete_graphs_are_as_trees(nodes):
+    assert delta_of(nx.complete_graph(nodes)).delta == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_trees_have_none(seed):
+    assert delta_of(nx.random_labeled_tree(150, seed=seed)).delta == 0
+
+
+def test_block_graphs_have_none_and_their_corners_do_not_matter():
+    assert delta_of(nx.barbell_graph(6, 5)).delta == 0
+    assert delta_of(nx.lollipop_graph(5, 4)).delta == 0
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(4, 11), st.floats(0.1, 0.6), st.integers(0, 10_000))
+def test_agrees_with_all_quadruples(nodes, probability, seed):
+    network = nx.gnp_random_graph(nodes, probability, seed=seed)
+    network = network.subgraph(max(nx.connected_components(network), key=len))
+    if len(network) < 2:
+        return
+    distance = np.asarray(nx.floyd_warshall_numpy(network)).astype(int)
+    assert four_point_delta(distance) == by_definition(distance)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(4, 9), st.integers(0, 10_000))
+def test_agrees_with_all_quadruples_on_any_metric(points, seed):
+    # Distances between grid points in the sup norm: a metric that is no graph's.
+    grid = np.random.default_rng(seed).integers(0, 12, size=(points, 3))
+    distance = np.abs(grid[:, None] - grid[None]).max(axis=-1)
+    assert four_point_delta(distance) == by_definition(distance)
+
+
+def test_chunks_change_nothing(monkeypatch):
+    network = nx.connected_watts_strogatz_graph(40, 4, 0.2, seed=1)
+    whole = delta_of(network).delta
+    monkeypatch.setattr(module, "ENTRIES_PER_CHUNK", 1)
+    assert delta_of(network).delta == whole > 0
+
+
+def test_the_largest_component_counts():
+    found = delta_of(nx.disjoint_union(nx.cycle_graph(12), nx.cycle_graph(8)))
+    assert (found.delta, found.nodes, found.exact, found.diameter) == (3, 12, True, 6)
+
+
+def test_sampled_is_seeded_and_a_lower_bound():
+    graph = SyntheticWeb(200, 0.5, seed=0).load()
+    exact = hyperbolicity(graph.edge_index, 200, max_nodes=200)
+    sampled = [hyperbolicity(graph.edge_index, 200, max_nodes=60, seed=s) for s in (0, 0, 1, 2)]
+    assert exact.exact
+    assert not any(found.exact for found in sampled)
+    assert sampled[0] == sampled[1]
+    assert all(found.delta <= exact.delta for found in sampled)
+
+
+def test_sampled_distances_are_those_of_the_whole_graph():
+    # A random third of a long cycle still spans it: delta can only be had by going around.
+    assert delta_of(nx.cycle_graph(120), max_nodes=40, seed=0).delta > 20
+
+
+def test_impossible_questions_are_refused():
+    with pytest.raises(UsageError, match="max_nodes=3"):
+        delta_of(nx.cycle_graph(5), max_nodes=3)
+    with pytest.raises(UsageError, match="without edges"):
+        delta_of(nx.empty_graph(5))

@@ -1,0 +1,82 @@
+"""The scripts plot.py and download.py, as they are typed."""
+
+import runpy
+import sys
+
+import pytest
+
+from curvlab.data.named import build, dataset_config, dataset_names
+from curvlab.errors import UsageError
+
+
+@pytest.fixture
+def script(request, tmp_path, monkeypatch, capsys):
+    """Run a script in an empty folder, without a mirror; return its exit code and what it said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+
+    def run(name, *arguments):
+        path = str(request.config.rootpath / "scripts" / name)
+        monkeypatch.setattr(sys, "argv", [path, *arguments])
+        with pytest.raises(SystemExit) as left:
+            runpy.run_path(path, run_name="__main__")
+        said = capsys.readouterr()
+        return left.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def configs(request):
+    return request.config.rootpath / "configs"
+
+
+def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
+    code, said, _ = script("plot.py", "curvature", "synthetic_web", "--output", "picture.png")
+    assert code == 0
+    assert "mean sectional curvature -0." in said
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    code, said, _ = script("plot.py", "hyperbolicity", "synthetic_web", "--nodes", "50")
+    assert code == 0
+    assert "50 random nodes" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("plot.py", "curvature", "web_edo"), "did you mean web_edu"),
+        (("plot.py", "hyperbolicity", "synthetic_web", "--nodes", "-1"), "max_nodes=-1"),
+        (("plot.py", "run", "nowhere"), "nowhere"),
+        (("download.py", "powr"), "did you mean power"),
+    ],
+)
+def test_wrong_words_get_one_sentence_and_exit_code_2(script, words, answer):
+    code, said, complained = script(*words)
+    assert (code, said) == (2, "")
+    assert answer in complained
+    assert complained.count("\n") == 1
+
+
+def test_download_copies_from_the_mirror_and_says_where(script, mirror, tmp_path, monkeypatch):
+    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
+    code, said, _ = script("download.py", "web_edu", "synthetic_web")
+    assert code == 0
+    assert (tmp_path / "data/Networks/web-edu/raw/web-edu.edges.csv").is_file()
+    assert "web_edu: data/Networks/web-edu/raw/web-edu.edges.csv" in said
+    assert "synthetic_web: generated" in said
+
+
+def test_every_dataset_says_what_it_is_and_can_be_built(configs):
+    for name in dataset_names(configs):
+        config = dataset_config(name, configs)
+        assert config.name == name
+        assert config.label
+        assert config.tasks
+        build(config.source)
+
+
+def test_wrong_values_are_reported_as_the_users_not_as_hydras(configs):
+    config = dataset_config("synthetic_web", configs)
+    config.source.num_nodes = -5
+    with pytest.raises(UsageError, match="num_nodes=-5"):
+        build(config.source)

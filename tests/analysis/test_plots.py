@@ -1,0 +1,152 @@
+"""Pictures show what they are given, and nothing overlaps the canvas' edge."""
+
+import json
+
+import matplotlib.image as mpimg
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib import _pylab_helpers
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
+from curvlab.analysis.plots import curvature_figure, curves_figure, embedding_figure, save_figure
+from curvlab.analysis.run_plots import node_values, plot_run
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Stereographic
+
+
+def metrics(layers=1, heads=2):
+    steps = np.arange(10, 110, 10)
+    columns = {"step": steps, "loss": 1 / steps, "map": 90 + steps / 20}
+    for layer in range(layers):
+        for head in range(heads):
+            columns[f"kappa/{layer}/{head}"] = -(head + 1) * steps / 100
+    return pd.DataFrame(columns)
+
+
+def assert_texts_are_apart_and_inside(figure):
+    """No visible text crosses the canvas' edge or, among titles, labels and legends, another."""
+    FigureCanvasAgg(figure).draw()
+    canvas = figure.bbox
+    boxes = []
+    for axis in figure.axes:
+        texts = [axis.title, axis._left_title, axis.xaxis.label, axis.yaxis.label, *axis.texts]
+        texts += axis.get_legend().get_texts() if axis.get_legend() else []
+        boxes += [text.get_window_extent() for text in texts if text.get_text()]
+    boxes += [text.get_window_extent() for text in figure.texts]
+    for box in boxes:
+        assert canvas.x0 <= box.x0 < box.x1 <= canvas.x1
+        assert canvas.y0 <= box.y0 < box.y1 <= canvas.y1
+    for index, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[index + 1 :])
+
+
+def test_curves_show_the_columns():
+    figure = curves_figure(metrics(), "a run")
+    score, curvature = figure.axes
+    np.testing.assert_allclose(score.lines[0].get_ydata(), metrics()["map"])
+    drawn = [line.get_ydata() for line in curvature.lines if len(line.get_xdata()) == 10]
+    np.testing.assert_allclose(drawn, [metrics()["kappa/0/0"], metrics()["kappa/0/1"]])
+
+
+def test_gaps_in_a_column_are_bridged():
+    gappy = metrics()
+    gappy.loc[::2, "map"] = np.nan
+    line = curves_figure(gappy, "a run").axes[0].lines[0]
+    assert line.get_xdata().tolist() == [20, 40, 60, 80, 100]
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(0, 0), (1, 1), (1, 2), (4, 4)])
+def test_curves_stay_readable(layers, heads):
+    assert_texts_are_apart_and_inside(curves_figure(metrics(layers, heads), "FPS-T on Web-Edu"))
+
+
+def test_lines_of_many_heads_all_look_different():
+    curvature = curves_figure(metrics(4, 4), "a run").axes[1]
+    looks = {
+        (line.get_color(), line.get_linestyle())
+        for line in curvature.lines
+        if line.get_label().startswith("layer")
+    }
+    assert len(looks) == 16
+
+
+def test_curves_without_anything_to_draw_are_refused():
+    with pytest.raises(UsageError, match="nothing to draw"):
+        curves_figure(pd.DataFrame({"step": [1], "loss": [2.0]}), "a run")
+
+
+def star(nodes=12):
+    edges = torch.tensor(list(nx.star_graph(nodes - 1).edges)).T
+    return torch.cat([edges, edges.flip(0)], dim=1)
+
+
+def test_embedding_shows_every_node_and_each_edge_once():
+    projection = principal_components(torch.rand(12, 3).double())
+    values = np.arange(12)
+    figure = embedding_figure(projection, star().numpy(), values, "value", "title", "subtitle")
+    axis = figure.axes[0]
+    lines, dots = axis.collections
+    assert len(lines.get_segments()) == 11
+    np.testing.assert_allclose(dots.get_offsets(), projection.coordinates)
+    assert_texts_are_apart_and_inside(figure)
+
+
+def test_nodes_are_coloured_by_degree_or_by_depth():
+    tree = torch.tensor([[0, 0, 0, 1, 4], [1, 2, 3, 4, 5]])
+    embedding = Embedding(torch.rand(7, 2), Euclidean(), tree)
+    assert node_values(embedding, "degree").tolist() == [3, 2, 1, 1, 2, 1, 1]
+    # The node on its own is put below the deepest.
+    assert node_values(embedding, "depth").tolist() == [0, 1, 1, 1, 2, 3, 4]
+
+
+def test_histogram_shares_sum_to_one_and_split_at_zero():
+    values = np.array([-1.0, -0.02, 0.0, 0.03, 0.5])
+    figure = curvature_figure({"A": (values, values.mean()), "B": (values[:2], -0.51)})
+    for axis, negative in zip(figure.axes, (2 / 5, 1), strict=True):
+        bars = [bar for bar in axis.patches if bar.get_height() > 0]
+        assert sum(bar.get_height() for bar in bars) == pytest.approx(1)
+        below = [bar for bar in bars if bar.get_x() + bar.get_width() < 1e-9]
+        assert sum(bar.get_height() for bar in below) == pytest.approx(negative)
+        assert len({bar.get_facecolor() for bar in below}) == 1
+    assert_texts_are_apart_and_inside(figure)
+
+
+def test_figures_are_written_whole_and_leave_no_global_state(tmp_path):
+    path = save_figure(curves_figure(metrics(), "a run"), tmp_path / "new" / "curves.png")
+    assert mpimg.imread(path).shape[1] > 500
+    assert [file.name for file in path.parent.iterdir()] == ["curves.png"]
+    assert _pylab_helpers.Gcf.get_all_fig_managers() == []
+
+
+def finished_run(folder, space):
+    metrics().to_csv(folder / "metrics.csv", index=False)
+    points = space.expmap0_projected(torch.randn(12, 4))
+    save_embedding(folder / "embeddings.npz", Embedding(points, space, star()))
+    result = {"model": "fpst", "dataset": "web_edu", "seed": 3}
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+@pytest.mark.parametrize("space", [Stereographic(2, kappa=-0.7), Euclidean(2)])
+@pytest.mark.parametrize("color", ["degree", "depth"])
+def test_a_runs_pictures_are_made_from_its_folder(space, color, tmp_path):
+    finished_run(tmp_path, space)
+    paths = plot_run(tmp_path, color=color)
+    assert paths == [tmp_path / "plots" / "curves.png", tmp_path / "plots" / "embedding.png"]
+    assert all(mpimg.imread(path).std() > 0.01 for path in paths)
+
+
+def test_a_run_without_an_embedding_has_curves(tmp_path):
+    metrics().to_csv(tmp_path / "metrics.csv", index=False)
+    assert plot_run(tmp_path) == [tmp_path / "plots" / "curves.png"]
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="not the folder of a run"):
+        plot_run(tmp_path)
+    (tmp_path / "metrics.csv").write_text("")
+    with pytest.raises(UsageError, match="not a table"):
+        plot_run(tmp_path)
