@@ -13,9 +13,9 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
+from curvlab.analysis.figures import curvature_figure, save_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
-from curvlab.analysis.plots import curvature_figure, save_figure
-from curvlab.analysis.run_plots import COLORS, plot_run
+from curvlab.analysis.plots import COLORS, plot_run
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.data.named import build, dataset_config, dataset_names
 from curvlab.errors import UsageError

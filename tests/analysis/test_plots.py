@@ -12,8 +12,8 @@ from matplotlib import _pylab_helpers
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
-from curvlab.analysis.plots import curvature_figure, curves_figure, embedding_figure, save_figure
-from curvlab.analysis.run_plots import node_values, plot_run
+from curvlab.analysis.figures import curvature_figure, curves_figure, embedding_figure, save_figure
+from curvlab.analysis.plots import node_values, plot_run
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 

@@ -24,7 +24,7 @@ class Embedding:
 def save_embedding(path: Path, embedding: Embedding) -> None:
     """Write `embeddings`, `edge_index` and the space as plain arrays (`.npz`), atomically.
 
-    The space is `kappa [components]`, and for a flat one `conformal_factor`, its distance over
+    The space is `kappa [components]`, or for a flat one `conformal_factor`, its distance over
     `|x - y|`.
     """
     arrays = {
@@ -35,7 +35,6 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
         case Stereographic():
             arrays["kappa"] = embedding.space.kappa.detach().cpu().numpy()
         case Euclidean():
-            arrays["kappa"] = np.zeros(embedding.space.components)
             arrays["conformal_factor"] = np.array(embedding.space.scale)
         case other:
             raise UsageError(f"embeddings on {type(other).__name__} cannot be stored yet.")
@@ -54,13 +53,13 @@ def load_embedding(path: Path) -> Embedding:
     try:
         with path.open("rb") as stream, np.load(stream) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files}
-        kappa = arrays["kappa"].reshape(-1).tolist()
         points, edge_index = arrays["embeddings"], arrays["edge_index"]
+        if "conformal_factor" in arrays:
+            flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
+            return Embedding(points, flat, edge_index)
+        kappa = arrays["kappa"].reshape(-1).tolist()
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
-    if "conformal_factor" in arrays:
-        flat = Euclidean(len(kappa), float(arrays["conformal_factor"]))
-        return Embedding(points, flat, edge_index)
     space = Stereographic(len(kappa))
     space.curvature = Curvature(kappa, len(kappa), learnable=False)
     return Embedding(points, space, edge_index)

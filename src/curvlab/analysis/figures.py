@@ -1,0 +1,185 @@
+"""Figures: curves of a run, an embedding, the curvature of graphs. No global state."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from curvlab.analysis.embeddings import Projection
+from curvlab.data.sources import arriving
+from curvlab.errors import UsageError
+
+NEGATIVE, POSITIVE, INK, MUTED = "#2a6fbb", "#d9722e", "#222222", "#777777"
+LINES = ("#2a6fbb", "#d9722e", "#2e8b57", "#b03a7c", "#7a5fc4", "#8a6d1d", "#1f9aa8", "#c0392b")
+DASHES = ("solid", "dashed", "dotted", "dashdot")  # once the colours are used up
+DPI = 150
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure as PNG, whole or not at all, and return the path."""
+    FigureCanvasAgg(figure)
+    with arriving(path) as partial:
+        figure.savefig(partial, format="png", dpi=DPI)
+    return path
+
+
+def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
+    """Mean average precision and every curvature against the step, one axis below the other.
+
+    Args:
+        metrics: Columns `step`, `map` (percent) and `kappa/LAYER/COMPONENT`, empty where a step
+            has no value; either of the two kinds may be missing.
+        title: Heading.
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    kappas = [name for name in metrics.columns if name.startswith("kappa/")]
+    panels = [kind for kind, there in (("map", "map" in metrics), ("kappa", kappas)) if there]
+    if "step" not in metrics or not panels:
+        raise UsageError("the curves have no column step with map or kappa/...: nothing to draw.")
+    figure = Figure(figsize=(7, 2.2 + 1.9 * len(panels)), layout="constrained")
+    figure.suptitle(title, fontsize=12, x=0.02, ha="left")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, kind in zip(axes, panels, strict=True):
+        _tidy(axis)
+        if kind == "map":
+            last = _line(axis, metrics, "map", LINES[0])
+            axis.set_ylabel("mAP (%)")
+            axis.set_title(f"mean average precision, last {last:.2f}", loc="left", fontsize=10)
+        else:
+            _draw_curvatures(axis, metrics, kappas)
+    axes[-1].set_xlabel("optimiser step")
+    axes[-1].set_xlim(left=0)
+    axes[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return figure
+
+
+def _draw_curvatures(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
+    axis.axhline(0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+    for position, name in enumerate(names):
+        _, layer, component = name.split("/")
+        label = f"layer {int(layer) + 1}, head {int(component) + 1}"
+        dashes, color = divmod(position, len(LINES))
+        _line(axis, metrics, name, LINES[color], label, DASHES[dashes % len(DASHES)])
+    axis.set_ylabel("curvature κ")
+    axis.set_title("below 0 hyperbolic, above 0 spherical", loc="left", fontsize=10)
+    columns = 1 + (len(names) - 1) // 12
+    axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8, ncols=columns)
+
+
+def _line(
+    axis: Axes,
+    metrics: pd.DataFrame,
+    name: str,
+    color: str,
+    label: str | None = None,
+    linestyle: str = "solid",
+) -> float:
+    """Draw a column where it has values, mark its end and return its last value."""
+    values = metrics[["step", name]].dropna()
+    if values.empty:
+        return float("nan")
+    steps, heights = values["step"].to_numpy(), values[name].to_numpy()
+    axis.plot(steps, heights, color=color, linewidth=1.6, label=label, linestyle=linestyle)
+    axis.plot(steps[-1], heights[-1], "o", color=color, markersize=4)
+    return float(heights[-1])
+
+
+def embedding_figure(
+    projection: Projection,
+    edge_index: np.ndarray,
+    values: np.ndarray,
+    value_label: str,
+    title: str,
+    subtitle: str = "",
+) -> Figure:
+    """Scatter of two principal components, coloured by a value a node, edges drawn lightly.
+
+    Args:
+        projection: Coordinates `[nodes, 2]`.
+        edge_index: Edges `[2, edges]`.
+        values: What colours the nodes, `[nodes]`, for instance their degree.
+        value_label: What the colour bar says; values over a wide positive range are on a log scale.
+        title: Heading.
+        subtitle: Second line, for instance the curvatures.
+    """
+    figure = Figure(figsize=(7, 6), layout="constrained")
+    axis = figure.add_subplot()
+    axis.set_title(title, loc="left", fontsize=12, pad=22)
+    axis.text(0, 1.02, subtitle, transform=axis.transAxes, fontsize=9, color=MUTED)
+    points = projection.coordinates.numpy()
+    once = edge_index[0] < edge_index[1]
+    alpha = float(np.clip(800 / (once.sum() + 1), 0.01, 0.35))  # many lines add up to black
+    segments = LineCollection(
+        list(points[edge_index[:, once].T]), colors=MUTED, linewidths=0.4, alpha=alpha, zorder=1
+    )
+    axis.add_collection(segments)
+    order = np.argsort(values, kind="stable")  # large values on top
+    wide = values.min() > 0 and values.max() > 20 * values.min()
+    low, high = values.min(), max(values.max(), values.min() + 1)
+    drawn = axis.scatter(
+        points[order, 0],
+        points[order, 1],
+        c=values[order],
+        s=float(np.clip(30_000 / len(points), 4, 40)),
+        cmap="viridis",
+        norm=LogNorm(low, high) if wide else Normalize(low, high),
+        linewidths=0,
+        zorder=2,
+    )
+    bar = figure.colorbar(drawn, ax=axis, shrink=0.8, pad=0.02)
+    bar.set_label(value_label)
+    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    bar.outline.set_visible(False)
+    first, second = projection.explained
+    axis.set_xlabel(f"first principal component ({first:.0%} of variance)")
+    axis.set_ylabel(f"second principal component ({second:.0%} of variance)")
+    axis.set_aspect("equal", adjustable="datalim")
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0, labelsize=8, colors=MUTED)
+    return figure
+
+
+def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
+    """Histograms of sectional curvature, one graph a row, on common axes.
+
+    Args:
+        curvatures: For each graph's label its curvatures of triples `[triples]` and their mean.
+    """
+    rows = len(curvatures)
+    figure = Figure(figsize=(7, 1.1 + 1.5 * rows), layout="constrained")
+    figure.suptitle("Sectional curvature of triples", fontsize=12, x=0.02, ha="left")
+    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    low = min(float(values.min()) for values, _ in curvatures.values())
+    high = max(float(values.max()) for values, _ in curvatures.values())
+    width = 0.05
+    bins = np.arange(np.floor(low / width), np.ceil(high / width) + 1.5) * width  # 0 is an edge
+    for axis, (label, (values, mean)) in zip(axes, curvatures.items(), strict=True):
+        _tidy(axis)
+        share = np.histogram(values, bins)[0] / len(values)
+        colors = np.where(bins[:-1] < -width / 2, NEGATIVE, POSITIVE)
+        axis.bar(bins[:-1], share, width * 0.9, align="edge", color=colors)
+        axis.axvline(mean, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
+        axis.set_title(
+            f"{label}: mean {mean:.2f}, {len(values):,} triples", loc="left", fontsize=10
+        )
+        axis.yaxis.set_major_locator(MaxNLocator(3))
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    figure.supylabel("share of triples", fontsize=10)
+    axes[-1].set_xlabel("curvature (blue: below 0, as in hyperbolic space; orange: 0 and above)")
+    return figure
+
+
+def _tidy(axis: Axes) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=9)
