@@ -2,6 +2,7 @@
 
 Here curvatures are tensors that already carry the broadcast last axis, `[..., 1]`. The backward
 passes consist of differentiable operations on the saved inputs, so second derivatives are right.
+They accumulate in place where they can: a fresh array costs more than the arithmetic on it.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,17 @@ from curvlab.manifolds.tolerances import tolerance
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """Inner product over the last axis, which is kept with length one."""
     return torch.linalg.vecdot(x, y).unsqueeze(-1)
+
+
+def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """|x|^2 over the last axis, which is kept, accumulated and returned in `dtype`.
+
+    Where no derivative is recorded it is the square of a norm, which needs no temporary array.
+    """
+    if torch.is_grad_enabled():
+        wide = x.to(dtype or x.dtype)
+        return dot(wide, wide)
+    return torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=dtype).square_()
 
 
 def safe_sqrt(squared: Tensor) -> Tensor:
@@ -38,7 +50,7 @@ class _Scale(Function):
         ratio: Callable[[Tensor], Tensor],
         _slope: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        return x * ratio(kappa * dot(x, x))
+        return x * ratio(kappa * squared_norm(x))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
@@ -49,11 +61,11 @@ class _Scale(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grads
         x, kappa = ctx.saved_tensors
-        squared_norm = dot(x, x)
-        z = kappa * squared_norm
+        x2 = squared_norm(x)
+        z = kappa * x2
         pull = ctx.slope(z) * dot(g, x)
-        g_x = torch.addcmul(g * ctx.ratio(z), x, 2 * kappa * pull)
-        g_kappa = pull * squared_norm
+        g_x = (g * ctx.ratio(z)).addcmul_(x, 2 * kappa * pull)
+        g_kappa = pull * x2
         return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None, None
 
 
@@ -95,7 +107,7 @@ def scale_rim(x: Tensor, kappa: Tensor) -> Tensor:
 def _mobius_scalars(x: Tensor, y: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
     """|x|^2, |y|^2, |x + y|^2, 1 + kappa |x|^2, 1 + kappa |y|^2 and the common denominator."""
     s = x + y
-    x2, y2, s2 = dot(x, x), dot(y, y), dot(s, s)
+    x2, y2, s2 = squared_norm(x), squared_norm(y), squared_norm(s)
     floor = tolerance(x.dtype).floor
     a, b = (1 + kappa * x2).clamp(min=floor), (1 + kappa * y2).clamp(min=floor)
     # The denominator cannot be known better than to a rounding of its first term; below that,
@@ -116,7 +128,7 @@ class _MobiusAdd(Function):
     @staticmethod
     def forward(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
         s, _, _, s2, a, _, denominator = _mobius_scalars(x, y, kappa)
-        return torch.addcmul(s * (a / denominator), x, -kappa * s2 / denominator)
+        return (s * (a / denominator)).addcmul_(x, -kappa * s2 / denominator)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
@@ -133,9 +145,9 @@ class _MobiusAdd(Function):
         # g_denominator carries one division by the denominator, as g_along_* do.
         g_s2 = -(g_along_x + g_denominator)
         g_a, g_b = g_along_s + g_denominator * b, g_denominator * a
-        g_s = torch.addcmul(g * along_s, s, 2 * kappa * g_s2)
-        g_x = torch.addcmul(torch.addcmul(g_s, g, along_x), x, 2 * kappa * g_a)
-        g_y = torch.addcmul(g_s, y, 2 * kappa * g_b)
+        g_s = (g * along_s).addcmul_(s, 2 * kappa * g_s2)
+        g_x = (g * along_x).addcmul_(x, 2 * kappa * g_a).add_(g_s)
+        g_y = g_s.addcmul_(y, 2 * kappa * g_b)
         g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b
         return (
             g_x.sum_to_size(x.shape),
@@ -156,9 +168,8 @@ class _SquaredNorms(Function):
 
     @staticmethod
     def forward(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        x, y = x.double(), y.double()
-        difference = x - y
-        return dot(difference, difference), dot(x, x), dot(y, y)
+        wide = torch.float64
+        return squared_norm(x - y, wide), squared_norm(x, wide), squared_norm(y, wide)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: tuple[Tensor, ...]) -> None:
@@ -168,9 +179,9 @@ class _SquaredNorms(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         g_difference, g_x2, g_y2 = (2 * g for g in grads)
-        pull = (x - y) * g_difference.to(x.dtype)
-        g_x = torch.addcmul(pull, x, g_x2.to(x.dtype))
-        g_y = torch.addcmul(-pull, y, g_y2.to(y.dtype))
+        g_y = (y - x) * g_difference.to(x.dtype)
+        g_x = (x * g_x2.to(x.dtype)).sub_(g_y)
+        g_y = g_y.addcmul_(y, g_y2.to(y.dtype))
         return g_x.sum_to_size(x.shape), g_y.sum_to_size(y.shape)
 
 

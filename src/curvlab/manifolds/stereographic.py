@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import kernels
-from curvlab.manifolds.kernels import dot, safe_sqrt
+from curvlab.manifolds.kernels import dot, safe_sqrt, squared_norm
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.manifolds.trigonometry import (
@@ -77,7 +77,7 @@ def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
     """lambda_x = 2 / (1 + kappa |x|^2), `[...]` from points `[..., dim]`."""
     w = _working(x)
     k = _kappa(kappa, w.dtype, w)
-    return (2 / _gap(dot(w, w), k)).squeeze(-1).to(x.dtype)
+    return (2 / _gap(squared_norm(w), k)).squeeze(-1).to(x.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -107,7 +107,7 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
     w = _working(x)
     k = _kappa(kappa, w.dtype, w)
     r = _kappa(r, w.dtype, w)
-    z = k * dot(w, w)
+    z = k * squared_norm(w)
     stretch = r * artan_ratio(z)
     return (w * (stretch * tan_ratio(z * stretch.square()))).to(x.dtype)
 
@@ -143,7 +143,7 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
     w = _working(x)
     k = _kappa(kappa, w.dtype, w)
-    step = kernels.scale_tan(v.to(w.dtype) / _gap(dot(w, w), k), k)
+    step = kernels.scale_tan(v.to(w.dtype) / _gap(squared_norm(w), k), k)
     return kernels.mobius_add(w, step, k).to(x.dtype)
 
 
@@ -197,8 +197,8 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = _kappa(kappa, torch.float64, x)
     x64, y64 = x.double(), y.double()
-    alpha = 1 / _gap(dot(x64, x64), k.unsqueeze(-1))
-    beta = 1 / _gap(dot(y64, y64), k.unsqueeze(-1))
+    alpha = 1 / _gap(squared_norm(x64), k.unsqueeze(-1))
+    beta = 1 / _gap(squared_norm(y64), k.unsqueeze(-1))
     dtype = _working(x).dtype
     return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
 
@@ -222,9 +222,8 @@ def pairwise_dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
 def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance to the origin, 2 artan_k(|x|), `[...]` from points `[..., dim]`."""
-    wide = x.double()
     k = _kappa(kappa, torch.float64, x)
-    x2 = dot(wide, wide)
+    x2 = squared_norm(x, torch.float64)
     half_squared = _arsin_squared(x2 / _gap(x2, k), k).squeeze(-1)
     return (2 * safe_sqrt(half_squared)).to(x.dtype)
 
@@ -240,7 +239,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     y, v = y.to(w.dtype), v.to(w.dtype)
     k = _kappa(kappa, w.dtype, w)
     e = y - w
-    a, b, ke2 = _gap(dot(w, w), k), _gap(dot(y, y), k), k * dot(e, e)
+    a, b, ke2 = _gap(squared_norm(w), k), _gap(squared_norm(y), k), k * squared_norm(e)
     kxv, kev = k * dot(w, v), k * dot(e, v)
     denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
     along_e = 2 * (kxv * (b - ke2) - (a - 1) * kev) / denominator
@@ -251,13 +250,13 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from the origin to y: v (1 + kappa |y|^2)."""
     w = _working(y)
-    return (v.to(w.dtype) * _gap(dot(w, w), _kappa(kappa, w.dtype, w))).to(y.dtype)
+    return (v.to(w.dtype) * _gap(squared_norm(w), _kappa(kappa, w.dtype, w))).to(y.dtype)
 
 
 def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from x to the origin: v / (1 + kappa |x|^2)."""
     w = _working(x)
-    return (v.to(w.dtype) / _gap(dot(w, w), _kappa(kappa, w.dtype, w))).to(x.dtype)
+    return (v.to(w.dtype) / _gap(squared_norm(w), _kappa(kappa, w.dtype, w))).to(x.dtype)
 
 
 def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | float) -> Tensor:
@@ -273,7 +272,7 @@ def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | f
     d = torch.where(d < 0, d.clamp(max=-eps), d.clamp(min=eps))
     square = d.square()
     # For kappa < 0 the sum lies inside the ball; rounding may put it on the rim.
-    inside = torch.maximum(square + k * dot(w, w), tolerance(w.dtype).floor * square)
+    inside = torch.maximum(square + k * squared_norm(w), tolerance(w.dtype).floor * square)
     root = inside.clamp(min=eps).sqrt()
     return (w / (d + torch.where(d < 0, -root, root))).to(numerator.dtype)
 

@@ -1,0 +1,19 @@
+"""What happens around the steps: progress, curves and curvatures, guards, timing, logging."""
+
+from curvlab.callbacks.curves import Curves, curvatures
+from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard
+from curvlab.callbacks.loggers import wandb_logger
+from curvlab.callbacks.progress import RunProgress
+from curvlab.callbacks.reproducibility import RandomState
+from curvlab.callbacks.timing import StepTimer
+
+__all__ = [
+    "Curves",
+    "DivergedError",
+    "FiniteGuard",
+    "RandomState",
+    "RunProgress",
+    "StepTimer",
+    "curvatures",
+    "wandb_logger",
+]

@@ -1,0 +1,71 @@
+"""The curves of a run: loss, metrics and every curvature, one row an epoch."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from lightning import Callback, LightningModule, Trainer
+from torch import Tensor, nn
+
+from curvlab.files import atomic_write
+from curvlab.manifolds import Curvature
+
+
+def curvatures(module: nn.Module) -> dict[str, Tensor]:
+    """Signed curvatures of a model: `kappa/LAYER` to a tensor with one value a component.
+
+    Layers are counted in the order in which the model holds its `Curvature` parameters.
+    """
+    found = [part for part in module.modules() if isinstance(part, Curvature)]
+    return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
+
+
+class Curves(Callback):
+    """Rows of `step`, `loss`, `map` ..., `kappa/LAYER/COMPONENT`; written to `metrics.csv`.
+
+    The device is asked for numbers once an epoch. Rows are part of the checkpoint, so that the
+    file of a resumed run has no gap and no repetition.
+
+    Args:
+        path: the CSV file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict[str, float]] = []
+        self._loss: Tensor | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Rows so far."""
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Rows of the interrupted run."""
+        self.rows = list(state_dict["rows"])
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Remember the loss, on the device."""
+        self._loss = outputs["loss"] / pl_module.loss_scale(batch)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Add a row, write the file, hand the row to the loggers."""
+        if self._loss is None:
+            return
+        values = {"loss": self._loss, **trainer.callback_metrics}
+        for name, kappa in curvatures(pl_module).items():
+            values |= {f"{name}/{i}": value for i, value in enumerate(kappa)}
+        numbers = torch.stack([value.detach().double().cpu() for value in values.values()]).tolist()
+        row = {"step": trainer.global_step, **dict(zip(values, numbers, strict=True))}
+        self.rows.append(row)
+        if trainer.is_global_zero:
+            atomic_write(self.path, pd.DataFrame(self.rows).to_csv(index=False))
+        for logger in trainer.loggers:
+            logger.log_metrics(numbers_only(row), step=trainer.global_step)
+
+
+def numbers_only(row: dict[str, float]) -> dict[str, float]:
+    """A row without its step, which loggers count themselves."""
+    return {name: value for name, value in row.items() if name != "step"}

@@ -1,0 +1,153 @@
+"""The end of a run whose numbers are no longer finite, with the place where it happened."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+from torch.optim import Optimizer
+
+from curvlab.callbacks.curves import curvatures
+
+
+class DivergedError(RuntimeError):
+    """The loss or a gradient is NaN or infinite; the message says where it began."""
+
+
+class FiniteGuard(Callback):
+    """Looks at loss and gradients before each update and ends the run when they are not finite.
+
+    On the processor it looks at every step. On an accelerator, where looking waits for the device,
+    the step of the first bad value is kept there and read every `interval` steps; the run then
+    goes back to the copy of its state made at the last look and repeats the steps from there.
+
+    Args:
+        folder: where the batch and the weights are saved for later inspection.
+        interval: steps between two looks on an accelerator.
+    """
+
+    def __init__(self, folder: Path, interval: int) -> None:
+        self.folder = folder
+        self.interval = interval
+        self._loss: Tensor | None = None
+        self._batch: Any = None
+        self._good: Tensor | None = None
+        self._state: tuple[dict, dict] | None = None
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Remember the batch."""
+        self._batch = batch
+
+    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+        """Remember the loss."""
+        self._loss = loss.detach()
+
+    def on_before_optimizer_step(
+        self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer
+    ) -> None:
+        """Look, before the update spoils the weights."""
+        assert self._loss is not None
+        good = _is_finite(pl_module, self._loss)
+        step = trainer.global_step + 1
+        if good.device.type == "cpu":
+            if not good:
+                self._end(pl_module, step)
+            return
+        self._good = good if self._good is None else self._good & good
+        if (step - 1) % self.interval == 0:
+            if not self._good:
+                self._repeat(pl_module, optimizer, step)
+            self._state = (_copy(pl_module.state_dict()), _copy(optimizer.state_dict()))
+
+    def _repeat(self, pl_module: LightningModule, optimizer: Optimizer, step: int) -> None:
+        """Go back to the last good state and find the step at which it went wrong."""
+        first = step
+        if self._state is not None:
+            first = step - self.interval
+            pl_module.load_state_dict(self._state[0])
+            optimizer.load_state_dict(self._state[1])
+        for at in range(first, step + 1):
+            optimizer.zero_grad()
+            loss = pl_module.training_step(self._batch, 0)
+            loss.backward()
+            if not _is_finite(pl_module, loss):
+                self._end(pl_module, at)
+            optimizer.step()
+        raise DivergedError(
+            f"loss or gradients were not finite between steps {first} and {step}, but the steps "
+            "repeated from the last good state are: look for randomness in the model"
+        )
+
+    def _end(self, pl_module: LightningModule, step: int) -> None:
+        """Save what is needed to look into it and raise."""
+        place = first_non_finite(pl_module, self._batch)
+        kappas = {name: kappa.tolist() for name, kappa in curvatures(pl_module).items()}
+        path = self.folder / "diverged.pt"
+        state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
+        batch = self._batch.to_dict() if hasattr(self._batch, "to_dict") else self._batch
+        torch.save({"step": step, "batch": batch, "state_dict": state}, path)
+        kappa = "; ".join(
+            f"{name} = {', '.join(f'{value:.4g}' for value in values)}"
+            for name, values in kappas.items()
+        )
+        raise DivergedError(
+            f"not finite at step {step}: {place}; {kappa or 'no curvature'}; batch and weights are "
+            f"in {path}"
+        )
+
+
+def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
+    """Whether loss and gradients are all finite, as a tensor on their device."""
+    norm = get_total_norm([p.grad for p in module.parameters() if p.grad is not None])
+    return torch.isfinite(loss) & torch.isfinite(norm)
+
+
+def first_non_finite(module: LightningModule, batch: Any) -> str:
+    """Say which module's output, or else which parameter's gradient, is the first not finite."""
+    bad: list[str] = []
+
+    def watch(name: str) -> Any:
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            tensors = output if isinstance(output, tuple) else (output,)
+            for tensor in tensors:
+                if isinstance(tensor, Tensor) and not torch.isfinite(tensor).all():
+                    bad.append(name)
+
+        return hook
+
+    handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
+    try:
+        loss = module.training_step(batch, 0)
+    finally:
+        for handle in handles:
+            handle.remove()
+    parameters = dict(module.named_parameters())
+    broken = [name for name, p in parameters.items() if not torch.isfinite(p).all()]
+    if broken:
+        return f"parameter {broken[0]}"
+    if bad:
+        return f"output of {bad[0]}"
+    if not torch.isfinite(loss):
+        return "the loss, from finite embeddings"
+    gradients = [
+        name
+        for name, p in parameters.items()
+        if p.grad is not None and not torch.isfinite(p.grad).all()
+    ]
+    # Backward runs from the last module to the first.
+    return f"gradient of {gradients[-1]}" if gradients else "the norm of all gradients (overflow)"
+
+
+def _copy(state: Any) -> Any:
+    """A deep copy of a state dictionary."""
+    if isinstance(state, Tensor):
+        return state.detach().clone()
+    if isinstance(state, dict):
+        return {key: _copy(value) for key, value in state.items()}
+    if isinstance(state, list):
+        return [_copy(value) for value in state]
+    return state

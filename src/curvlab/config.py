@@ -1,0 +1,141 @@
+"""What a configuration must satisfy before anything is built, and what identifies a run."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.errors import UsageError
+
+# What each word means wherever it stands in the configuration, so that a new model's keys are
+# checked by using the words of the others.
+POSITIVE_INTEGERS = {
+    "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes",
+    "max_steps", "steps_per_epoch", "threads", "devices",
+}  # fmt: skip
+POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip"}
+NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
+FRACTIONS = {"dropout", "cycle_fraction"}
+OPTIONAL = {"head_dim", "threads", "gradient_clip"}
+
+# Keys that change where and how a run is computed, but not what.
+NOT_IDENTITY = ("paths", "logger", "rerun", "print_config", "experiment", "report", "table")
+NOT_IDENTITY_TRAINER = ("accelerator", "devices", "threads", "progress", "plots")
+MACHINE_KEYS = ("data_dir", "mirror")
+
+
+def validate(config: DictConfig, multirun: bool) -> None:
+    """Check values and combinations of a resolved configuration.
+
+    Args:
+        config: the composed configuration.
+        multirun: whether the run is one of a sweep.
+
+    Raises:
+        UsageError: the first thing that is wrong, in one sentence.
+    """
+    plain = OmegaConf.to_container(config, resolve=True)
+    for path, value in _leaves(plain):
+        _check_value(path, value)
+    model, dataset, task, manifold = config.model, config.dataset, config.task, config.manifold
+    if task.name not in dataset.tasks:
+        raise UsageError(
+            f"dataset={dataset.name} has no task {task.name}; it has {', '.join(dataset.tasks)}"
+        )
+    if manifold.name not in model.requires.manifolds:
+        raise UsageError(
+            f"model={model.name} cannot be built with manifold={manifold.name}; it can with "
+            f"{', '.join(model.requires.manifolds)}"
+        )
+    heads = model.get("heads", 1)
+    if model.dim % heads:
+        divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
+        raise UsageError(
+            f"model.heads={heads} does not divide model.dim={model.dim}; "
+            f"{', '.join(divisors)} do"
+        )
+    if multirun and config.trainer.devices != 1:
+        raise UsageError(
+            "several devices in one run and -m do not mix, since every process would start the "
+            "whole sweep: use trainer.devices=1 with hydra/launcher=parallel (or slurm), one job a "
+            "device, or drop -m"
+        )
+    if config.trainer.devices != 1:
+        raise UsageError(
+            f"trainer.devices={config.trainer.devices}: a model trained on one whole graph has one "
+            "batch and nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel "
+            "for several runs at once)"
+        )
+
+
+def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths and values of a nested container."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from _leaves(value, f"{path}[{i}]")
+    else:
+        yield path, node
+
+
+def _check_value(path: str, value: Any) -> None:
+    """Check one value by the meaning of its name."""
+    name = path.rsplit(".", 1)[-1]
+    if value is None and name in OPTIONAL:
+        return
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if name in POSITIVE_INTEGERS and not (is_integer and value >= 1):
+        raise UsageError(f"{path}={value} must be a whole number of at least 1")
+    if name in POSITIVE_NUMBERS and not (is_number and 0 < value < float("inf")):
+        raise UsageError(f"{path}={value} must be a number greater than 0")
+    if name in NON_NEGATIVE_NUMBERS and not (is_number and 0 <= value < float("inf")):
+        raise UsageError(f"{path}={value} must be a number of at least 0")
+    if name in FRACTIONS and not (is_number and 0 <= value < 1):
+        raise UsageError(f"{path}={value} must be a number from 0 up to, but not including, 1")
+
+
+def identity(config: DictConfig) -> dict[str, Any]:
+    """The part of a resolved configuration that decides the result, as plain containers."""
+    plain = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(plain, dict)
+    kept = {str(key): value for key, value in plain.items() if key not in NOT_IDENTITY}
+    kept["trainer"] = {
+        key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
+    }
+    return _without_machine(kept)
+
+
+def _without_machine(node: Any) -> Any:
+    """A copy without the keys that name folders of this machine."""
+    if isinstance(node, dict):
+        return {k: _without_machine(v) for k, v in node.items() if k not in MACHINE_KEYS}
+    return [_without_machine(v) for v in node] if isinstance(node, list) else node
+
+
+def identity_hash(identity: dict[str, Any]) -> str:
+    """A name for an identity: equal for equal ones, 16 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_name(overrides: str) -> str:
+    """Name a run's folder after what was set on the command line.
+
+    Args:
+        overrides: for instance `model.dim=8,trainer.max_steps=100`; empty for none.
+    """
+    name = re.sub(r"[^\w.=,+-]+", "_", overrides)
+    if len(name) > 100:
+        name = f"{name[:83]}-{hashlib.sha256(overrides.encode()).hexdigest()[:16]}"
+    return name or "default"
+
+
+def register_resolvers() -> None:
+    """Make `${run_name:...}` known to OmegaConf."""
+    OmegaConf.register_new_resolver("run_name", run_name, replace=True)

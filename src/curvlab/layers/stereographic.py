@@ -1,0 +1,250 @@
+r"""Transformer layers on products of constant-curvature spaces (FPS-T, Section 3).
+
+Every layer takes and returns points `[..., dim]` of a space made of `components` blocks of
+`dim / components` coordinates, block `h` with curvature `kappa_h`. Built on
+`curvlab.manifolds.Euclidean`, whose maps are identities, the same layers are the layers of the
+plain transformer, without a map.
+
+After every exponential and every Moebius sum a point is projected into the ball, if it is one.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from curvlab.errors import UsageError
+from curvlab.manifolds import Space, Stereographic, stereographic
+
+
+def add(x: Tensor, y: Tensor, space: Space) -> Tensor:
+    """Moebius sum `x (+) y`, projected, `[..., dim]`."""
+    return space.project(space.mobius_add(x, y))
+
+
+class StereographicLinear(nn.Linear):
+    r"""Linear map in the tangent space at the origin, bias by Moebius addition.
+
+    `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
+
+    Shapes: `[..., in_features] -> [..., out_features]`, both split into the space's components.
+
+    Args:
+        in_features: width of the input.
+        out_features: width of the output.
+        space: space of the input and the output.
+        bias: add `exp_0(b)` on the right.
+        weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
+
+    Source: FPS-T, Section 3.2; the initialisation (Xavier, gain `1 / sqrt 2`), the bias and the
+    dropout on weights are those of the authors' layer code.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        space: Space,
+        bias: bool = True,
+        weight_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(in_features, out_features, bias)
+        self.space = space
+        self.weight_dropout = weight_dropout
+
+    def reset_parameters(self) -> None:
+        """Draw `W` (Xavier-uniform, gain `1 / sqrt 2`) and set the bias to 0."""
+        nn.init.xavier_uniform_(self.weight, gain=0.5**0.5)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., in_features]` to points `[..., out_features]`."""
+        return self.from_tangent(self.space.logmap0(x))
+
+    def from_tangent(self, v: Tensor) -> Tensor:
+        """The same from the logarithms `[..., in_features]` of the points."""
+        weight = F.dropout(self.weight, self.weight_dropout, self.training)
+        out = self.space.expmap0_projected(F.linear(v, weight))
+        if self.bias is None:
+            return out
+        return add(out, self.space.expmap0_projected(self.bias), self.space)
+
+
+class StereographicLayerNorm(nn.LayerNorm):
+    """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
+
+    Shapes: `[..., dim] -> [..., dim]`.
+    """
+
+    def __init__(self, dim: int, space: Space) -> None:
+        super().__init__(dim, eps=1e-5)
+        self.space = space
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., dim]` to points `[..., dim]`."""
+        return self.space.expmap0_projected(super().forward(self.space.logmap0(x)))
+
+
+class StereographicActivation(nn.Module):
+    """A pointwise function of the logarithm at the origin (FPS-T, Section 3.2).
+
+    Args:
+        function: acts on tangent vectors, for example `torch.relu`.
+        space: space of the input and the output.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor], space: Space) -> None:
+        super().__init__()
+        self.function = function
+        self.space = space
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., dim]` to points `[..., dim]`."""
+        return self.space.expmap0_projected(self.function(self.space.logmap0(x)))
+
+
+class StereographicFeedForward(nn.Module):
+    """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
+
+    Args:
+        dim: width of the input and the output.
+        hidden: width in between.
+        function: the activation, on tangent vectors.
+        space: space of all three.
+        weight_dropout: DropConnect probability of both linear layers.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        hidden: int,
+        function: Callable[[Tensor], Tensor],
+        space: Space,
+        weight_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.space = space
+        self.inner = StereographicLinear(dim, hidden, space, weight_dropout=weight_dropout)
+        self.outer = StereographicLinear(hidden, dim, space, weight_dropout=weight_dropout)
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., dim]` to points `[..., dim]`."""
+        # The exponential after the activation and the logarithm before the outer layer cancel.
+        hidden = self.function(self.space.logmap0(self.inner(x)))
+        return self.outer.from_tangent(hidden)
+
+
+class StereographicAttention(nn.Module):
+    r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
+
+    Values are points; queries and keys are tangent vectors at the values, transported to the
+    origin, where the similarity is taken; the result is the gyro-midpoint of the values.
+
+    Shapes: `[tokens, dim] -> [tokens, dim]`.
+
+    Args:
+        dim: width of the input and the output.
+        heads: number of heads, the components of `space`.
+        head_dim: width of one head.
+        space: space of the input and the output.
+        kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
+            compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, not a default.
+        out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
+            Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        head_dim: int,
+        space: Space,
+        kind: str,
+        out_proj: bool,
+    ) -> None:
+        super().__init__()
+        if kind not in ("linear", "exact"):
+            raise UsageError(f"attention is 'linear' or 'exact', not {kind!r}")
+        if not out_proj and heads * head_dim != dim:
+            raise UsageError(
+                f"without out_proj the heads' widths must add up to the model's: {heads} heads of "
+                f"{head_dim} are not {dim}; set model.out_proj=true or model.head_dim={dim // heads}"
+            )
+        inner = heads * head_dim
+        self.heads = heads
+        self.kind = kind
+        self.space = space
+        self.query = nn.Linear(dim, inner)
+        self.key = nn.Linear(dim, inner)
+        self.value = StereographicLinear(dim, inner, space)
+        self.out = StereographicLinear(inner, dim, space) if out_proj else nn.Identity()
+        for linear in (self.query, self.key):
+            nn.init.xavier_uniform_(linear.weight, gain=0.5**0.5)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[tokens, dim]` to points `[tokens, dim]`."""
+        kappa = self.space.kappa if isinstance(self.space, Stereographic) else None
+        query, key, value = (
+            layer(x).unflatten(-1, (self.heads, -1)) for layer in (self.query, self.key, self.value)
+        )
+        if kappa is not None:
+            # Transport from the value to the origin multiplies by lambda_V / lambda_0.
+            to_origin = stereographic.conformal_factor(value, kappa).unsqueeze(-1) / 2
+            query, key = query * to_origin, key * to_origin
+        if self.kind == "linear":
+            heads = linear_attention(query, key, value, kappa)
+        else:
+            similarity = torch.einsum("qhd,khd->hqk", query, key)
+            heads = midpoint_attention(similarity, value, kappa)
+        return self.out(heads.flatten(-2))
+
+
+def positive_features(u: Tensor) -> Tensor:
+    """The kernel's feature map `phi(u) = elu(u) + 1 > 0`, elementwise (FPS-T, Eq. 11)."""
+    return F.elu(u) + 1
+
+
+def midpoint_attention(similarity: Tensor, value: Tensor, kappa: Tensor | None) -> Tensor:
+    r"""Gyro-midpoints of the values under given similarities (FPS-T, Eq. 7).
+
+    `m_i = sum_j s_ij lambda_j V_j / sum_j s_ij (lambda_j - 1)`, result `1/2 (x) m_i`.
+
+    Shapes: similarity `[heads, queries, keys]`, value `[keys, heads, dim]`, kappa `[heads]`
+    or None for flat space without a map; returns `[queries, heads, dim]`.
+    """
+    weighted = _weighted_values(value, kappa)
+    return _half_quotient(torch.einsum("hqk,khd->qhd", similarity, weighted), kappa)
+
+
+def linear_attention(query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None) -> Tensor:
+    r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
+
+    `sum_j phi(k_j) (lambda_j V_j)^T` and `sum_j (lambda_j - 1) phi(k_j)` are summed once and shared
+    by all queries (FPS-T, Eq. 11, with the denominator of Appendix C, which Eq. 11 omits).
+
+    Shapes: query, key (tangent at the origin), value (points) `[tokens, heads, dim]`, kappa
+    `[heads]` or None for flat space without a map; returns `[tokens, heads, dim]`.
+    """
+    weighted = _weighted_values(value, kappa)
+    summary = torch.einsum("khi,khd->hid", positive_features(key), weighted)
+    return _half_quotient(torch.einsum("qhi,hid->qhd", positive_features(query), summary), kappa)
+
+
+def _weighted_values(value: Tensor, kappa: Tensor | None) -> Tensor:
+    """The midpoint's numerator and denominator in one tensor, `[lambda V, lambda - 1]`."""
+    if kappa is None:
+        return F.pad(value, (0, 1), value=1.0)
+    conformal = stereographic.conformal_factor(value, kappa).unsqueeze(-1)
+    return torch.cat([conformal * value, conformal - 1], dim=-1)
+
+
+def _half_quotient(sums: Tensor, kappa: Tensor | None) -> Tensor:
+    """`1/2 (x) (numerator / denominator)` of sums `[..., dim + 1]`."""
+    numerator, denominator = sums[..., :-1], sums[..., -1]
+    if kappa is None:
+        return numerator / denominator.unsqueeze(-1)
+    return stereographic.midpoint_from_sums(numerator, denominator, kappa)

@@ -1,0 +1,191 @@
+r"""FPS-T, the fully product-stereographic transformer, and its flat twin TokenGT.
+
+The model of "Curve Your Attention": a pre-norm transformer over the node and edge tokens of a
+graph, whose layer `l` lives on a product of one constant-curvature space per head, with learnable
+signed curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.layers.activations import activation_function
+from curvlab.layers.stereographic import (
+    StereographicAttention,
+    StereographicFeedForward,
+    StereographicLayerNorm,
+    add,
+)
+from curvlab.manifolds import Space
+
+class GraphTokens(nn.Module):
+    """Node and edge tokens of a graph (FPS-T, Section 4.1; TokenGT).
+
+    Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
+    identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P` and type
+    identifiers `T`. One token for each direction of an edge.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.eigenvectors [nodes, k]`, `batch.edge_index
+    [2, edges]`; returns `[nodes + edges, dim]`, nodes first.
+
+    Args:
+        in_channels: number of input features.
+        eigenvectors: `k`, number of eigenvectors.
+        dim: width of a token.
+        fusion: `sum` adds the three parts; `linear` maps their concatenation to `dim`.
+    """
+
+    def __init__(self, in_channels: int, eigenvectors: int, dim: int, fusion: str) -> None:
+        super().__init__()
+        if fusion not in ("sum", "linear"):
+            raise UsageError(f"token_fusion is 'sum' or 'linear', not {fusion!r}")
+        self.features = nn.Linear(in_channels, dim)
+        self.identifiers = nn.Linear(2 * eigenvectors, dim, bias=False)
+        self.types = nn.Embedding(2, dim)
+        self.fusion = nn.Linear(3 * dim, dim) if fusion == "linear" else None
+
+    def forward(self, batch: Data) -> Tensor:
+        """Tokens of one graph."""
+        source, target = batch.edge_index
+        nodes, edges = batch.num_nodes, source.numel()
+        # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
+        first, second = (
+            F.linear(batch.eigenvectors, half) for half in self.identifiers.weight.chunk(2, dim=1)
+        )
+        identifiers = torch.cat([first + second, first[source] + second[target]])
+        features = F.pad(self.features(batch.x), (0, 0, 0, edges))
+        types = torch.cat(
+            [
+                self.types.weight[0].expand(nodes, -1),
+                self.types.weight[1].expand(edges, -1),
+            ]
+        )
+        if self.fusion is None:
+            return features + identifiers + types
+        return self.fusion(torch.cat([features, identifiers, types], dim=-1))
+
+
+class FPSTBlock(nn.Module):
+    """One pre-norm block with Moebius residuals (FPS-T, Eqs. 9-10).
+
+    `x <- MHA(LN(x)) (+) x`, then `x <- FFN(LN(x)) (+) x`: the sublayer on the left.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        dim: int,
+        heads: int,
+        head_dim: int,
+        ffn_ratio: int,
+        activation: Callable[[Tensor], Tensor],
+        layer_norm: bool,
+        attention: str,
+        out_proj: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.space = space
+        self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else nn.Identity()
+        self.attention = StereographicAttention(dim, heads, head_dim, space, attention, out_proj)
+        self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else nn.Identity()
+        self.feed_forward = StereographicFeedForward(
+            dim, ffn_ratio * dim, activation, space, weight_dropout=dropout
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[tokens, dim]` to points `[tokens, dim]`."""
+        attended = self.dropout(self.attention(self.norm1(x)))
+        x = add(attended, x, self.space)
+        return add(self.feed_forward(self.norm2(x)), x, self.space)
+
+
+class FPST(nn.Module):
+    r"""Fully product-stereographic transformer: graph to node embeddings.
+
+    Tokens are tangent vectors at the origin of the first layer's space; between layers points are
+    carried by the logarithm and exponential at the origins (FPS-T, Section 3.4).
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the space of one layer from its number of components: a stereographic
+            product, or the Euclidean space, on which this is TokenGT.
+        dim: width of the model.
+        layers: number of blocks.
+        heads: heads of a block, each with a curvature of its own.
+        head_dim: width of one head; `None` is `dim / heads`.
+        ffn_ratio: width of the feed-forward layer over `dim`.
+        activation: `relu`, `elu`, `tanh` or `sigmoid`, in the tangent space.
+        layer_norm: normalise the input of attention and feed-forward.
+        attention: `linear` or `exact`, see `StereographicAttention`.
+        out_proj: mix the heads after attention.
+        dropout: of the attention's output, and of the feed-forward's weights.
+        eigenvectors: number of Laplacian eigenvectors in the tokens.
+        token_fusion: `sum` or `linear`, see `GraphTokens`.
+
+    Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
+    `manifold_out`.
+
+    Differences from the paper: queries, keys and linear layers have biases and attention an output
+    projection (the authors' code); the feed-forward layer has no expansion (likewise); one
+    curvature vector a layer, as the paper says (their code gives one to every linear layer).
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: Callable[..., Space],
+        dim: int,
+        layers: int,
+        heads: int,
+        head_dim: int | None,
+        ffn_ratio: int,
+        activation: str,
+        layer_norm: bool,
+        attention: str,
+        out_proj: bool,
+        dropout: float,
+        eigenvectors: int,
+        token_fusion: str,
+    ) -> None:
+        super().__init__()
+        if dim % heads:
+            raise UsageError(
+                f"model.heads={heads} does not divide model.dim={dim}; every head takes an equal "
+                "block of the coordinates"
+            )
+        self.tokens = GraphTokens(in_channels, eigenvectors, dim, token_fusion)
+        self.blocks = nn.ModuleList(
+            FPSTBlock(
+                manifold(components=heads),
+                dim,
+                heads,
+                head_dim or dim // heads,
+                ffn_ratio,
+                activation_function(activation),
+                layer_norm,
+                attention,
+                out_proj,
+                dropout,
+            )
+            for _ in range(layers)
+        )
+
+    @property
+    def manifold_out(self) -> Space:
+        """Space of the embeddings: the last layer's."""
+        return cast(FPSTBlock, self.blocks[-1]).space
+
+    def forward(self, batch: Data) -> Tensor:
+        """Node embeddings `[nodes, dim]`."""
+        tangent = self.tokens(batch)
+        for block in self.blocks:
+            x = block(block.space.expmap0_projected(tangent))
+            tangent = block.space.logmap0(x)
+        return x[: batch.num_nodes]

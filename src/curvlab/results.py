@@ -1,0 +1,73 @@
+"""The result of a run, in one file that is either whole or not there."""
+
+import json
+import subprocess
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from curvlab.files import atomic_write
+
+FILE = "result.json"
+PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
+# A run that ended so is not repeated: the same configuration would end the same way.
+CONCLUSIVE = ("finished", "diverged")
+
+
+@dataclass
+class Result:
+    """One run: what it was, how it ended, what it scored, what it cost."""
+
+    status: str  # finished, diverged, failed or out_of_memory
+    model: str
+    dataset: str
+    task: str
+    manifold: str
+    seed: int
+    experiment: str | None  # the table it is a cell of
+    config_hash: str
+    config: dict[str, Any]  # what decides the result, resolved
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # {"test": {"map": 98.9}}
+    score: float | None = None  # the metric that the task is about
+    best_step: int | None = None  # the step whose weights were evaluated
+    steps: int = 0
+    parameters: int | None = None
+    curvatures: dict[str, list[float]] = field(default_factory=dict)
+    ms_per_step: float | None = None  # median over epochs
+    wall_seconds: float | None = None
+    peak_memory_mb: float | None = None
+    device: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    git_commit: str | None = None
+    error: str | None = None
+
+    def write(self, folder: Path) -> Path:
+        """Write `result.json` atomically, with versions and commit."""
+        self.versions = {name: version(name) for name in PACKAGES}
+        self.git_commit = git_commit()
+        path = folder / FILE
+        atomic_write(path, json.dumps(asdict(self), indent=2) + "\n")
+        return path
+
+
+def read_result(folder: Path) -> Result | None:
+    """Read the result in a run's folder; None where there is none that can be read."""
+    try:
+        return Result(**json.loads((folder / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def git_commit() -> str | None:
+    """Name the commit of the source tree, with `+` if it was changed; None outside a checkout."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

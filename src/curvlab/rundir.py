@@ -1,0 +1,67 @@
+"""A run's folder: what is in it, and what of an earlier run may be used again."""
+
+import shutil
+from pathlib import Path
+
+import yaml
+
+from curvlab.files import atomic_write
+from curvlab.results import CONCLUSIVE, FILE, Result, read_result
+
+CONFIG = "config.yaml"
+PRODUCTS = (FILE, CONFIG, "metrics.csv", "checkpoints", "plots", "embeddings.npz", "diverged.pt")
+
+
+class RunDirectory:
+    """The folder of one run, named after the run and not after the clock.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the last checkpoint is, if there is one."""
+        return self.path / "checkpoints" / "last.ckpt"
+
+    def conclusion(self, config_hash: str) -> Result | None:
+        """The result of an earlier run of the same configuration that need not be repeated."""
+        result = read_result(self.path)
+        if result and result.config_hash == config_hash and result.status in CONCLUSIVE:
+            return result
+        return None
+
+    def prepare(self, result: Result, fresh: bool) -> Path | None:
+        """Make the folder ready and return the checkpoint to go on from.
+
+        What another configuration left here is moved to `previous/HASH`, not deleted.
+
+        Args:
+            result: the run that is about to start.
+            fresh: do not go on from a checkpoint, even of the same configuration.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        left = self._hash_of_contents()
+        if left is not None and (fresh or left != result.config_hash):
+            self._set_aside(left)
+        identity = {"config_hash": result.config_hash, **result.config}
+        atomic_write(self.path / CONFIG, yaml.safe_dump(identity, sort_keys=False))
+        (self.path / FILE).unlink(missing_ok=True)
+        return self.checkpoint if self.checkpoint.exists() else None
+
+    def _hash_of_contents(self) -> str | None:
+        try:
+            return str(yaml.safe_load((self.path / CONFIG).read_text("utf-8"))["config_hash"])
+        except (OSError, yaml.YAMLError, KeyError, TypeError):
+            return "unknown" if any((self.path / name).exists() for name in PRODUCTS) else None
+
+    def _set_aside(self, name: str) -> None:
+        folder = self.path / "previous" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for product in PRODUCTS:
+            if (self.path / product).exists():
+                shutil.move(self.path / product, folder / product)

@@ -1,0 +1,1 @@
+"""Tasks: decoder, loss, metrics and evaluation protocol; one file a task."""

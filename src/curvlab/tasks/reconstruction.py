@@ -1,0 +1,81 @@
+"""Graph reconstruction: embed the nodes so that the nearest ones are the neighbours."""
+
+import torch
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.metrics.average_precision import mean_average_precision
+from curvlab.optim import build_optimizer
+from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
+
+# Rows of the distance matrix held at a time in evaluation, as entries of float64.
+EVALUATION_ENTRIES = 2**21
+
+
+class Reconstruction(LightningModule):
+    """Loss over all pairs of nodes, mean average precision on the training graph.
+
+    There is no split: the graph that is trained on is scored, once, with the final weights (the
+    curve of the metric during training chooses nothing). Source: FPS-T, Section 5.1.
+
+    Args:
+        encoder: graph to points of its `manifold_out`.
+        optimizer: see `build_optimizer`.
+        power: 2 for squared distances in the loss, 1 for distances.
+    """
+
+    score = "map"  # of the test metrics, the one that the task is about
+
+    def __init__(self, encoder: nn.Module, optimizer: DictConfig, power: int) -> None:
+        super().__init__()
+        if power not in (1, 2):
+            raise UsageError(f"task.power={power} must be 1 (distances) or 2 (squared distances).")
+        self.encoder = encoder
+        self.optimizer_config = optimizer
+        self.power = power
+        self._tiles: PairTiles | None = None
+
+    def configure_optimizers(self) -> Optimizer:
+        """Make the optimiser, with a group of its own for curvatures."""
+        return build_optimizer(self.encoder, self.optimizer_config)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        """Compute the loss, a sum over both directions of every edge."""
+        points = self.encoder(batch)
+        return reconstruction_loss(points, self.encoder.manifold_out, self._pairs(batch), self.power)
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the point of the curve."""
+        self.log("map", self._score(batch), batch_size=1)
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        self.log("test/map", self._score(batch), batch_size=1)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: the directed edges."""
+        return batch.edge_index.shape[1]
+
+    def _pairs(self, batch: Data) -> PairTiles:
+        """The graph's pairs, prepared at the first step."""
+        if self._tiles is None or self._tiles.edge_index is not batch.edge_index:
+            self._tiles = PairTiles(batch.edge_index, batch.num_nodes)
+        return self._tiles
+
+    @torch.no_grad()
+    def _score(self, batch: Data) -> Tensor:
+        """Mean average precision in percent, distances in float64."""
+        space = self.encoder.manifold_out
+        points = self.encoder(batch).double()
+
+        def distance_rows(rows: Tensor) -> Tensor:
+            return space.pairwise_sqdist(points[rows], points)
+
+        block = max(1, EVALUATION_ENTRIES // batch.num_nodes)
+        return 100 * mean_average_precision(
+            distance_rows, batch.edge_index, batch.num_nodes, block=block
+        )

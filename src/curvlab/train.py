@@ -1,0 +1,254 @@
+"""One run, from a configuration to its result file."""
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from hydra.utils import instantiate
+from lightning import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import Logger
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from curvlab import reporting
+from curvlab.callbacks import (
+    Curves,
+    DivergedError,
+    FiniteGuard,
+    RandomState,
+    RunProgress,
+    StepTimer,
+    curvatures,
+)
+from curvlab.config import identity, identity_hash, validate
+from curvlab.data.datamodule import GraphDataModule
+from curvlab.errors import UsageError
+from curvlab.hardware import limit_threads, peak_memory_mb, prepare_device, reset_peak_memory
+from curvlab.results import Result
+from curvlab.rundir import RunDirectory
+
+log = logging.getLogger(__name__)
+
+
+class RunFailedError(RuntimeError):
+    """A single run that ended without a score; its result file says how."""
+
+
+def train(config: DictConfig) -> Result:
+    """Run one configuration: prepare, train, evaluate once, plot, write the result.
+
+    A configuration that has a finished (or diverged) result in its folder is not run again unless
+    `rerun=true`; an interrupted one goes on from its last checkpoint. In a sweep, whatever ends a
+    cell is written to its result and the sweep goes on.
+
+    Args:
+        config: the composed configuration.
+
+    Raises:
+        UsageError: the configuration is wrong (single run).
+        RunFailedError: the run diverged or ran out of memory (single run).
+    """
+    hydra = HydraConfig.get()
+    multirun = hydra.mode == RunMode.MULTIRUN
+    folder = RunDirectory(Path(hydra.runtime.output_dir))
+    if config.print_config:
+        print(OmegaConf.to_yaml(config, resolve=True))
+    result = _describe(config)
+    try:
+        validate(config, multirun)
+        done = folder.conclusion(result.config_hash)
+        if done is not None and not config.rerun:
+            reporting.already_done(done, folder.path)
+            return done
+        checkpoint = folder.prepare(result, fresh=config.rerun)
+        _run(config, result, folder, checkpoint, multirun)
+    except Exception as error:
+        result.status, result.error = _status(error), _one_sentence(error)
+        if not isinstance(error, UsageError) or multirun:
+            result.write(folder.path)
+        if not multirun and result.status == "failed":
+            raise
+        if not multirun:
+            raise RunFailedError(result.error) from error
+        log.debug("a cell failed", exc_info=error)
+    reporting.finished(result, folder.path)
+    return result
+
+
+def _describe(config: DictConfig) -> Result:
+    """The result of a run that has not started."""
+    what = identity(config)
+    return Result(
+        status="failed",
+        model=config.model.name,
+        dataset=config.dataset.name,
+        task=config.task.name,
+        manifold=config.manifold.name,
+        seed=config.seed,
+        experiment=config.experiment,
+        config_hash=identity_hash(what),
+        config=what,
+    )
+
+
+def _run(
+    config: DictConfig,
+    result: Result,
+    folder: RunDirectory,
+    checkpoint: Path | None,
+    multirun: bool,
+) -> None:
+    """Train and evaluate; fill in the result and write it."""
+    limit_threads(config.trainer.threads, multirun)
+    prepare_device()
+    reset_peak_memory()
+    lightning.seed_everything(config.seed, workers=True, verbose=False)
+    data = build_data(config)
+    task = build_task(config, data)
+    curves = Curves(folder.path / "metrics.csv")
+    timer = StepTimer()
+    label = f"{config.model.label} on {config.dataset.label}"
+    callbacks = [
+        curves,
+        timer,
+        RandomState(),
+        FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
+        RunProgress(curves, label, shown=config.trainer.progress),
+        ModelCheckpoint(folder.checkpoint.parent, save_last=True, save_top_k=0,
+                        every_n_epochs=1, save_on_train_epoch_end=True),
+    ]  # fmt: skip
+    logger = build_logger(config, result, folder.path)
+    trainer = build_trainer(config, folder.path, callbacks, logger)
+    reporting.starting(label, result, folder.path, resumed=checkpoint is not None)
+    with _quiet():
+        trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        (scores,) = trainer.test(task, datamodule=data, verbose=False)
+    result.metrics = {"test": {k.removeprefix("test/"): v for k, v in scores.items()}}
+    result.score = result.metrics["test"][task.score]
+    result.best_step = result.steps = trainer.global_step
+    result.parameters = sum(p.numel() for p in task.parameters())
+    result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
+    result.ms_per_step = timer.ms_per_step
+    result.wall_seconds = timer.wall_seconds
+    result.peak_memory_mb = peak_memory_mb()
+    result.device = str(trainer.strategy.root_device)
+    reporting.save_embeddings(task, data.graph, folder.path)
+    if config.trainer.plots:
+        reporting.draw(label, folder.path, logger)
+    result.status = "finished"
+    result.write(folder.path)
+    if logger is not None:
+        logger.finalize("success")
+
+
+def build_data(config: DictConfig) -> GraphDataModule:
+    """Build the data module: the dataset, its features, and what the model asks for."""
+    transforms = [instantiate(config.dataset.features)]
+    transforms += [instantiate(t) for t in config.model.requires.transforms]
+    return GraphDataModule(
+        source=instantiate(config.dataset.source),
+        transforms=transforms,
+        steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
+        seed=config.seed,
+        cache_dir=Path(config.paths.data_dir) / "cache",
+    )
+
+
+def build_encoder(config: DictConfig, in_channels: int) -> nn.Module:
+    """Build the model from its configuration without what only describes it."""
+    options = _without(config.model, "name", "label", "requires")
+    if "manifold" in options:
+        options["manifold"] = _without(config.manifold, "name")
+    return instantiate(options, in_channels=in_channels)
+
+
+def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
+    """A group's options without the keys that only describe it."""
+    return {str(key): value for key, value in config.items() if key not in keys}
+
+
+def build_task(config: DictConfig, data: GraphDataModule) -> LightningModule:
+    """Build the task around the model."""
+    encoder = build_encoder(config, data.num_features)
+    return instantiate(
+        _without(config.task, "name"),
+        encoder=encoder,
+        optimizer=config.optimizer,
+        _recursive_=False,
+    )
+
+
+def build_logger(config: DictConfig, result: Result, folder: Path) -> Logger | None:
+    """Build the logger, if there is one beside the curves' file."""
+    if not config.logger:
+        return None
+    return instantiate(
+        config.logger,
+        folder=str(folder),
+        name=f"{result.dataset}/{result.model}/seed{result.seed}",
+        run_id=result.config_hash,
+        group=result.experiment or result.task,
+        config=result.config,
+    )
+
+
+def build_trainer(
+    config: DictConfig, folder: Path, callbacks: list[Callback], logger: Logger | None
+) -> Trainer:
+    """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph."""
+    options = config.trainer
+    return Trainer(
+        max_steps=options.max_steps,
+        max_epochs=-1,
+        accelerator=options.accelerator,
+        devices=options.devices,
+        precision=options.precision,
+        gradient_clip_val=options.gradient_clip,
+        callbacks=callbacks,
+        logger=logger or False,
+        default_root_dir=folder,
+        log_every_n_steps=options.steps_per_epoch,
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+
+
+def _status(error: Exception) -> str:
+    """How a run ended that did not finish."""
+    if isinstance(error, DivergedError):
+        return "diverged"
+    memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    if memory or "can't allocate memory" in str(error):
+        return "out_of_memory"
+    return "failed"
+
+
+def _one_sentence(error: Exception) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())
+    expected = isinstance(error, UsageError | DivergedError)
+    return text if expected else f"{type(error).__name__}: {text}"
+
+
+class _quiet(warnings.catch_warnings):  # noqa: N801 - used like a function
+    """Without the advice that Lightning gives to loops of another kind."""
+
+    def __enter__(self) -> Any:
+        logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+        entered = super().__enter__()
+        for message in (
+            ".*does not have many workers.*",
+            ".*number of training batches.*",
+            ".*Checkpoint directory.*exists and is not empty.*",
+            ".*You called `self.log.*",
+            ".*GPU available but not used.*",
+        ):
+            warnings.filterwarnings("ignore", message)
+        return entered

@@ -1,0 +1,35 @@
+"""Train a model in a curved space: `python train.py model=fpst dataset=web_edu`, or `--help`."""
+
+import sys
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig
+
+from curvlab.cli import check_command_line, complain
+from curvlab.config import register_resolvers
+from curvlab.errors import UsageError
+
+CONFIGS = Path(__file__).parent / "configs"
+
+
+@hydra.main(version_base="1.3", config_path="configs", config_name="train")
+def main(config: DictConfig) -> float | None:
+    """Run one configuration; return the metric that a hyperparameter search maximises."""
+    # Imported here, so that --help and a misspelt word need not wait for torch.
+    from curvlab.train import RunFailedError, train
+
+    try:
+        result = train(config)
+    except UsageError as error:
+        complain(str(error))
+    except RunFailedError as error:
+        print(f"train.py: {error}", file=sys.stderr)
+        sys.exit(1)
+    return result.score
+
+
+if __name__ == "__main__":
+    register_resolvers()
+    check_command_line(sys.argv[1:], CONFIGS)
+    main()
