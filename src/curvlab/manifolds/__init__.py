@@ -3,6 +3,7 @@
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.euclidean_space import Euclidean
+from curvlab.manifolds.lorentz_space import Lorentz
 from curvlab.manifolds.stereographic_space import Stereographic
 
-__all__ = ["Curvature", "Euclidean", "Space", "Stereographic"]
+__all__ = ["Curvature", "Euclidean", "Lorentz", "Space", "Stereographic"]

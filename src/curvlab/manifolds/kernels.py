@@ -16,6 +16,18 @@ from curvlab.manifolds import trigonometry as trig
 from curvlab.manifolds.tolerances import tolerance
 
 
+def working(x: Tensor) -> Tensor:
+    """Half-precision points are computed with in float32."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
+def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
+    """The curvature as a tensor `[..., 1]` that broadcasts against points."""
+    if isinstance(kappa, Tensor):
+        return kappa.to(dtype).unsqueeze(-1)
+    return x.new_full((1,), kappa, dtype=dtype)
+
+
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """Inner product over the last axis, which is kept with length one."""
     return torch.linalg.vecdot(x, y).unsqueeze(-1)

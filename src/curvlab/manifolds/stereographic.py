@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import kernels
-from curvlab.manifolds.kernels import dot, safe_sqrt, squared_norm
+from curvlab.manifolds.kernels import curvature_like, dot, safe_sqrt, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.manifolds.trigonometry import (
@@ -56,18 +56,6 @@ __all__ = [
 ]
 
 
-def _working(x: Tensor) -> Tensor:
-    """Half-precision points are computed with in float32."""
-    return x if x.dtype in (torch.float32, torch.float64) else x.float()
-
-
-def _kappa(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
-    """The curvature as a tensor `[..., 1]` that broadcasts against points."""
-    if isinstance(kappa, Tensor):
-        return kappa.to(dtype).unsqueeze(-1)
-    return x.new_full((1,), kappa, dtype=dtype)
-
-
 def _gap(squared_norm: Tensor, kappa: Tensor) -> Tensor:
     """1 + kappa |x|^2, kept positive for points that rounding has put on the rim."""
     return (1 + kappa * squared_norm).clamp(min=tolerance(squared_norm.dtype).floor)
@@ -75,8 +63,8 @@ def _gap(squared_norm: Tensor, kappa: Tensor) -> Tensor:
 
 def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
     """lambda_x = 2 / (1 + kappa |x|^2), `[...]` from points `[..., dim]`."""
-    w = _working(x)
-    k = _kappa(kappa, w.dtype, w)
+    w = working(x)
+    k = curvature_like(kappa, w.dtype, w)
     return (2 / _gap(squared_norm(w), k)).squeeze(-1).to(x.dtype)
 
 
@@ -86,8 +74,8 @@ def project(x: Tensor, kappa: Tensor | float) -> Tensor:
     The rim is |x| = (1 - eps) / sqrt(-kappa), eps = 4e-3 in float32 and 1e-5 in float64; there is
     none for kappa >= 0.
     """
-    w = _working(x)
-    return kernels.scale_rim(w, _kappa(kappa, w.dtype, w)).to(x.dtype)
+    w = working(x)
+    return kernels.scale_rim(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -95,8 +83,8 @@ def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
     x (+) y = ((1 - 2k<x,y> - k|y|^2) x + (1 + k|x|^2) y) / (1 - 2k<x,y> + k^2 |x|^2 |y|^2)
     """
-    w = _working(x)
-    return kernels.mobius_add(w, y.to(w.dtype), _kappa(kappa, w.dtype, w)).to(x.dtype)
+    w = working(x)
+    return kernels.mobius_add(w, y.to(w.dtype), curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -104,9 +92,9 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
 
     `r` broadcasts like `kappa`, against the leading dimensions of `x`.
     """
-    w = _working(x)
-    k = _kappa(kappa, w.dtype, w)
-    r = _kappa(r, w.dtype, w)
+    w = working(x)
+    k = curvature_like(kappa, w.dtype, w)
+    r = curvature_like(r, w.dtype, w)
     z = k * squared_norm(w)
     stretch = r * artan_ratio(z)
     return (w * (stretch * tan_ratio(z * stretch.square()))).to(x.dtype)
@@ -114,8 +102,8 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
     """`mobius_scalar_mul(1/2, x, kappa)` in closed form: x / (1 + sqrt(1 + kappa |x|^2))."""
-    w = _working(x)
-    return kernels.scale_half(w, _kappa(kappa, w.dtype, w)).to(x.dtype)
+    w = working(x)
+    return kernels.scale_half(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -123,26 +111,26 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
 
     For kappa > 0 it is injective for |v| < pi / (2 sqrt(kappa)) and wraps around beyond.
     """
-    w = _working(v)
-    return kernels.scale_tan(w, _kappa(kappa, w.dtype, w)).to(v.dtype)
+    w = working(v)
+    return kernels.scale_tan(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
 
 
 def expmap0_projected(v: Tensor, kappa: Tensor | float) -> Tensor:
     """`project(expmap0(v, kappa), kappa)` with one norm and one multiplication."""
-    w = _working(v)
-    return kernels.scale_tan_rim(w, _kappa(kappa, w.dtype, w)).to(v.dtype)
+    w = working(v)
+    return kernels.scale_tan_rim(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at the origin, the inverse of `expmap0`: artan_k(|x|) x / |x|."""
-    w = _working(x)
-    return kernels.scale_artan(w, _kappa(kappa, w.dtype, w)).to(x.dtype)
+    w = working(x)
+    return kernels.scale_artan(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
-    w = _working(x)
-    k = _kappa(kappa, w.dtype, w)
+    w = working(x)
+    k = curvature_like(kappa, w.dtype, w)
     step = kernels.scale_tan(v.to(w.dtype) / _gap(squared_norm(w), k), k)
     return kernels.mobius_add(w, step, k).to(x.dtype)
 
@@ -155,9 +143,9 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined
     and the result is merely finite.
     """
-    w = _working(x)
+    w = working(x)
     y = y.to(w.dtype)
-    k, k64 = _kappa(kappa, w.dtype, w), _kappa(kappa, torch.float64, w)
+    k, k64 = curvature_like(kappa, w.dtype, w), curvature_like(kappa, torch.float64, w)
     e2, x2, y2 = kernels.squared_norms(w, y)
     a, b = _gap(x2, k64), _gap(y2, k64)
     z = k64 * e2 / (a * b)
@@ -173,7 +161,7 @@ def _arsin_squared(squared_chord: Tensor, kappa: Tensor) -> Tensor:
 
 def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """(d/2)^2 in float64: arsin_k(u)^2, u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2))."""
-    k = _kappa(kappa, torch.float64, x)
+    k = curvature_like(kappa, torch.float64, x)
     e2, x2, y2 = kernels.squared_norms(x, y)
     return _arsin_squared(e2 / (_gap(x2, k) * _gap(y2, k)), k).squeeze(-1)
 
@@ -195,11 +183,11 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
 
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
-    k = _kappa(kappa, torch.float64, x)
+    k = curvature_like(kappa, torch.float64, x)
     x64, y64 = x.double(), y.double()
     alpha = 1 / _gap(squared_norm(x64), k.unsqueeze(-1))
     beta = 1 / _gap(squared_norm(y64), k.unsqueeze(-1))
-    dtype = _working(x).dtype
+    dtype = working(x).dtype
     return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
 
 
@@ -222,7 +210,7 @@ def pairwise_dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
 def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance to the origin, 2 artan_k(|x|), `[...]` from points `[..., dim]`."""
-    k = _kappa(kappa, torch.float64, x)
+    k = curvature_like(kappa, torch.float64, x)
     x2 = squared_norm(x, torch.float64)
     half_squared = _arsin_squared(x2 / _gap(x2, k), k).squeeze(-1)
     return (2 * safe_sqrt(half_squared)).to(x.dtype)
@@ -235,9 +223,9 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     v + 2 (A e + C x) / (a b - kappa |e|^2), C = -kappa a <e,v> - kappa^2 |e|^2 <x,v>,
     A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y.
     """
-    w = _working(x)
+    w = working(x)
     y, v = y.to(w.dtype), v.to(w.dtype)
-    k = _kappa(kappa, w.dtype, w)
+    k = curvature_like(kappa, w.dtype, w)
     e = y - w
     a, b, ke2 = _gap(squared_norm(w), k), _gap(squared_norm(y), k), k * squared_norm(e)
     kxv, kev = k * dot(w, v), k * dot(e, v)
@@ -249,14 +237,14 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 
 def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from the origin to y: v (1 + kappa |y|^2)."""
-    w = _working(y)
-    return (v.to(w.dtype) * _gap(squared_norm(w), _kappa(kappa, w.dtype, w))).to(y.dtype)
+    w = working(y)
+    return (v.to(w.dtype) * _gap(squared_norm(w), curvature_like(kappa, w.dtype, w))).to(y.dtype)
 
 
 def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from x to the origin: v / (1 + kappa |x|^2)."""
-    w = _working(x)
-    return (v.to(w.dtype) / _gap(squared_norm(w), _kappa(kappa, w.dtype, w))).to(x.dtype)
+    w = working(x)
+    return (v.to(w.dtype) / _gap(squared_norm(w), curvature_like(kappa, w.dtype, w))).to(x.dtype)
 
 
 def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | float) -> Tensor:
@@ -265,8 +253,8 @@ def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | f
     Computed as N / (D + sign(D) sqrt(D^2 + kappa |N|^2)), which has its limit where D crosses 0
     (kappa > 0: a direction on the equator). `numerator` is `[..., dim]`, `denominator` `[...]`.
     """
-    w = _working(numerator)
-    k = _kappa(kappa, w.dtype, w)
+    w = working(numerator)
+    k = curvature_like(kappa, w.dtype, w)
     d = denominator.to(w.dtype).unsqueeze(-1)
     eps = torch.finfo(w.dtype).tiny
     d = torch.where(d < 0, d.clamp(max=-eps), d.clamp(min=eps))
@@ -284,8 +272,8 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     matter. `kappa` broadcasts against the dimensions before n. For kappa > 0 the antipode that is
     farther from the points is not excluded.
     """
-    w = _working(x)
-    k = _kappa(kappa, w.dtype, w)
+    w = working(x)
+    k = curvature_like(kappa, w.dtype, w)
     lam = conformal_factor(w, k)
     weights = weights.to(w.dtype)
     numerator = torch.einsum("...n,...nd->...d", weights * lam, w)

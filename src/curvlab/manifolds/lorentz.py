@@ -1,0 +1,239 @@
+"""The Lorentz (hyperboloid) model of hyperbolic space, kappa < 0.
+
+Points are `[..., 1 + dim]`, time first, with <x, x>_L = -t^2 + |s|^2 = 1 / kappa and t > 0.
+`kappa` is a float or a tensor that broadcasts against the leading dimensions. Every function
+returns the dtype of its first argument, has finite gradients everywhere and branches on no tensor's
+value. Time is a function of space: functions read the space part where that suffices, and compute
+the time of what they return from it, so that results lie on the hyperboloid to rounding.
+
+Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
+With x' = s / (1 + sqrt(1 - kappa |s|^2)), the stereographic image, and h = 1 + sqrt(1 - kappa
+|s|^2), sinh^2(sqrt(-kappa) d / 2) / -kappa = |x' - y'|^2 h_x h_y / 4 =: u^2 is the half-angle law
+of cosines with nothing that cancels, and d = 2 arsin_k(u).
+
+Source: Nickel and Kiela 2018; Law et al. 2019 (centroid); Chen et al. 2022, Fully Hyperbolic
+Neural Networks; Hypformer, section 3 (change of curvature).
+"""
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds import kernels
+from curvlab.manifolds.kernels import curvature_like, dot, safe_sqrt, squared_norm, working
+from curvlab.manifolds.pairwise import pairwise_power
+from curvlab.manifolds.tolerances import tolerance
+from curvlab.manifolds.trigonometry import arsin_ratio, cosine, sin_ratio
+
+__all__ = [
+    "centroid",
+    "change_curvature",
+    "dist",
+    "dist0",
+    "expmap",
+    "expmap0",
+    "from_space",
+    "from_stereographic",
+    "inner",
+    "logmap",
+    "logmap0",
+    "origin",
+    "pairwise_dist",
+    "pairwise_sqdist",
+    "project",
+    "space",
+    "sqdist",
+    "to_stereographic",
+    "transport",
+]
+
+
+def inner(x: Tensor, y: Tensor) -> Tensor:
+    """Lorentzian product -x_0 y_0 + <x_s, y_s>, `[...]` from `[..., 1 + dim]`."""
+    return torch.linalg.vecdot(space(x), space(y)) - x[..., 0] * y[..., 0]
+
+
+def origin(dim: int, kappa: Tensor | float) -> Tensor:
+    """The point (1 / sqrt(-kappa), 0, ..., 0), `[..., 1 + dim]` for kappa `[...]`."""
+    k = torch.as_tensor(kappa)
+    return from_space(k.new_zeros((*k.shape, dim)), k)
+
+
+def space(x: Tensor) -> Tensor:
+    """The space part `[..., dim]` of points or tangent vectors `[..., 1 + dim]`."""
+    return x[..., 1:]
+
+
+def _lift(s: Tensor, k: Tensor) -> Tensor:
+    """Prepend the time sqrt(|s|^2 - 1 / kappa)."""
+    return torch.cat([(squared_norm(s) - 1 / k).sqrt(), s], -1)
+
+
+def from_space(space: Tensor, kappa: Tensor | float) -> Tensor:
+    """The point with the given space part: prepends time sqrt(|s|^2 - 1 / kappa)."""
+    w = working(space)
+    return _lift(w, curvature_like(kappa, w.dtype, w)).to(space.dtype)
+
+
+def project(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Recompute the time of `[..., 1 + dim]` from its space part."""
+    return from_space(space(x), kappa)
+
+
+def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
+    w = working(v)
+    k = curvature_like(kappa, w.dtype, w)
+    return _lift(kernels.scale_sin(w, k), k).to(v.dtype)
+
+
+def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Inverse of `expmap0`: arsin_k(|s|) s / |s|, `[..., dim]` without its zero time part."""
+    s = working(space(x))
+    return kernels.scale_arsin(s, curvature_like(kappa, s.dtype, s)).to(x.dtype)
+
+
+def _image(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Stereographic image x' `[..., dim]` and h = 1 + sqrt(1 - kappa |s|^2), in float64."""
+    s = space(x).double()
+    h = 1 + (1 - k * squared_norm(s)).sqrt()
+    return s / h, h
+
+
+def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:
+    """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]` in float64."""
+    (x, h_x), (y, h_y) = _image(x, k), _image(y, k)
+    return squared_norm(x - y) * h_x * h_y / 4
+
+
+def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    k = curvature_like(kappa, torch.float64, x)
+    u2 = _half_chord_squared(x, y, k)
+    return (u2 * arsin_ratio(k * u2).square()).squeeze(-1)
+
+
+def sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Squared geodesic distance `[...]` of points `[..., 1 + dim]`, smooth at x = y."""
+    return (4 * _half_dist_squared(x, y, kappa)).to(x.dtype)
+
+
+def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Geodesic distance arcosh(kappa <x, y>_L) / sqrt(-kappa), `[...]` from `[..., 1 + dim]`.
+
+    Exactly 0 at x = y, where the gradient is set to 0. Computed in float64 from the space parts.
+    """
+    return (2 * safe_sqrt(_half_dist_squared(x, y, kappa))).to(x.dtype)
+
+
+def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Geodesic distance to the origin, arsin_k(|s|), `[...]` from `[..., 1 + dim]`."""
+    k = curvature_like(kappa, torch.float64, x)
+    s2 = squared_norm(space(x), torch.float64)
+    return safe_sqrt(s2 * arsin_ratio(k * s2).square()).squeeze(-1).to(x.dtype)
+
+
+def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
+    k = curvature_like(kappa, torch.float64, x)
+    (u, h_u), (v, h_v) = _image(x, k.unsqueeze(-1)), _image(y, k.unsqueeze(-1))
+    dtype = working(x).dtype
+    return pairwise_power(u, h_u / 2, v, h_v / 2, k.squeeze(-1), power, dtype).to(x.dtype)
+
+
+def pairwise_sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Squared distances `[..., n, m]` of points `[..., n, 1 + dim]` and `[..., m, 1 + dim]`.
+
+    `kappa` broadcasts against the dimensions before n and m; see `stereographic.pairwise_sqdist`.
+    """
+    return _pairwise(x, y, kappa, 2)
+
+
+def pairwise_dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Distances `[..., n, m]`, as `pairwise_sqdist`; the gradient at coincident points is 0."""
+    return _pairwise(x, y, kappa, 1)
+
+
+def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Exponential map at x of a tangent vector v, both `[..., 1 + dim]`.
+
+    cos_k(|v|) x + sin_k(|v|) v / |v| with |v|^2 = <v, v>_L, in float64. The time of v is taken from
+    its space part (<x, v>_L = 0), so that |v|^2 = |v_s|^2 - <x_s, v_s>^2 / x_0^2 is not negative.
+    """
+    k = curvature_like(kappa, torch.float64, x)
+    s, v_s = space(x).double(), space(v).double()
+    t2 = squared_norm(s) - 1 / k
+    v2 = (squared_norm(v_s) - dot(s, v_s).square() / t2).clamp(min=0)
+    z = k * v2
+    return _lift(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
+
+
+def _tangent(x_space: Tensor, v_space: Tensor, k: Tensor) -> Tensor:
+    """Tangent vector at x with the given space part: its time is <x_s, v_s> / x_0."""
+    time = (squared_norm(x_space) - 1 / k).sqrt()
+    return torch.cat([dot(x_space, v_space) / time, v_space], -1)
+
+
+def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Logarithm at x, the inverse of `expmap`, a tangent vector `[..., 1 + dim]` at x.
+
+    (S / sqrt(1 - z)) (y - x + 2 kappa u^2 x), z = kappa u^2, S = `arsin_ratio`(z), in float64.
+    """
+    k = curvature_like(kappa, torch.float64, x)
+    z = k * _half_chord_squared(x, y, k)
+    s = space(x).double()
+    direction = space(y).double() - s + 2 * z * s
+    return _tangent(s, direction * arsin_ratio(z) * (1 - z).rsqrt(), k).to(x.dtype)
+
+
+def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport of v from x to y along the geodesic, all `[..., 1 + dim]`.
+
+    v - kappa <y - x, v>_L / (2 - 2 kappa u^2) (x + y), in float64; exactly v at x = y up to
+    rounding.
+    """
+    k = curvature_like(kappa, torch.float64, x)
+    z = k * _half_chord_squared(x, y, k)
+    x64 = _lift(space(x).double(), k)
+    y64 = _lift(space(y).double(), k)
+    v64 = _tangent(space(x64), space(v).double(), k)
+    push = -k * inner(y64 - x64, v64).unsqueeze(-1) / (2 * (1 - z))
+    return _tangent(space(y64), space(v64 + push * (x64 + y64)), k).to(v.dtype)
+
+
+def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
+    """Weighted centroid `[..., 1 + dim]` of points `[..., n, 1 + dim]`, weights `[..., n]`.
+
+    m / (sqrt(-kappa) sqrt(-<m, m>_L)) with m = sum_j w_j x_j, the minimiser of the weighted sum of
+    squared Lorentzian distances; weights are not negative. In float64, because <m, m>_L cancels.
+    `kappa` broadcasts against the dimensions before n.
+    """
+    k = curvature_like(kappa, torch.float64, x)
+    s = space(x).double()
+    points = _lift(s, k.unsqueeze(-1))
+    m = torch.einsum("...n,...nd->...d", weights.double(), points)
+    floor = tolerance(torch.float64).floor * m[..., :1].square()
+    length = torch.maximum(-inner(m, m).unsqueeze(-1), floor)
+    return _lift(space(m) * (-k * length).rsqrt(), k).to(x.dtype)
+
+
+def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | float) -> Tensor:
+    """The point of another hyperboloid in the same direction: x sqrt(kappa_from / kappa_to).
+
+    Scales all distances by the same factor. Source: Hypformer, equation 5 (HTC), for f = identity.
+    """
+    w = working(x)
+    k_from, k_to = (curvature_like(k, w.dtype, w) for k in (kappa_from, kappa_to))
+    return _lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
+
+
+def to_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """The isometric point of the ball: s / (1 + sqrt(1 - kappa |s|^2)), `[..., dim]`."""
+    s = working(space(x))
+    k = curvature_like(kappa, s.dtype, s)
+    return (s / (1 + (1 - k * squared_norm(s)).sqrt())).to(x.dtype)
+
+
+def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Inverse of `to_stereographic`: the space part is 2 x / (1 + kappa |x|^2)."""
+    w = working(x)
+    k = curvature_like(kappa, w.dtype, w)
+    gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
+    return _lift(2 * w / gap, k).to(x.dtype)

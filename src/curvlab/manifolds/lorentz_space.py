@@ -1,0 +1,156 @@
+"""The Lorentz model as a space of one component."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from curvlab._geoopt import geoopt
+from curvlab.manifolds import lorentz
+from curvlab.manifolds.curvature import Curvature
+
+
+class Lorentz(geoopt.Manifold):
+    """Hyperboloid of signed curvature kappa < 0; points are `[..., 1 + dim]`, time first.
+
+    Tangent vectors at the origin are `[..., dim]` in `expmap0` and `logmap0`, and `[..., 1 + dim]`
+    everywhere else.
+
+    Args:
+        kappa: initial curvature.
+        learnable: whether the curvature is a parameter.
+        min: open lower bound of the curvature, None for none.
+        max: open upper bound of the curvature; a learnable one has to stay negative.
+
+    Raises:
+        UsageError: if the initial curvature is not between the bounds.
+    """
+
+    name = "Lorentz"
+    ndim = 1
+    reversible = False
+
+    def __init__(
+        self,
+        kappa: float = -1.0,
+        learnable: bool = True,
+        min: float | None = None,
+        max: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.curvature = Curvature(kappa, None, learnable, min, max)
+
+    __repr__ = torch.nn.Module.__repr__
+
+    @property
+    def kappa(self) -> Tensor:
+        """Signed curvature `[]`."""
+        return self.curvature()
+
+    def expmap0(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin of v `[..., dim]`."""
+        return lorentz.expmap0(v, self.kappa)
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        """Logarithm at the origin, `[..., dim]`."""
+        return lorentz.logmap0(x, self.kappa)
+
+    def from_space(self, space: Tensor) -> Tensor:
+        """The point with the given space part."""
+        return lorentz.from_space(space, self.kappa)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Point with recomputed time."""
+        return lorentz.project(x, self.kappa)
+
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared geodesic distance `[...]`."""
+        return lorentz.sqdist(x, y, self.kappa)
+
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Geodesic distance `[...]`."""
+        distance = lorentz.dist(x, y, self.kappa)
+        return distance.unsqueeze(-1) if keepdim else distance
+
+    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distances `[..., n, m]`."""
+        return lorentz.pairwise_sqdist(x, y, self.kappa)
+
+    def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances `[..., n, m]`."""
+        return lorentz.pairwise_dist(x, y, self.kappa)
+
+    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Weighted centroid `[..., 1 + dim]` of points `[..., n, 1 + dim]`."""
+        return lorentz.centroid(x, weights, self.kappa)
+
+    def projx(self, x: Tensor) -> Tensor:
+        """Projection of points under geoopt's name."""
+        return self.project(x)
+
+    def proju(self, x: Tensor, u: Tensor) -> Tensor:
+        """Projection of u onto the tangent space at x: u - kappa <x, u>_L x."""
+        return u - self.kappa * lorentz.inner(x, u).unsqueeze(-1) * x
+
+    def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
+        """Riemannian gradient: the sign of the time part flipped, then projected."""
+        return self.proju(x, torch.cat([-u[..., :1], u[..., 1:]], -1))
+
+    def inner(
+        self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
+    ) -> Tensor:
+        """Riemannian metric, the Lorentzian product of tangent vectors."""
+        del x
+        product = lorentz.inner(u, u if v is None else v)
+        return product.unsqueeze(-1) if keepdim else product
+
+    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
+        """Exponential map at x."""
+        return lorentz.expmap(x, u, self.kappa)
+
+    def retr(self, x: Tensor, u: Tensor) -> Tensor:
+        """Retraction: the exponential map."""
+        return self.expmap(x, u)
+
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """Logarithm at x."""
+        return lorentz.logmap(x, y, self.kappa)
+
+    def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of v from x to y."""
+        return lorentz.transport(x, y, v, self.kappa)
+
+    def origin(
+        self, *size: int, dtype: torch.dtype | None = None, device: Any = None, seed: int = 42
+    ) -> Tensor:
+        """The origin repeated to `size`, whose last entry is 1 + dim, as a manifold tensor."""
+        del seed  # the origin is not random; geoopt's signature has it
+        space = torch.zeros(*size[:-1], size[-1] - 1, dtype=dtype, device=device)
+        return geoopt.ManifoldTensor(self.from_space(space), manifold=self)
+
+    def random_normal(
+        self,
+        *size: int,
+        std: float = 1.0,
+        dtype: torch.dtype | None = None,
+        device: Any = None,
+    ) -> Tensor:
+        """Exponential map of normal tangent vectors at the origin, as a manifold tensor."""
+        v = std * torch.randn(*size[:-1], size[-1] - 1, dtype=dtype, device=device)
+        return geoopt.ManifoldTensor(self.expmap0(v), manifold=self)
+
+    random = random_normal
+
+    def _check_point_on_manifold(
+        self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
+    ) -> tuple[bool, str | None]:
+        if torch.allclose(x, self.project(x), atol=atol, rtol=rtol):
+            return True, None
+        return False, "the time of a point does not fit its space part: call `project` on it"
+
+    def _check_vector_on_tangent(
+        self, x: Tensor, u: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
+    ) -> tuple[bool, str | None]:
+        if torch.allclose(u, self.proju(x, u), atol=atol, rtol=rtol):
+            return True, None
+        return False, "a vector is not tangent: call `proju` on it"
