@@ -8,7 +8,7 @@ from torch import Tensor
 
 from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
-from curvlab.manifolds.kernels import safe_sqrt
+from curvlab.manifolds.trigonometry import safe_sqrt
 
 
 class Space(geoopt.Manifold):

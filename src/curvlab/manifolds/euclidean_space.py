@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds.base import Space
-from curvlab.manifolds.kernels import safe_sqrt
 from curvlab.manifolds.pairwise import factors
+from curvlab.manifolds.trigonometry import safe_sqrt
 
 
 class Euclidean(Space):

@@ -44,88 +44,124 @@ def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=dtype).square_()
 
 
-def safe_sqrt(squared: Tensor) -> Tensor:
-    """Square root whose gradient at 0 is 0."""
-    positive = squared > 0
-    return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
+def _gap_arguments(x: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
+    """Z = kappa |x|^2 and 1 + z > 0, both through float64.
+
+    Near the rim of the ball 1 + z has fewer digits than z by its own size: at distance 10 from the
+    origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it.
+    """
+    z = kappa.double() * squared_norm(x, torch.float64)
+    return z.to(x.dtype), (1 + z).clamp(min=tolerance(x.dtype).floor).to(x.dtype)
+
+
+class _Gap(Function):
+    """1 + kappa |x|^2 of points `[..., dim]`, `[..., 1]`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, kappa: Tensor) -> Tensor:
+        return _gap_arguments(x, kappa)[1]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        (g,) = grads
+        x, kappa = ctx.saved_tensors
+        g_x, g_kappa = x * (2 * kappa * g), squared_norm(x) * g
+        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape)
+
+
+def gap(x: Tensor, kappa: Tensor) -> Tensor:
+    """1 + kappa |x|^2, kept positive for points that rounding has put on the rim of the ball."""
+    return _Gap.apply(x, kappa)
 
 
 class _Scale(Function):
-    """x * ratio(kappa |x|^2): every map that moves a point along its ray from the origin."""
+    """x * ratio(kappa |x|^2): every map that moves a point along its ray from the origin.
+
+    With `near_rim`, ratio and slope also get 1 + kappa |x|^2.
+    """
 
     generate_vmap_rule = True
+
+    @staticmethod
+    def _arguments(x: Tensor, kappa: Tensor, near_rim: bool) -> tuple[Tensor, ...]:
+        return _gap_arguments(x, kappa) if near_rim else (kappa * squared_norm(x),)
 
     @staticmethod
     def forward(
         x: Tensor,
         kappa: Tensor,
-        ratio: Callable[[Tensor], Tensor],
-        _slope: Callable[[Tensor], Tensor],
+        ratio: Callable[..., Tensor],
+        _slope: Callable[..., Tensor],
+        near_rim: bool,
     ) -> Tensor:
-        return x * ratio(kappa * squared_norm(x))
+        return x * ratio(*_Scale._arguments(x, kappa, near_rim))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        x, kappa, ctx.ratio, ctx.slope = inputs
+        x, kappa, ctx.ratio, ctx.slope, ctx.near_rim = inputs
         ctx.save_for_backward(x, kappa)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grads
         x, kappa = ctx.saved_tensors
-        x2 = squared_norm(x)
-        z = kappa * x2
-        pull = ctx.slope(z) * dot(g, x)
-        g_x = (g * ctx.ratio(z)).addcmul_(x, 2 * kappa * pull)
-        g_kappa = pull * x2
-        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None, None
+        arguments = _Scale._arguments(x, kappa, ctx.near_rim)
+        pull = ctx.slope(*arguments) * dot(g, x)
+        g_x = (g * ctx.ratio(*arguments)).addcmul_(x, 2 * kappa * pull)
+        g_kappa = pull * squared_norm(x)
+        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None, None, None
 
 
 def scale_tan(x: Tensor, kappa: Tensor) -> Tensor:
     """tan_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.tan_ratio, trig.tan_slope)
+    return _Scale.apply(x, kappa, trig.tan_ratio, trig.tan_slope, False)
 
 
 def scale_tan_rim(x: Tensor, kappa: Tensor) -> Tensor:
     """tan_k(|x|) x / |x|, stopped at the rim of the ball."""
-    return _Scale.apply(x, kappa, trig.tan_rim_ratio, trig.tan_rim_slope)
+    return _Scale.apply(x, kappa, trig.tan_rim_ratio, trig.tan_rim_slope, False)
 
 
 def scale_artan(x: Tensor, kappa: Tensor) -> Tensor:
     """artan_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.artan_ratio, trig.artan_slope)
+    return _Scale.apply(x, kappa, trig.artan_ratio, trig.artan_slope, True)
 
 
 def scale_sin(x: Tensor, kappa: Tensor) -> Tensor:
     """sin_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.sin_ratio, trig.sin_slope)
+    return _Scale.apply(x, kappa, trig.sin_ratio, trig.sin_slope, False)
 
 
 def scale_arsin(x: Tensor, kappa: Tensor) -> Tensor:
     """arsin_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.arsin_ratio, trig.arsin_slope)
+    return _Scale.apply(x, kappa, trig.arsin_ratio, trig.arsin_slope, False)
 
 
 def scale_half(x: Tensor, kappa: Tensor) -> Tensor:
     """The point half as far from the origin."""
-    return _Scale.apply(x, kappa, trig.half_tan_ratio, trig.half_tan_slope)
+    return _Scale.apply(x, kappa, trig.half_tan_ratio, trig.half_tan_slope, True)
 
 
 def scale_rim(x: Tensor, kappa: Tensor) -> Tensor:
     """The point, moved back to the rim of the ball if it lies outside."""
-    return _Scale.apply(x, kappa, trig.rim_ratio, trig.rim_slope)
+    return _Scale.apply(x, kappa, trig.rim_ratio, trig.rim_slope, False)
 
 
 def _mobius_scalars(x: Tensor, y: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
-    """|x|^2, |y|^2, |x + y|^2, 1 + kappa |x|^2, 1 + kappa |y|^2 and the common denominator."""
+    """X + y, |x + y|^2, 1 + kappa |x|^2, 1 + kappa |y|^2 and the common denominator."""
     s = x + y
-    x2, y2, s2 = squared_norm(x), squared_norm(y), squared_norm(s)
-    floor = tolerance(x.dtype).floor
-    a, b = (1 + kappa * x2).clamp(min=floor), (1 + kappa * y2).clamp(min=floor)
+    s2 = squared_norm(s)
+    (_, a), (_, b) = _gap_arguments(x, kappa), _gap_arguments(y, kappa)
     # The denominator cannot be known better than to a rounding of its first term; below that,
     # only for kappa > 0, the sum is the point at infinity up to rounding.
     denominator = torch.maximum(a * b - kappa * s2, torch.finfo(x.dtype).eps * a * b)
-    return s, x2, y2, s2, a, b, denominator
+    return s, s2, a, b, denominator
 
 
 class _MobiusAdd(Function):
@@ -139,7 +175,7 @@ class _MobiusAdd(Function):
 
     @staticmethod
     def forward(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
-        s, _, _, s2, a, _, denominator = _mobius_scalars(x, y, kappa)
+        s, s2, a, _, denominator = _mobius_scalars(x, y, kappa)
         return (s * (a / denominator)).addcmul_(x, -kappa * s2 / denominator)
 
     @staticmethod
@@ -150,7 +186,7 @@ class _MobiusAdd(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
         (g,) = grads
         x, y, kappa = ctx.saved_tensors
-        s, x2, y2, s2, a, b, denominator = _mobius_scalars(x, y, kappa)
+        s, s2, a, b, denominator = _mobius_scalars(x, y, kappa)
         along_s, along_x = a / denominator, -kappa * s2 / denominator
         g_along_s, g_along_x = dot(g, s) / denominator, dot(g, x) / denominator
         g_denominator = -(g_along_s * along_s + g_along_x * along_x)
@@ -160,7 +196,7 @@ class _MobiusAdd(Function):
         g_s = (g * along_s).addcmul_(s, 2 * kappa * g_s2)
         g_x = (g * along_x).addcmul_(x, 2 * kappa * g_a).add_(g_s)
         g_y = g_s.addcmul_(y, 2 * kappa * g_b)
-        g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b
+        g_kappa = s2 * g_s2 + squared_norm(x) * g_a + squared_norm(y) * g_b
         return (
             g_x.sum_to_size(x.shape),
             g_y.sum_to_size(y.shape),

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import kernels
-from curvlab.manifolds.kernels import curvature_like, dot, safe_sqrt, squared_norm, working
+from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
-from curvlab.manifolds.trigonometry import arsin_ratio, cosine, sin_ratio
+from curvlab.manifolds.trigonometry import arsin_ratio, cosine, safe_sqrt, sin_ratio
 
 __all__ = [
     "centroid",

@@ -32,7 +32,7 @@ def _block_rows(like: Tensor, rows: int, pairs_per_row: int) -> int:
 
 def _from_chords(squared: Tensor, complement: Tensor, z: Tensor, power: int) -> Tensor:
     """(2 arsin_k(u))^power from u^2, z = kappa u^2 and 1 - z, elementwise."""
-    ratio = trig.arsin_ratio_with_complement(z, complement)
+    ratio = trig.arsin_ratio(z, complement)
     return 4 * squared * ratio.square() if power == 2 else 2 * squared.sqrt() * ratio
 
 
@@ -105,7 +105,7 @@ def _chord_gradients(
     ratio = (result / (4 * safe)).sqrt() if power == 2 else result / (2 * safe.sqrt())
     ratio = torch.where(distinct, ratio, 1.0)
     root = (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt()
-    slope = trig.arsin_slope_from(z, ratio, root)
+    slope = trig.arsin_slope(z, ratio)
     if power == 2:
         return 4 * ratio * root, 8 * squared * (squared * slope) * ratio
     by_chord = torch.where(distinct, root * safe.rsqrt(), 0.0)

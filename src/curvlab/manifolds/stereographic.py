@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import kernels
-from curvlab.manifolds.kernels import curvature_like, dot, safe_sqrt, squared_norm, working
+from curvlab.manifolds.kernels import curvature_like, dot, gap, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.manifolds.trigonometry import (
@@ -23,6 +23,7 @@ from curvlab.manifolds.trigonometry import (
     arsin_ratio,
     artan_k,
     artan_ratio,
+    safe_sqrt,
     sin_k,
     tan_k,
     tan_ratio,
@@ -65,7 +66,7 @@ def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
     """lambda_x = 2 / (1 + kappa |x|^2), `[...]` from points `[..., dim]`."""
     w = working(x)
     k = curvature_like(kappa, w.dtype, w)
-    return (2 / _gap(squared_norm(w), k)).squeeze(-1).to(x.dtype)
+    return (2 / gap(w, k)).squeeze(-1).to(x.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -96,7 +97,7 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
     k = curvature_like(kappa, w.dtype, w)
     r = curvature_like(r, w.dtype, w)
     z = k * squared_norm(w)
-    stretch = r * artan_ratio(z)
+    stretch = r * artan_ratio(z, gap(w, k))
     return (w * (stretch * tan_ratio(z * stretch.square()))).to(x.dtype)
 
 
@@ -131,7 +132,7 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
     w = working(x)
     k = curvature_like(kappa, w.dtype, w)
-    step = kernels.scale_tan(v.to(w.dtype) / _gap(squared_norm(w), k), k)
+    step = kernels.scale_tan(v.to(w.dtype) / gap(w, k), k)
     return kernels.mobius_add(w, step, k).to(x.dtype)
 
 
@@ -185,8 +186,8 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = curvature_like(kappa, torch.float64, x)
     x64, y64 = x.double(), y.double()
-    alpha = 1 / _gap(squared_norm(x64), k.unsqueeze(-1))
-    beta = 1 / _gap(squared_norm(y64), k.unsqueeze(-1))
+    alpha = 1 / gap(x64, k.unsqueeze(-1))
+    beta = 1 / gap(y64, k.unsqueeze(-1))
     dtype = working(x).dtype
     return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
 
@@ -227,7 +228,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     y, v = y.to(w.dtype), v.to(w.dtype)
     k = curvature_like(kappa, w.dtype, w)
     e = y - w
-    a, b, ke2 = _gap(squared_norm(w), k), _gap(squared_norm(y), k), k * squared_norm(e)
+    a, b, ke2 = gap(w, k), gap(y, k), k * squared_norm(e)
     kxv, kev = k * dot(w, v), k * dot(e, v)
     denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
     along_e = 2 * (kxv * (b - ke2) - (a - 1) * kev) / denominator
@@ -238,13 +239,13 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from the origin to y: v (1 + kappa |y|^2)."""
     w = working(y)
-    return (v.to(w.dtype) * _gap(squared_norm(w), curvature_like(kappa, w.dtype, w))).to(y.dtype)
+    return (v.to(w.dtype) * gap(w, curvature_like(kappa, w.dtype, w))).to(y.dtype)
 
 
 def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from x to the origin: v / (1 + kappa |x|^2)."""
     w = working(x)
-    return (v.to(w.dtype) / _gap(squared_norm(w), curvature_like(kappa, w.dtype, w))).to(x.dtype)
+    return (v.to(w.dtype) / gap(w, curvature_like(kappa, w.dtype, w))).to(x.dtype)
 
 
 def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | float) -> Tensor:

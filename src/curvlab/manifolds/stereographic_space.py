@@ -8,8 +8,8 @@ from torch import Tensor
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
-from curvlab.manifolds.kernels import safe_sqrt
 from curvlab.manifolds.tolerances import tolerance
+from curvlab.manifolds.trigonometry import safe_sqrt
 
 
 class Stereographic(Space):

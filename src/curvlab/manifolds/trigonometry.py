@@ -36,6 +36,12 @@ _SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(_TERMS))
 _ARSIN = tuple(math.comb(2 * n, n) / 4**n / (2 * n + 1) for n in range(_TERMS))
 
 
+def safe_sqrt(squared: Tensor) -> Tensor:
+    """Square root of max(squared, 0) whose gradient there is 0."""
+    positive = squared > 0
+    return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
+
+
 def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     degree = tolerance(z.dtype).series_degree
     result = z * coefficients[degree] + coefficients[degree - 1]
@@ -74,15 +80,6 @@ def _slope(z: Tensor, coefficients: tuple[float, ...], ratio: Tensor, product: T
     return torch.where(small, series, (product - ratio) / (2 * torch.where(small, 1.0, z)))
 
 
-def _artanh(s: Tensor) -> Tensor:
-    return torch.atanh(s.clamp(max=1 - tolerance(s.dtype).floor))
-
-
-def _asin(s: Tensor) -> Tensor:
-    inside = s < 1
-    return torch.where(inside, torch.asin(torch.where(inside, s, 0.0)), math.pi / 2)
-
-
 def tan_ratio(z: Tensor) -> Tensor:
     """tan_k(x) / x as a function of z = kappa x^2: tan(s)/s, 1 at 0, tanh(s)/s for z < 0."""
     return _blend(z, _TAN, torch.tanh, torch.tan)
@@ -94,15 +91,20 @@ def tan_slope(z: Tensor) -> Tensor:
     return _slope(z, _TAN_SLOPE, ratio, 1 + z * ratio.square())
 
 
-def artan_ratio(z: Tensor) -> Tensor:
-    """artan_k(x) / x as a function of z = kappa x^2: atan(s)/s, 1 at 0, artanh(s)/s for z < 0."""
-    return _blend(z, _ARTAN, _artanh, torch.atan)
+def artan_ratio(z: Tensor, gap: Tensor | None = None) -> Tensor:
+    """artan_k(x) / x as a function of z = kappa x^2: atan(s)/s, 1 at 0, artanh(s)/s for z < 0.
+
+    `gap` is 1 + z where it is known better than from z: near the rim of the ball it is small.
+    """
+    rim = (1 + z if gap is None else gap).clamp(min=tolerance(z.dtype).floor)
+    root = torch.where(z < 0, rim, 1.0).sqrt()
+    return _blend(z, _ARTAN, lambda s: torch.log((1 + s) / root), torch.atan)
 
 
-def artan_slope(z: Tensor) -> Tensor:
+def artan_slope(z: Tensor, gap: Tensor | None = None) -> Tensor:
     """Derivative of `artan_ratio`."""
-    gap = (1 + z).clamp(min=tolerance(z.dtype).floor)
-    return _slope(z, _ARTAN_SLOPE, artan_ratio(z), gap.reciprocal())
+    rim = (1 + z if gap is None else gap).clamp(min=tolerance(z.dtype).floor)
+    return _slope(z, _ARTAN_SLOPE, artan_ratio(z, gap), rim.reciprocal())
 
 
 def sin_ratio(z: Tensor) -> Tensor:
@@ -120,38 +122,30 @@ def cosine(z: Tensor) -> Tensor:
     return 1 - z / 2 * sin_ratio(z / 4).square()
 
 
-def arsin_ratio(z: Tensor) -> Tensor:
-    """arsin_k(x) / x as a function of z = kappa x^2: asin(s)/s, 1 at 0, arsinh(s)/s for z < 0."""
-    return _blend(z, _ARSIN, torch.asinh, _asin)
+def arsin_ratio(z: Tensor, complement: Tensor | None = None) -> Tensor:
+    """arsin_k(x) / x as a function of z = kappa x^2: asin(s)/s, 1 at 0, arsinh(s)/s for z < 0.
+
+    `complement` is 1 - z where it is known better than from z: near the antipode it is small.
+    """
+    adjacent = 1 - z if complement is None else complement
+    root = safe_sqrt(torch.where(z > 0, adjacent, 1.0))
+    return _blend(z, _ARSIN, torch.asinh, lambda s: torch.atan2(s, root))
 
 
-def arsin_ratio_with_complement(z: Tensor, complement: Tensor) -> Tensor:
-    """`arsin_ratio` where 1 - z is known better than z itself: exact up to z = 1."""
-    small = z.abs() < SERIES_RADIUS
-    s = torch.where(small, SERIES_RADIUS, z.abs()).sqrt()
-    angle = torch.where(z < 0, torch.asinh(s), torch.atan2(s, complement.sqrt()))
-    return torch.where(small, _polynomial(torch.where(small, z, 0.0), _ARSIN), angle / s)
+def arsin_slope(z: Tensor, ratio: Tensor | None = None) -> Tensor:
+    """Derivative of `arsin_ratio`, from the ratio if it is known."""
+    ratio = arsin_ratio(z) if ratio is None else ratio
+    return _slope(z, _ARSIN_SLOPE, ratio, (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt())
 
 
-def arsin_slope_from(z: Tensor, ratio: Tensor, inverse_root: Tensor) -> Tensor:
-    """`arsin_slope` from the ratio itself and 1 / sqrt(1 - z)."""
-    return _slope(z, _ARSIN_SLOPE, ratio, inverse_root)
+def half_tan_ratio(z: Tensor, gap: Tensor) -> Tensor:  # noqa: ARG001
+    """tan_k(artan_k(x) / 2) / x = 1 / (1 + sqrt(1 + z)), gap = 1 + z."""
+    return 1 / (1 + gap.sqrt())
 
 
-def arsin_slope(z: Tensor) -> Tensor:
-    """Derivative of `arsin_ratio`."""
-    gap = (1 - z).clamp(min=tolerance(z.dtype).floor)
-    return arsin_slope_from(z, arsin_ratio(z), gap.rsqrt())
-
-
-def half_tan_ratio(z: Tensor) -> Tensor:
-    """tan_k(artan_k(x) / 2) / x = 1 / (1 + sqrt(1 + z)), the half of a point's distance to 0."""
-    return 1 / (1 + (1 + z).clamp(min=tolerance(z.dtype).floor).sqrt())
-
-
-def half_tan_slope(z: Tensor) -> Tensor:
+def half_tan_slope(z: Tensor, gap: Tensor) -> Tensor:  # noqa: ARG001
     """Derivative of `half_tan_ratio`."""
-    root = (1 + z).clamp(min=tolerance(z.dtype).floor).sqrt()
+    root = gap.sqrt()
     return -0.5 / (root * (1 + root).square())
 
 
@@ -187,9 +181,11 @@ def tan_rim_slope(z: Tensor) -> Tensor:
     return torch.where(outside, stopped, inner)
 
 
-def _argument(x: Tensor, kappa: Tensor | float) -> Tensor:
-    z = kappa * x.square()
-    return z if z.dtype in (torch.float32, torch.float64) else z.float()
+def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:
+    """Z = kappa x^2 and 1 + sign z, the latter taken from z in float64."""
+    wide = (kappa.double() if isinstance(kappa, Tensor) else kappa) * x.double().square()
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    return wide.to(dtype), (1 + sign * wide).to(dtype)
 
 
 def tan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -197,19 +193,19 @@ def tan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
 
     `x` and `kappa` broadcast elementwise, here and in the three functions below.
     """
-    return x * tan_ratio(_argument(x, kappa)).to(x.dtype)
+    return x * tan_ratio(_arguments(x, kappa)[0]).to(x.dtype)
 
 
 def artan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `tan_k` on its first period: atan (kappa > 0), artanh (kappa < 0)."""
-    return x * artan_ratio(_argument(x, kappa)).to(x.dtype)
+    return x * artan_ratio(*_arguments(x, kappa)).to(x.dtype)
 
 
 def sin_k(x: Tensor, kappa: Tensor | float) -> Tensor:
     """sin(sqrt(kappa) x) / sqrt(kappa), x at 0, sinh(sqrt(-kappa) x) / sqrt(-kappa) below."""
-    return x * sin_ratio(_argument(x, kappa)).to(x.dtype)
+    return x * sin_ratio(_arguments(x, kappa)[0]).to(x.dtype)
 
 
 def arsin_k(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `sin_k` on its first quarter period: asin (kappa > 0), arsinh (kappa < 0)."""
-    return x * arsin_ratio(_argument(x, kappa)).to(x.dtype)
+    return x * arsin_ratio(*_arguments(x, kappa, -1)).to(x.dtype)
