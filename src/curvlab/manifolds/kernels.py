@@ -28,6 +28,9 @@ def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tens
     return x.new_full((1,), kappa, dtype=dtype)
 
 
+_CACHED_ELEMENTS = 2**17
+
+
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """Inner product over the last axis, which is kept with length one."""
     return torch.linalg.vecdot(x, y).unsqueeze(-1)
@@ -36,12 +39,19 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """|x|^2 over the last axis, which is kept, accumulated and returned in `dtype`.
 
-    Where no derivative is recorded it is the square of a norm, which needs no temporary array.
+    Where no derivative is recorded it is the square of a norm, which needs no temporary array; on
+    a CPU a wider `dtype` does (of the size of its input), so that is done in pieces that fit a
+    cache: fresh memory costs more than the arithmetic.
     """
     if torch.is_grad_enabled():
         wide = x.to(dtype or x.dtype)
         return dot(wide, wide)
-    return torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=dtype).square_()
+    pieces: tuple[Tensor, ...] = (x,)
+    widens = dtype not in (None, x.dtype) and x.device.type == "cpu"
+    if widens and x.numel() > _CACHED_ELEMENTS and not torch.compiler.is_compiling():
+        pieces = x.split(max(1, _CACHED_ELEMENTS * x.shape[0] // x.numel()))
+    norms = [torch.linalg.vector_norm(p, dim=-1, keepdim=True, dtype=dtype) for p in pieces]
+    return (norms[0] if len(norms) == 1 else torch.cat(norms)).square_()
 
 
 def _gap_arguments(x: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
