@@ -10,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh, subspace_angles
 from torch_geometric.data import Data
+from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import to_undirected
 
 from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import IdentityFeatures, LaplacianEigenvectors, apply_transform
+from curvlab.data.transforms import (
+    IdentityFeatures,
+    LaplacianEigenvectors,
+    SparseAdjacency,
+    apply_transform,
+)
 from curvlab.errors import UsageError
 
 
@@ -154,3 +160,28 @@ def test_the_cache_is_hit_across_features_and_missed_across_graphs_and_options(t
 def test_cheap_transforms_are_not_cached(tmp_path):
     apply_transform(IdentityFeatures(0.02), Data(num_nodes=5), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sparse_adjacency_sums_over_the_sources_of_the_edges_into_a_node():
+    # A directed graph, so that a transposed matrix would show: 0 -> 1, 0 -> 2, 2 -> 1; 3 alone.
+    edges = torch.tensor([[0, 0, 2], [1, 2, 1]])
+    data = SparseAdjacency()(Data(edge_index=edges, num_nodes=4))
+    assert data.adj_t.layout == torch.sparse_csr
+    assert data.adj_t.dtype == torch.float32
+    x = torch.tensor([[1.0], [10.0], [100.0], [1000.0]])
+    torch.testing.assert_close(data.adj_t @ x, torch.tensor([[0.0], [101.0], [1.0], [0.0]]))
+
+
+def test_sparse_adjacency_is_the_graph_that_layers_see_through_its_edges():
+    data = SparseAdjacency()(SyntheticWeb(num_nodes=50, cycle_fraction=0.5, seed=0).load())
+    data.x = torch.randn(50, 5)
+    torch.manual_seed(0)
+    layer = SAGEConv(5, 3)
+    torch.testing.assert_close(layer(data.x, data.adj_t), layer(data.x, data.edge_index))
+
+
+def test_sparse_adjacency_moves_with_the_graph(tmp_path):
+    network = graph_of(nx.path_graph(3))
+    data = apply_transform(SparseAdjacency(), network, tmp_path)
+    assert data.to("meta").adj_t.device.type == "meta"
+    assert not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """Graph transforms: what a model or a dataset wants computed once, before training."""
 
+import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -146,6 +147,37 @@ class LaplacianEigenvectors(GraphTransform):
 
     def __repr__(self) -> str:
         return f"LaplacianEigenvectors(k={self.k})"
+
+
+class SparseAdjacency(GraphTransform):
+    """The adjacency as a sparse matrix, for layers that aggregate by a matrix product.
+
+    `adj_t[v, u] = 1` for every edge from u to v (PyTorch Geometric's transposed convention: rows
+    are targets). Without weights, self-loops and normalisation, which layers add themselves. Not
+    cached: it takes less time to make than to read.
+    """
+
+    reads = ("edge_index",)
+    writes = ("adj_t",)
+
+    @property
+    def cache_key(self) -> str:
+        """Name; there are no options."""
+        return "adjacency"
+
+    def forward(self, data: Data) -> Data:
+        """Add `adj_t [nodes, nodes]` (float32, sparse CSR)."""
+        nodes = int(data.num_nodes or 0)
+        source, target = data.edge_index
+        shape = (nodes, nodes)
+        coo = torch.sparse_coo_tensor(
+            torch.stack([target, source]), torch.ones(data.num_edges), shape, check_invariants=True
+        )
+        with warnings.catch_warnings():
+            # What is used of CSR (products with dense matrices, moving to a device) is stable.
+            warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+            data.adj_t = coo.coalesce().to_sparse_csr()
+        return data
 
 
 def _normalised_adjacency(edge_index: Tensor, num_nodes: int) -> csr_array:
