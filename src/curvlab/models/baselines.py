@@ -65,12 +65,12 @@ class GraphNetwork(nn.Module):
         graph = self._graph(batch)
         x = batch.x
         for layer in self.layers[:-1]:
-            x = self.activation(self._apply(layer, x, graph))
-        last = self._apply(self.layers[-1], x, graph)
+            x = self.activation(self._propagate(layer, x, graph))
+        last = self._propagate(self.layers[-1], x, graph)
         if not self.skip_average:
             return last
         no_edges = (batch.edge_index[:, :0],) if graph else ()
-        alone = self._apply(self.layers[-1], x, no_edges)
+        alone = self._propagate(self.layers[-1], x, no_edges)
         return (alone + self.activation(last)) / 2
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
@@ -79,6 +79,6 @@ class GraphNetwork(nn.Module):
             return ()
         return (batch.adj_t,) if self.adjacency == "csr" else (batch.edge_index,)
 
-    def _apply(self, layer: nn.Module, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
+    def _propagate(self, layer: nn.Module, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
         """One layer after dropout of its input."""
         return layer(F.dropout(x, self.dropout, self.training), *graph)
