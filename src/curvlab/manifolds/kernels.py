@@ -54,6 +54,11 @@ def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return (norms[0] if len(norms) == 1 else torch.cat(norms)).square_()
 
 
+def floored_gap(z: Tensor, dtype: torch.dtype) -> Tensor:
+    """1 + z, not smaller than for any point of the given dtype that is inside the ball."""
+    return (1 + z).clamp(min=tolerance(dtype).floor)
+
+
 def _gap_arguments(x: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
     """Z = kappa |x|^2 and 1 + z > 0, both through float64.
 
@@ -61,7 +66,7 @@ def _gap_arguments(x: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
     origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it.
     """
     z = kappa.double() * squared_norm(x, torch.float64)
-    return z.to(x.dtype), (1 + z).clamp(min=tolerance(x.dtype).floor).to(x.dtype)
+    return z.to(x.dtype), floored_gap(z, x.dtype).to(x.dtype)
 
 
 class _Gap(Function):
@@ -237,10 +242,10 @@ class _SquaredNorms(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         g_difference, g_x2, g_y2 = (2 * g for g in grads)
-        g_y = (y - x) * g_difference.to(x.dtype)
-        g_x = (x * g_x2.to(x.dtype)).sub_(g_y)
-        g_y = g_y.addcmul_(y, g_y2.to(y.dtype))
-        return g_x.sum_to_size(x.shape), g_y.sum_to_size(y.shape)
+        pull = (x - y) * g_difference.to(x.dtype)
+        g_x = torch.addcmul(pull.sum_to_size(x.shape), x, g_x2.to(x.dtype))
+        g_y = pull.neg_().sum_to_size(y.shape).addcmul_(y, g_y2.to(y.dtype))
+        return g_x, g_y
 
 
 def squared_norms(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:

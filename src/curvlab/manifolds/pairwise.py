@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from curvlab.manifolds import trigonometry as trig
 from curvlab.manifolds.tolerances import tolerance
@@ -62,8 +61,12 @@ class _PairwisePower(Function):
         return result
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            raise RuntimeError(
+                "Pairwise distances are differentiable once: for create_graph=True use the "
+                "distance by rows, dist(x[:, None], y[None], kappa)."
+            )
         (g,) = grads
         u, v, kappa, chords, result = ctx.saved_tensors
         k = kappa[..., None, None].to(g.dtype)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import kernels
-from curvlab.manifolds.kernels import curvature_like, dot, gap, squared_norm, working
+from curvlab.manifolds.kernels import curvature_like, dot, floored_gap, gap, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.manifolds.trigonometry import (
@@ -55,11 +55,6 @@ __all__ = [
     "transport0",
     "transport0_back",
 ]
-
-
-def _gap(squared_norm: Tensor, kappa: Tensor) -> Tensor:
-    """1 + kappa |x|^2, kept positive for points that rounding has put on the rim."""
-    return (1 + kappa * squared_norm).clamp(min=tolerance(squared_norm.dtype).floor)
 
 
 def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -148,7 +143,7 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     y = y.to(w.dtype)
     k, k64 = curvature_like(kappa, w.dtype, w), curvature_like(kappa, torch.float64, w)
     e2, x2, y2 = kernels.squared_norms(w, y)
-    a, b = _gap(x2, k64), _gap(y2, k64)
+    a, b = floored_gap(k64 * x2, w.dtype), floored_gap(k64 * y2, w.dtype)
     z = k64 * e2 / (a * b)
     stretch = arsin_ratio(z) * (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt() / b
     along_e, along_x = (stretch * a).to(w.dtype), (stretch * e2).to(w.dtype) * k
@@ -164,7 +159,8 @@ def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """(d/2)^2 in float64: arsin_k(u)^2, u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2))."""
     k = curvature_like(kappa, torch.float64, x)
     e2, x2, y2 = kernels.squared_norms(x, y)
-    return _arsin_squared(e2 / (_gap(x2, k) * _gap(y2, k)), k).squeeze(-1)
+    gaps = floored_gap(k * x2, x.dtype) * floored_gap(k * y2, x.dtype)
+    return _arsin_squared(e2 / gaps, k).squeeze(-1)
 
 
 def sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -186,8 +182,7 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = curvature_like(kappa, torch.float64, x)
     x64, y64 = x.double(), y.double()
-    alpha = 1 / gap(x64, k.unsqueeze(-1))
-    beta = 1 / gap(y64, k.unsqueeze(-1))
+    alpha, beta = (1 / floored_gap(k.unsqueeze(-1) * squared_norm(p), x.dtype) for p in (x64, y64))
     dtype = working(x).dtype
     return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
 
@@ -213,7 +208,7 @@ def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance to the origin, 2 artan_k(|x|), `[...]` from points `[..., dim]`."""
     k = curvature_like(kappa, torch.float64, x)
     x2 = squared_norm(x, torch.float64)
-    half_squared = _arsin_squared(x2 / _gap(x2, k), k).squeeze(-1)
+    half_squared = _arsin_squared(x2 / floored_gap(k * x2, x.dtype), k).squeeze(-1)
     return (2 * safe_sqrt(half_squared)).to(x.dtype)
 
 

@@ -1,0 +1,130 @@
+"""Distances and derivatives against 50-digit arithmetic, on the very numbers that are stored.
+
+The errors asserted are stricter than promised: the rounding of the points is not excused, because
+the reference gets the rounded points.
+"""
+
+import manifold_reference as reference
+import pytest
+import torch
+from manifold_reference import dot, exact, mp, mpf
+
+from conftest import points_at
+from curvlab.manifolds import stereographic
+
+HYPERBOLIC_RADII = [1e-4, 0.1, 1, 3, 6, 9, 12, 15]
+SPHERICAL_RADII = [1e-4, 0.1, 0.7, 1.5, 2.5, 3.1]
+
+
+def relative_error(value, expected):
+    if isinstance(expected, list):
+        difference = [a - b for a, b in zip(exact(value), expected, strict=True)]
+        return float(mp.sqrt(dot(difference, difference) / dot(expected, expected)))
+    return float(abs((mpf(float(value)) - expected) / expected))
+
+
+@pytest.fixture(scope="module")
+def points(kappa, dtype):
+    return points_at(kappa, HYPERBOLIC_RADII if kappa <= 0 else SPHERICAL_RADII, dtype)
+
+
+@pytest.fixture(scope="module")
+def curvature(kappa, dtype):
+    return torch.tensor(kappa, dtype=dtype, requires_grad=True)
+
+
+@pytest.fixture(scope="module")
+def pairs(points):
+    """All orders of distances: far, near neighbours along the ray and across it, the origin."""
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.randn(points.shape, generator=generator, dtype=points.dtype)
+    across = points + 1e-2 * points.norm(dim=-1, keepdim=True) * noise
+    x = torch.cat([points, points, points, points])
+    y = torch.cat([points.roll(1, 0), points * (1 - 1e-5), across * 0.98, 0 * points])
+    return x, y
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_distance_and_its_derivative(pairs, curvature, power):
+    function = stereographic.dist if power == 1 else stereographic.sqdist
+    k = mpf(curvature.item())
+    for x, y in zip(*pairs, strict=True):
+        a, b = exact(x), exact(y)
+        if 1 + k * dot(b, b) <= 0:
+            continue
+        distance = function(x, y, curvature)
+        (slope,) = torch.autograd.grad(distance, curvature)
+        assert relative_error(distance.item(), reference.dist(a, b, k) ** power) < 1e-5
+        expected = reference.slope(lambda k, a=a, b=b: reference.dist(a, b, k) ** power, k)
+        assert relative_error(slope.item(), expected) < 1e-4
+
+
+def test_distance_to_the_origin(points, curvature):
+    k = mpf(curvature.item())
+    origin = [mpf(0)] * points.shape[-1]
+    for x in points:
+        expected = reference.dist(exact(x), origin, k)
+        assert relative_error(stereographic.dist0(x, curvature).item(), expected) < 1e-5
+
+
+def test_pairwise_distances_lose_only_what_rounding_the_points_loses(pairs, curvature):
+    x, y = pairs
+    k = mpf(curvature.item())
+    inside = 1 + curvature.item() * y.double().square().sum(-1) > 0
+    x, y = x[inside], y[inside]
+    distances = stereographic.pairwise_dist(x, y, curvature)
+    factor_x, factor_y = (stereographic.conformal_factor(p, curvature) for p in (x, y))
+    eps = torch.finfo(x.dtype).eps
+    for i in range(0, len(x), 5):
+        for j in range(len(y)):
+            expected = reference.dist(exact(x[i]), exact(y[j]), k)
+            moved = (factor_x[i] * x[i].norm() + factor_y[j] * y[j].norm()).item()
+            allowed = 1e-5 * float(expected) + eps * moved
+            if x.dtype == torch.float64:  # the product itself is no wider than that
+                allowed += 4 * eps * moved**2 / (float(expected) or 1.0)
+            assert abs(distances[i, j].item() - float(expected)) < allowed
+
+
+@pytest.mark.parametrize("name", ["expmap0", "logmap0"])
+def test_maps_at_the_origin_and_their_derivatives(name, points, curvature):
+    function, expected = getattr(stereographic, name), getattr(reference, name)
+    k = mpf(curvature.item())
+    for x in points:
+        a = exact(x)
+        if name == "expmap0" and k * dot(a, a) > 2:
+            continue  # near and beyond the pole of the tangent, where the map wraps around
+        value = function(x, curvature)
+        assert relative_error(value, expected(a, k)) < 1e-6
+        (slope,) = torch.autograd.grad(value @ x, curvature)
+        exact_slope = reference.slope(lambda k, a=a: dot(expected(a, k), a), k)
+        assert relative_error(slope.item(), exact_slope) < 1e-4
+
+
+def test_logarithm_at_a_point(pairs, curvature):
+    k = mpf(curvature.item())
+    for x, y in zip(*pairs, strict=True):
+        a, b = exact(x), exact(y)
+        if 1 + k * dot(b, b) <= 0:
+            continue
+        value = stereographic.logmap(x, y, curvature)
+        # Towards the antipode of x the direction is the better defined the farther from it.
+        assert relative_error(value, reference.logmap(a, b, k)) < (1e-3 if k > 0 else 1e-4)
+
+
+SCALARS = ["tan_k", "artan_k", "sin_k", "arsin_k"]
+
+
+@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize("kappa", [s * 10.0**e for e in range(-9, 3) for s in (1, -1)] + [0.0])
+def test_scalar_functions_on_both_sides_of_zero(name, kappa, dtype):
+    function, expected = getattr(stereographic, name), getattr(reference, name)
+    curvature = torch.tensor(kappa, dtype=dtype, requires_grad=True)
+    for size in (1e-3, 0.2, 0.24, 0.5, 0.9, 0.99):  # the series ends between 0.2 and 0.24
+        x = torch.tensor(size / max(abs(kappa), 1e-2) ** 0.5, dtype=dtype)
+        value = function(x, curvature)
+        (slope,) = torch.autograd.grad(value, curvature)
+        a, k = mpf(x.item()), mpf(curvature.item())
+        assert relative_error(value.item(), expected(a, k)) < 1e-6
+        assert (
+            relative_error(slope.item(), reference.slope(lambda k, a=a: expected(a, k), k)) < 1e-4
+        )

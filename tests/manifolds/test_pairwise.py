@@ -1,0 +1,76 @@
+"""Matrices of distances: equal to distances by rows, in value and gradient, block by block."""
+
+import pytest
+import torch
+
+from curvlab.manifolds import pairwise, stereographic
+
+
+def points(n, seed, size=0.2, heads=2):
+    generator = torch.Generator().manual_seed(seed)
+    return size * torch.randn(heads, n, 3, generator=generator, dtype=torch.float64)
+
+
+@pytest.fixture(params=[True, False], ids=["one block", "many blocks"])
+def blocks(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setitem(pairwise._BLOCK_ELEMENTS, "cpu", 40)
+
+
+@pytest.mark.parametrize("kappa", [(-1.0, 0.5), (0.0, -1e-7), (1e-3, -1e-3)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_equals_distances_by_rows(kappa, power, blocks):
+    by_matrix = stereographic.pairwise_dist if power == 1 else stereographic.pairwise_sqdist
+    by_row = stereographic.dist if power == 1 else stereographic.sqdist
+    results = []
+    for function in (
+        by_matrix,
+        lambda x, y, k: by_row(x[:, :, None], y[:, None], k[:, None, None]),
+    ):
+        inputs = [points(7, 0), points(9, 1), torch.tensor(kappa, dtype=torch.float64)]
+        inputs = [i.requires_grad_() for i in inputs]
+        distances = function(*inputs)
+        weight = torch.linspace(-1, 2, distances.numel(), dtype=torch.float64)
+        loss = (distances * weight.view_as(distances)).sum()
+        results.append([distances, *torch.autograd.grad(loss, inputs)])
+    torch.testing.assert_close(*results, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kappa", [-1.0, 0.0, 1.0])
+def test_diagonal_is_exactly_zero_and_so_is_its_gradient(kappa, dtype):
+    x = points(50, 0, size=0.1).to(dtype).requires_grad_()
+    for function in (stereographic.pairwise_dist, stereographic.pairwise_sqdist):
+        diagonal = function(x, x, kappa).diagonal(dim1=-2, dim2=-1)
+        assert (diagonal == 0).all()
+        (gradient,) = torch.autograd.grad(diagonal.sum(), x)
+        assert gradient.abs().max() < 1e-5
+
+
+def test_shared_points_get_the_gradient_of_both_sides():
+    x = points(6, 0).requires_grad_()
+    (matrix,) = torch.autograd.grad(stereographic.pairwise_sqdist(x, x, -0.7).sum(), x)
+    rows = stereographic.sqdist(x[:, :, None], x[:, None], -0.7).sum()
+    torch.testing.assert_close(matrix, torch.autograd.grad(rows, x)[0])
+
+
+def test_near_neighbours_in_float32():
+    """Points a millionth of their norm apart: a float32 product would return noise or zero."""
+    x = torch.tensor([[0.4, 0.3, 0.1]])
+    y = x + torch.tensor([[1e-6, 0.0, 0.0]])
+    expected = stereographic.dist(x.double(), y.double(), -1.0).item()
+    assert stereographic.pairwise_dist(x, y, -1.0).item() == pytest.approx(expected, rel=1e-3)
+
+
+def test_broadcasts_a_set_of_points_against_curvatures():
+    x, kappa = points(5, 0)[0], torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64)
+    matrices = stereographic.pairwise_dist(x, x, kappa)
+    assert matrices.shape == (3, 5, 5)
+    torch.testing.assert_close(matrices[2], stereographic.pairwise_dist(x, x, 1.0))
+
+
+def test_second_derivatives_are_refused():
+    x = points(4, 0).requires_grad_()
+    loss = stereographic.pairwise_sqdist(x, x, -1.0).sum()
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        torch.autograd.grad(loss, x, create_graph=True)

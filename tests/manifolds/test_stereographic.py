@@ -1,0 +1,302 @@
+"""Identities, limits, gradients and calling conventions of the stereographic model."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curvlab._geoopt import geoopt
+from curvlab.manifolds import stereographic as s
+
+CURVATURES = [-2.0, -0.3, -1e-6, 0.0, 1e-6, 0.3, 2.0]
+EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+def draw(*shape, size=0.3, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return size * torch.randn(*shape, generator=generator, dtype=dtype)
+
+
+@st.composite
+def spaces(draw_value):
+    """A curvature and three points inside its space, of any dimension."""
+    kappa = draw_value(st.floats(-4, 4))
+    dim = draw_value(st.integers(1, 6))
+    coordinate = st.floats(-0.45, 0.45)
+    points = [draw_value(st.lists(coordinate, min_size=dim, max_size=dim)) for _ in range(3)]
+    scale = 1 / math.sqrt(dim * max(abs(kappa), 1))
+    return kappa, *(scale * torch.tensor(p, dtype=torch.float64) for p in points)
+
+
+@EXAMPLES
+@given(spaces())
+def test_exponential_and_logarithm_are_inverse(space):
+    kappa, x, y, v = space
+    torch.testing.assert_close(s.logmap0(s.expmap0(v, kappa), kappa), v)
+    torch.testing.assert_close(s.expmap0(s.logmap0(x, kappa), kappa), x)
+    torch.testing.assert_close(s.expmap(x, s.logmap(x, y, kappa), kappa), y)
+    torch.testing.assert_close(s.logmap(x, s.expmap(x, v, kappa), kappa), v)
+
+
+@EXAMPLES
+@given(spaces())
+def test_gyrogroup(space):
+    kappa, x, y, z = space
+    torch.testing.assert_close(s.mobius_add(-x, s.mobius_add(x, y, kappa), kappa), y)
+    torch.testing.assert_close(s.mobius_add(x, 0 * x, kappa), x)
+    torch.testing.assert_close(s.mobius_add(x, -x, kappa), 0 * x)
+    moved = s.dist(s.mobius_add(z, x, kappa), s.mobius_add(z, y, kappa), kappa)
+    torch.testing.assert_close(moved, s.dist(x, y, kappa))
+
+
+@EXAMPLES
+@given(spaces())
+def test_metric(space):
+    kappa, x, y, z = space
+    assert s.dist(x, x, kappa).item() == 0
+    torch.testing.assert_close(s.dist(x, y, kappa), s.dist(y, x, kappa))
+    assert s.dist(x, z, kappa) <= s.dist(x, y, kappa) + s.dist(y, z, kappa) + 1e-12
+    torch.testing.assert_close(s.sqdist(x, y, kappa), s.dist(x, y, kappa).square())
+    torch.testing.assert_close(s.dist0(x, kappa), s.dist(x, 0 * x, kappa))
+    length = s.conformal_factor(x, kappa) * s.logmap(x, y, kappa).norm()
+    torch.testing.assert_close(length, s.dist(x, y, kappa))
+
+
+@EXAMPLES
+@given(spaces(), st.floats(-1.5, 1.5))
+def test_scaling_and_halving(space, r):
+    kappa, x, y, _ = space
+    scaled = s.mobius_scalar_mul(r, x, kappa)
+    torch.testing.assert_close(s.dist0(scaled, kappa), abs(r) * s.dist0(x, kappa))
+    half = s.mobius_half(x, kappa)
+    torch.testing.assert_close(half, s.mobius_scalar_mul(0.5, x, kappa))
+    torch.testing.assert_close(s.mobius_add(half, half, kappa), x)
+    middle = s.midpoint(torch.stack([x, y]), torch.ones(2, dtype=x.dtype), kappa)
+    torch.testing.assert_close(s.dist(x, middle, kappa), s.dist(x, y, kappa) / 2)
+    torch.testing.assert_close(s.dist(y, middle, kappa), s.dist(x, y, kappa) / 2)
+
+
+@EXAMPLES
+@given(spaces())
+def test_transport(space):
+    kappa, x, y, v = space
+    there = s.transport(x, y, v, kappa)
+    length_x = s.conformal_factor(x, kappa) * v.norm()
+    length_y = s.conformal_factor(y, kappa) * there.norm()
+    torch.testing.assert_close(length_x, length_y)
+    torch.testing.assert_close(s.transport(y, x, there, kappa), v)
+    torch.testing.assert_close(s.transport(x, x, v, kappa), v)
+    torch.testing.assert_close(s.transport(0 * x, y, v, kappa), s.transport0(y, v, kappa))
+    torch.testing.assert_close(s.transport(x, 0 * x, v, kappa), s.transport0_back(x, v, kappa))
+    geodesic = s.transport(x, y, s.logmap(x, y, kappa), kappa)
+    torch.testing.assert_close(geodesic, -s.logmap(y, x, kappa))
+
+
+@EXAMPLES
+@given(spaces())
+def test_midpoint_moves_with_isometries(space):
+    kappa, x, y, z = space
+    points, weights = torch.stack([x, y, z]), torch.tensor([0.2, 1.0, 0.5], dtype=x.dtype)
+    middle = s.midpoint(points, weights, kappa)
+    torch.testing.assert_close(s.midpoint(points.flip(0), weights.flip(0), kappa), middle)
+    moved = s.midpoint(s.mobius_add(0.5 * z, points, kappa), weights, kappa)
+    torch.testing.assert_close(moved, s.mobius_add(0.5 * z, middle, kappa))
+
+
+@pytest.mark.parametrize("kappa", [-2.0, -0.3, 0.3, 2.0])
+def test_agrees_with_geoopt(kappa):
+    theirs = geoopt.manifolds.stereographic.math
+    k = torch.tensor(kappa, dtype=torch.float64)
+    x, y, v = draw(20, 4, size=0.15), draw(20, 4, size=0.15, seed=1), draw(20, 4, seed=2)
+    for ours, expected in [
+        (s.mobius_add(x, y, kappa), theirs.mobius_add(x, y, k=k)),
+        (s.dist(x, y, kappa), theirs.dist(x, y, k=k)),
+        (s.expmap(x, v, kappa), theirs.expmap(x, v, k=k)),
+        (s.logmap(x, y, kappa), theirs.logmap(x, y, k=k)),
+        (s.expmap0(v, kappa), theirs.expmap0(v, k=k)),
+        (s.logmap0(x, kappa), theirs.logmap0(x, k=k)),
+        (s.transport(x, y, v, kappa), theirs.parallel_transport(x, y, v, k=k)),
+        (s.conformal_factor(x, kappa), theirs.lambda_x(x, k=k)),
+        (s.project(10 * v, kappa), theirs.project(10 * v, k=k)),
+        (s.midpoint(x, torch.ones(20, dtype=x.dtype), kappa), theirs.weighted_midpoint(x, k=k)),
+    ]:
+        torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kappa", [-2.0, -1e-3, 0.0, 1e-3, 2.0])
+def test_fused_map_equals_map_and_projection(kappa, dtype):
+    v = torch.cat([draw(20, 3, size=size) for size in (1e-3, 0.3, 3.0, 30.0)]).to(dtype)
+    outputs, gradients = [], []
+    for function in (
+        s.expmap0_projected,
+        lambda v, k: s.project(s.expmap0(v, k), k),
+    ):
+        inputs = v.clone().requires_grad_(), torch.tensor(kappa, dtype=dtype, requires_grad=True)
+        outputs.append(function(*inputs))
+        gradients.append(torch.autograd.grad((outputs[-1] * v).sum(), inputs))
+    torch.testing.assert_close(*outputs)
+    loose = {"rtol": 1e-3, "atol": 1e-4} if dtype == torch.float32 else {}
+    torch.testing.assert_close(*gradients, **loose)
+
+
+def test_projection_leaves_points_inside_and_the_curved_outwards_alone():
+    x = draw(50, 3, size=0.2, dtype=torch.float32)
+    assert torch.equal(s.project(x, -1.0), x)
+    assert torch.equal(s.project(100 * x, 1.0), 100 * x)
+    assert torch.equal(s.project(100 * x, 0.0), 100 * x)
+    far = s.project(100 * x, -4.0)
+    assert (far.norm(dim=-1) <= 0.498 + 1e-6).all()
+
+
+@pytest.mark.parametrize("kappa", CURVATURES)
+def test_first_and_second_derivatives(kappa):
+    """Central differences, away from the singular points."""
+    x, y, v = draw(3, 2, size=0.2), draw(3, 2, size=0.2, seed=1), draw(3, 2, seed=2)
+    k, w = torch.tensor(kappa, dtype=torch.float64), torch.tensor([0.3, 1, 2], dtype=torch.float64)
+    for function, inputs in [
+        (s.mobius_add, (x, y, k)),
+        (s.expmap0, (v, k)),
+        (s.expmap0_projected, (8 * v, k)),
+        (s.project, (8 * v, k)),
+        (s.logmap0, (x, k)),
+        (s.mobius_half, (x, k)),
+        (s.mobius_scalar_mul, (w, x, k)),
+        (s.expmap, (x, v, k)),
+        (s.logmap, (x, y, k)),
+        (s.dist, (x, y, k)),
+        (s.sqdist, (x, y, k)),
+        (s.dist0, (x, k)),
+        (s.conformal_factor, (x, k)),
+        (s.transport, (x, y, v, k)),
+        (s.transport0, (x, v, k)),
+        (s.transport0_back, (x, v, k)),
+        (s.midpoint, (x, w, k)),
+    ]:
+        if function is s.expmap0_projected and kappa > 0:
+            continue  # the large vectors wrap around
+        inputs = tuple(i.clone().requires_grad_() for i in inputs)
+        assert torch.autograd.gradcheck(function, inputs)
+        assert torch.autograd.gradgradcheck(function, inputs)
+
+
+SPECIAL = ["origin", "tiny", "ordinary", "rim", "outside", "antipode", "far"]
+
+
+def special_point(name, kappa, dtype):
+    unit = torch.tensor([0.6, -0.8, 0.0], dtype=dtype)
+    radius = 1 / math.sqrt(abs(kappa)) if kappa else 1.0
+    near = torch.finfo(dtype).eps
+    return {
+        "origin": 0 * unit,
+        "tiny": 1e-30 * unit,
+        "ordinary": 0.3 * radius * unit,
+        "rim": radius * (1 - near) * unit,
+        "outside": radius * 1.5 * unit,
+        "antipode": -radius / 0.3 * unit,
+        "far": 1e4 * radius * unit,
+    }[name]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kappa", [-100.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 100.0])
+@pytest.mark.parametrize("first", SPECIAL)
+@pytest.mark.parametrize("second", SPECIAL)
+def test_gradients_are_finite_everywhere(first, second, kappa, dtype):
+    """At coincident points, the origin, the rim and beyond it, the antipode and far away."""
+    x, y = (special_point(name, kappa, dtype).requires_grad_() for name in (first, second))
+    k = torch.tensor(kappa, dtype=dtype, requires_grad=True)
+    weights = torch.ones(2, dtype=dtype)
+    for function, inputs in [
+        (s.dist, (x, y, k)),
+        (s.sqdist, (x, y, k)),
+        (s.mobius_add, (x, y, k)),
+        (s.logmap, (x, y, k)),
+        (s.expmap, (x, y, k)),
+        (s.expmap0, (x, k)),
+        (s.expmap0_projected, (x, k)),
+        (s.logmap0, (x, k)),
+        (s.project, (x, k)),
+        (s.dist0, (x, k)),
+        (s.conformal_factor, (x, k)),
+        (lambda a, k: s.mobius_scalar_mul(0.7, a, k), (x, k)),
+        (s.mobius_half, (x, k)),
+        (s.transport0, (x, y, k)),
+        (s.transport0_back, (x, y, k)),
+        (lambda a, b, k: s.transport(a, b, 0.1 * b, k), (x, y, k)),
+        (lambda a, b, k: s.midpoint(torch.stack([a, b]), weights, k), (x, y, k)),
+        (lambda a, b, k: s.pairwise_dist(torch.stack([a, b]), a[None], k), (x, y, k)),
+        (lambda a, b, k: s.pairwise_sqdist(torch.stack([a, b]), a[None], k), (x, y, k)),
+    ]:
+        value = function(*inputs)
+        assert value.isfinite().all(), function
+        for gradient in torch.autograd.grad(value.sum(), inputs):
+            assert gradient.isfinite().all(), function
+
+
+def test_distance_has_the_unit_gradient_next_to_the_diagonal():
+    x = torch.tensor([0.3, 0.4], requires_grad=True)
+    y = x.detach() + torch.tensor([1e-6, 0.0])
+    s.dist(x, y, -1.0).backward()
+    expected = s.conformal_factor(x.detach(), -1.0)
+    torch.testing.assert_close(x.grad.norm(), expected, rtol=1e-3, atol=0)
+
+
+def test_antipodes_on_the_sphere():
+    """The distance is pi / sqrt(kappa), exact to float32 although arcsin is flat there."""
+    x = torch.tensor([0.3, 0.4])
+    antipode = -x / (0.25 * 4.0)
+    assert s.dist(x, antipode, 4.0).item() == pytest.approx(math.pi / 2, rel=1e-6)
+    pair = s.pairwise_dist(x[None], antipode[None], 4.0)
+    assert pair.item() == pytest.approx(math.pi / 2, rel=1e-6)
+
+
+def test_flat_limit_from_both_sides():
+    x, y, v = draw(9, 3), draw(9, 3, seed=1), draw(9, 3, seed=2)
+    for kappa in (-1e-9, 0.0, 1e-9):
+        torch.testing.assert_close(s.mobius_add(x, y, kappa), x + y)
+        torch.testing.assert_close(s.dist(x, y, kappa), 2 * (x - y).norm(dim=-1))
+        torch.testing.assert_close(s.expmap(x, v, kappa), x + v)
+        torch.testing.assert_close(s.logmap(x, y, kappa), y - x)
+        torch.testing.assert_close(s.transport(x, y, v, kappa), v)
+        torch.testing.assert_close(s.midpoint(x, torch.ones(9).double(), kappa), x.mean(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_dtype_of_the_first_argument_is_kept(dtype):
+    x, y = draw(5, 2, 3, size=0.1).to(dtype), draw(5, 2, 3, size=0.1, seed=1).to(dtype)
+    for kappa in (-1.0, torch.tensor([-1.0, 0.5]), torch.tensor([-1.0, 0.5]).double()):
+        results = [
+            *(f(x, y, kappa) for f in (s.mobius_add, s.dist, s.sqdist, s.expmap, s.logmap)),
+            *(f(x, y, kappa) for f in (s.transport0, s.transport0_back)),
+            *(f(x, kappa) for f in (s.expmap0, s.logmap0, s.project, s.conformal_factor)),
+            *(f(x, kappa) for f in (s.dist0, s.expmap0_projected, s.mobius_half)),
+            s.transport(x, y, y, kappa),
+            s.mobius_scalar_mul(0.3, x, kappa),
+            s.midpoint(x.transpose(0, 1), torch.ones(2, 5), kappa),
+            s.pairwise_dist(x.transpose(0, 1), y.transpose(0, 1), kappa),
+        ]
+        assert all(r.dtype == dtype and r.isfinite().all() for r in results)
+
+
+def test_curvature_broadcasts_against_leading_dimensions():
+    x, y = draw(5, 2, 3, size=0.2), draw(5, 2, 3, size=0.2, seed=1)
+    kappa = torch.tensor([-1.0, 0.5], dtype=torch.float64)
+    for function in (s.mobius_add, s.dist, s.logmap, s.expmap):
+        together = function(x, y, kappa)
+        for h in range(2):
+            torch.testing.assert_close(together[:, h], function(x[:, h], y[:, h], kappa[h].item()))
+    grid = s.expmap0(x[0, 0], torch.linspace(-1, 1, 7, dtype=torch.float64)[:, None])
+    assert grid.shape == (7, 1, 3)
+    torch.testing.assert_close(grid[3, 0], x[0, 0])
+
+
+def test_midpoint_from_sums_has_a_limit_where_the_denominator_vanishes():
+    numerator = torch.tensor([[3.0, 4.0]], dtype=torch.float64).requires_grad_()
+    for denominator in (0.0, 1e-300, 1e-12):
+        result = s.midpoint_from_sums(numerator, torch.tensor([denominator]).double(), 4.0)
+        torch.testing.assert_close(result, torch.tensor([[0.3, 0.4]]).double())
+        (gradient,) = torch.autograd.grad(result.sum(), numerator)
+        assert gradient.isfinite().all()
