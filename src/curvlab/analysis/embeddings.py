@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from curvlab.data.sources import arriving
 from curvlab.errors import UsageError
+from curvlab.files import arriving
 from curvlab.manifolds import Curvature, Euclidean, Space, Stereographic
 
 

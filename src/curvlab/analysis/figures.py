@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from curvlab.analysis.embeddings import Projection
-from curvlab.data.sources import arriving
 from curvlab.errors import UsageError
+from curvlab.files import arriving
 
 NEGATIVE, POSITIVE, INK, MUTED = "#2a6fbb", "#d9722e", "#222222", "#777777"
 LINES = ("#2a6fbb", "#d9722e", "#2e8b57", "#b03a7c", "#7a5fc4", "#8a6d1d", "#1f9aa8", "#c0392b")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.sources import arriving
+from curvlab.files import arriving
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,8 @@
 """Raw files: where they come from, what they must contain, and how they reach the data folder."""
 
 import logging
-import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +12,7 @@ import requests
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.files import arriving
 
 log = logging.getLogger(__name__)
 
@@ -104,18 +102,3 @@ def _reason(error: requests.RequestException) -> str:
     if error.response is not None:
         return f"HTTP status {error.response.status_code}"
     return f"no connection: {type(error).__name__}"
-
-
-@contextmanager
-def arriving(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside the target that becomes the target if the block succeeds."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    partial = Path(name)
-    try:
-        yield partial
-        partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's shared folder
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
