@@ -17,7 +17,8 @@ from curvlab.analysis.figures import curvature_figure, save_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
 from curvlab.analysis.plots import COLORS, plot_run
 from curvlab.analysis.sectional_curvature import sectional_curvature
-from curvlab.data.named import build, dataset_config, dataset_names
+from curvlab.building import build
+from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"

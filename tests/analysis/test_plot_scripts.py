@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from curvlab.data.named import build, dataset_config, dataset_names
+from curvlab.building import build
+from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 
 

@@ -2,10 +2,7 @@
 
 import difflib
 from pathlib import Path
-from typing import Any
 
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.errors import UsageError
@@ -39,13 +36,3 @@ def dataset_config(name: str, config_dir: Path, data_dir: Path | None = None) ->
     config = OmegaConf.create({"paths": paths, "dataset": dataset})
     OmegaConf.resolve(config)
     return config.dataset
-
-
-def build(config: DictConfig) -> Any:
-    """Instantiate a configuration, with wrong values reported as the user's and not as Hydra's."""
-    try:
-        return instantiate(config)
-    except InstantiationException as error:
-        if isinstance(error.__cause__, UsageError):
-            raise error.__cause__ from None
-        raise

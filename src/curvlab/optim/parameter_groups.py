@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 from torch import nn
 from torch.optim import Optimizer
 
+from curvlab.building import build
 from curvlab.manifolds import Curvature
 
 
@@ -43,4 +43,4 @@ def build_optimizer(module: nn.Module, config: DictConfig) -> Optimizer:
     """
     options = dict(config)
     groups = parameter_groups(module, options.pop("curvature_lr"), options.pop("weight_decay"))
-    return instantiate(options)(groups)
+    return build(options)(groups)
