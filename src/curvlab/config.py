@@ -55,8 +55,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
     if model.dim % heads:
         divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
         raise UsageError(
-            f"model.heads={heads} does not divide model.dim={model.dim}; "
-            f"{', '.join(divisors)} do"
+            f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
         )
     if multirun and config.trainer.devices != 1:
         raise UsageError(

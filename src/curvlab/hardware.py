@@ -1,38 +1,42 @@
 """The machine: threads, devices and memory of a run."""
 
-import os
+import re
 import resource
+from multiprocessing import current_process
 from pathlib import Path
 
 import torch
-from hydra.core.hydra_config import HydraConfig
 
 _PROCESS = Path("/proc/self")
 
 
-def limit_threads(threads: int | None, multirun: bool) -> None:
-    """Set the processor threads of this run.
+def prepare_processor(threads: int | None) -> None:
+    """Set the processor threads of this run, and let tiny numbers be zero.
+
+    Arithmetic with denormal numbers, which `exp(-distance)` makes, is many times slower than
+    with others.
 
     Args:
-        threads: how many; None for all, or a fair share of the cores under a parallel launcher.
-        multirun: whether the run is a cell of a sweep.
+        threads: how many; None for all, which under a parallel launcher is the share of the cores
+            that joblib gives to each of its processes.
     """
-    if threads is None and multirun:
-        jobs = HydraConfig.get().launcher.get("n_jobs", 1)
-        threads = max(1, (os.cpu_count() or 1) // jobs) if jobs and jobs > 1 else None
+    torch.set_flush_denormal(True)
     if threads is not None:
         torch.set_num_threads(threads)
 
 
-def prepare_device() -> None:
-    """Choose this cell's GPU under a parallel launcher, and let tiny numbers be zero.
+def trainer_devices(accelerator: str) -> int | list[int]:
+    """What Lightning's trainer is to use: one device, of several GPUs the one of this process.
 
-    Arithmetic with denormal numbers, which `exp(-distance)` makes, is many times slower than
-    with others on processors.
+    The processes of a parallel launcher are numbered from 1, so that each has a GPU of its own for
+    all cells that it runs.
+
+    Args:
+        accelerator: of Lightning: auto, cpu, cuda, gpu, mps.
     """
-    torch.set_flush_denormal(True)
-    if torch.cuda.device_count() > 1:
-        torch.cuda.set_device(HydraConfig.get().job.get("num", 0) % torch.cuda.device_count())
+    gpus = torch.cuda.device_count() if accelerator in ("auto", "cuda", "gpu") else 0
+    worker = re.search(r"-(\d+)$", current_process().name)
+    return [(int(worker[1]) - 1) % gpus] if gpus and worker else 1
 
 
 def reset_peak_memory() -> None:

@@ -1,18 +1,45 @@
 """What a run says and shows: lines on the terminal, embeddings and pictures in its folder."""
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
-import numpy as np
 import torch
-from lightning import LightningModule
 from lightning.pytorch.loggers import Logger
 from rich.console import Console
+from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.manifolds import Stereographic
+from curvlab.analysis.embeddings import Embedding, save_embedding
+from curvlab.manifolds import Space
 from curvlab.results import FILE, Result
 
 _console = Console(soft_wrap=True, highlight=False)
+
+
+# Advice that Lightning gives to loops of another kind, and what it still calls in torch.
+_NOT_FOR_THE_USER = (
+    ".*does not have many workers.*",
+    ".*number of training batches.*",
+    ".*Checkpoint directory.*exists and is not empty.*",
+    ".*You called `self.log.*",
+    ".*GPU available but not used.*",
+    r".*isinstance\(treespec, LeafSpec\).*",
+)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Lightning's notes off the terminal; warnings of others pass."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for message in _NOT_FOR_THE_USER:
+            warnings.filterwarnings("ignore", message)
+        yield
 
 
 def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
@@ -65,19 +92,13 @@ def shown(path: Path) -> str:
 
 
 @torch.no_grad()
-def save_embeddings(task: LightningModule, graph: Data, folder: Path) -> None:
+def save_embeddings(encoder: nn.Module, graph: Data, folder: Path) -> None:
     """Write `embeddings.npz`: the points, the space and the edges, as the plots need them."""
-    task.eval()
-    space = task.encoder.manifold_out
-    arrays = {
-        "embeddings": task.encoder(graph).float().cpu().numpy(),
-        "edge_index": graph.edge_index.cpu().numpy(),
-    }
-    if isinstance(space, Stereographic):
-        arrays["kappa"] = space.kappa.detach().cpu().numpy()
-    else:
-        arrays["conformal_factor"] = np.array(space.scale)
-    np.savez_compressed(folder / "embeddings.npz", **arrays)
+    encoder.eval()
+    graph = graph.to(str(next(encoder.parameters()).device))
+    points = encoder(graph).float()
+    embedding = Embedding(points, cast(Space, encoder.manifold_out), graph.edge_index)
+    save_embedding(folder / "embeddings.npz", embedding)
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:

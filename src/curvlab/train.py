@@ -1,7 +1,6 @@
 """One run, from a configuration to its result file."""
 
 import logging
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,14 @@ import lightning
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from hydra.utils import instantiate
-from lightning import LightningModule, Trainer
+from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from curvlab import reporting
+from curvlab.building import build
 from curvlab.callbacks import (
     Curves,
     DivergedError,
@@ -29,7 +28,12 @@ from curvlab.callbacks import (
 from curvlab.config import identity, identity_hash, validate
 from curvlab.data.datamodule import GraphDataModule
 from curvlab.errors import UsageError
-from curvlab.hardware import limit_threads, peak_memory_mb, prepare_device, reset_peak_memory
+from curvlab.hardware import (
+    peak_memory_mb,
+    prepare_processor,
+    reset_peak_memory,
+    trainer_devices,
+)
 from curvlab.results import Result
 from curvlab.rundir import RunDirectory
 
@@ -67,7 +71,7 @@ def train(config: DictConfig) -> Result:
             reporting.already_done(done, folder.path)
             return done
         checkpoint = folder.prepare(result, fresh=config.rerun)
-        _run(config, result, folder, checkpoint, multirun)
+        _run(config, result, folder, checkpoint)
     except Exception as error:
         result.status, result.error = _status(error), _one_sentence(error)
         if not isinstance(error, UsageError) or multirun:
@@ -102,11 +106,9 @@ def _run(
     result: Result,
     folder: RunDirectory,
     checkpoint: Path | None,
-    multirun: bool,
 ) -> None:
     """Train and evaluate; fill in the result and write it."""
-    limit_threads(config.trainer.threads, multirun)
-    prepare_device()
+    prepare_processor(config.trainer.threads)
     reset_peak_memory()
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = build_data(config)
@@ -124,9 +126,9 @@ def _run(
                         every_n_epochs=1, save_on_train_epoch_end=True),
     ]  # fmt: skip
     logger = build_logger(config, result, folder.path)
-    trainer = build_trainer(config, folder.path, callbacks, logger)
     reporting.starting(label, result, folder.path, resumed=checkpoint is not None)
-    with _quiet():
+    with reporting.quiet():
+        trainer = build_trainer(config, folder.path, callbacks, logger)
         trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         (scores,) = trainer.test(task, datamodule=data, verbose=False)
     result.metrics = {"test": {k.removeprefix("test/"): v for k, v in scores.items()}}
@@ -138,7 +140,7 @@ def _run(
     result.wall_seconds = timer.wall_seconds
     result.peak_memory_mb = peak_memory_mb()
     result.device = str(trainer.strategy.root_device)
-    reporting.save_embeddings(task, data.graph, folder.path)
+    reporting.save_embeddings(task.encoder, data.graph, folder.path)
     if config.trainer.plots:
         reporting.draw(label, folder.path, logger)
     result.status = "finished"
@@ -149,10 +151,10 @@ def _run(
 
 def build_data(config: DictConfig) -> GraphDataModule:
     """Build the data module: the dataset, its features, and what the model asks for."""
-    transforms = [instantiate(config.dataset.features)]
-    transforms += [instantiate(t) for t in config.model.requires.transforms]
+    transforms = [build(config.dataset.features)]
+    transforms += [build(t) for t in config.model.requires.transforms]
     return GraphDataModule(
-        source=instantiate(config.dataset.source),
+        source=build(config.dataset.source),
         transforms=transforms,
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
         seed=config.seed,
@@ -165,7 +167,7 @@ def build_encoder(config: DictConfig, in_channels: int) -> nn.Module:
     options = _without(config.model, "name", "label", "requires")
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
-    return instantiate(options, in_channels=in_channels)
+    return build(options, in_channels=in_channels)
 
 
 def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
@@ -173,10 +175,10 @@ def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
     return {str(key): value for key, value in config.items() if key not in keys}
 
 
-def build_task(config: DictConfig, data: GraphDataModule) -> LightningModule:
-    """Build the task around the model."""
+def build_task(config: DictConfig, data: GraphDataModule) -> Any:
+    """Build the task, a LightningModule with `encoder`, `score` and `loss_scale`."""
     encoder = build_encoder(config, data.num_features)
-    return instantiate(
+    return build(
         _without(config.task, "name"),
         encoder=encoder,
         optimizer=config.optimizer,
@@ -188,13 +190,13 @@ def build_logger(config: DictConfig, result: Result, folder: Path) -> Logger | N
     """Build the logger, if there is one beside the curves' file."""
     if not config.logger:
         return None
-    return instantiate(
+    return build(
         config.logger,
         folder=str(folder),
         name=f"{result.dataset}/{result.model}/seed{result.seed}",
         run_id=result.config_hash,
         group=result.experiment or result.task,
-        config=result.config,
+        run_config=result.config,
     )
 
 
@@ -207,7 +209,7 @@ def build_trainer(
         max_steps=options.max_steps,
         max_epochs=-1,
         accelerator=options.accelerator,
-        devices=options.devices,
+        devices=trainer_devices(options.accelerator),
         precision=options.precision,
         gradient_clip_val=options.gradient_clip,
         callbacks=callbacks,
@@ -235,20 +237,3 @@ def _one_sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     expected = isinstance(error, UsageError | DivergedError)
     return text if expected else f"{type(error).__name__}: {text}"
-
-
-class _quiet(warnings.catch_warnings):  # noqa: N801 - used like a function
-    """Without the advice that Lightning gives to loops of another kind."""
-
-    def __enter__(self) -> Any:
-        logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-        entered = super().__enter__()
-        for message in (
-            ".*does not have many workers.*",
-            ".*number of training batches.*",
-            ".*Checkpoint directory.*exists and is not empty.*",
-            ".*You called `self.log.*",
-            ".*GPU available but not used.*",
-        ):
-            warnings.filterwarnings("ignore", message)
-        return entered

@@ -45,7 +45,7 @@ class Curves(Callback):
         self.rows = list(state_dict["rows"])
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Remember the loss, on the device."""
         self._loss = outputs["loss"] / pl_module.loss_scale(batch)

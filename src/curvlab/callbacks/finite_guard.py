@@ -42,7 +42,9 @@ class FiniteGuard(Callback):
         """Remember the batch."""
         self._batch = batch
 
-    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+    def on_before_backward(
+        self, trainer: Trainer, pl_module: LightningModule, loss: Tensor
+    ) -> None:
         """Remember the loss."""
         self._loss = loss.detach()
 
@@ -72,7 +74,7 @@ class FiniteGuard(Callback):
             optimizer.load_state_dict(self._state[1])
         for at in range(first, step + 1):
             optimizer.zero_grad()
-            loss = pl_module.training_step(self._batch, 0)
+            loss = _loss(pl_module, self._batch)
             loss.backward()
             if not _is_finite(pl_module, loss):
                 self._end(pl_module, at)
@@ -113,15 +115,14 @@ def first_non_finite(module: LightningModule, batch: Any) -> str:
     def watch(name: str) -> Any:
         def hook(_: nn.Module, __: Any, output: Any) -> None:
             tensors = output if isinstance(output, tuple) else (output,)
-            for tensor in tensors:
-                if isinstance(tensor, Tensor) and not torch.isfinite(tensor).all():
-                    bad.append(name)
+            if not all(torch.isfinite(t).all() for t in tensors if isinstance(t, Tensor)):
+                bad.append(name)
 
         return hook
 
     handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
     try:
-        loss = module.training_step(batch, 0)
+        loss = _loss(module, batch)
     finally:
         for handle in handles:
             handle.remove()
@@ -140,6 +141,13 @@ def first_non_finite(module: LightningModule, batch: Any) -> str:
     ]
     # Backward runs from the last module to the first.
     return f"gradient of {gradients[-1]}" if gradients else "the norm of all gradients (overflow)"
+
+
+def _loss(module: LightningModule, batch: Any) -> Tensor:
+    """The loss of one step."""
+    loss = module.training_step(batch, 0)
+    assert isinstance(loss, Tensor)
+    return loss
 
 
 def _copy(state: Any) -> Any:

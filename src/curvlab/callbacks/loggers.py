@@ -15,7 +15,7 @@ def wandb_logger(
     name: str,
     run_id: str,
     group: str | None,
-    config: dict[str, Any],
+    run_config: dict[str, Any],
 ) -> Logger:
     """Make the logger: online where an account is configured, else offline in `folder`.
 
@@ -26,7 +26,7 @@ def wandb_logger(
         name: name of the run.
         run_id: the same for the same configuration, so that a resumed run continues.
         group: the table the run is a cell of.
-        config: the resolved configuration.
+        run_config: the resolved configuration.
 
     Raises:
         UsageError: wandb is not installed.
@@ -45,7 +45,7 @@ def wandb_logger(
         name=name,
         id=run_id,
         group=group,
-        config=config,
+        config=run_config,
         resume="allow",
         offline=wandb.api.api_key is None,
         settings=wandb.Settings(silent=True),
