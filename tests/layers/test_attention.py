@@ -1,0 +1,241 @@
+"""Attention in constant-curvature spaces: the specification's numbers, and its symmetries."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.layers import StereographicAttention
+from curvlab.layers.stereographic import linear_attention, midpoint_attention, positive_features
+from curvlab.manifolds import Euclidean, Stereographic, stereographic
+
+# One head, three tokens: values are points, queries and keys tangent vectors at the values.
+VALUE = [(0.1, 0.2), (-0.4, 0.3), (0.5, -0.5)]
+QUERY = [(0.2, -0.1), (0.4, 0.3), (-0.5, 0.1)]
+KEY = [(-0.3, 0.6), (0.1, -0.2), (0.7, 0.5)]
+OUTPUT = {
+    -1: [(0.205556, -0.180610), (0.205709, -0.178750), (0.206629, -0.167962)],
+    -0.25: [(0.151708, -0.098716), (0.152230, -0.095946), (0.154064, -0.086244)],
+    0: [(0.142143, -0.078647), (0.142762, -0.075637), (0.144679, -0.066326)],
+    0.25: [(0.135098, -0.060406), (0.135800, -0.057183), (0.137743, -0.048250)],
+    1: [(0.124737, -0.011163), (0.125578, -0.007474), (0.127350, 0.000342)],
+}
+DENOMINATOR = {
+    -1: (20.15067, 27.88394, 14.53596),
+    -0.25: (9.34400, 12.22191, 7.55075),
+    0: (7.79480, 10.05150, 6.45822),
+    0.25: (6.62272, 8.43366, 5.60357),
+    1: (4.32437, 5.34627, 3.83779),
+}
+SIGNS = (-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0)
+NOT_CURVED = [None, torch.zeros(3, dtype=torch.float64)]
+
+
+def example(kappa):
+    """Queries and keys transported to the origin, values: `[1, 3, 2]` each."""
+    value, query, key = (torch.tensor(rows).unsqueeze(0) for rows in (VALUE, QUERY, KEY))
+    query = stereographic.transport0_back(value, query, float(kappa))
+    key = stereographic.transport0_back(value, key, float(kappa))
+    return query, key, value
+
+
+def random_heads(kappas, tokens=7, dim=4, seed=0):
+    """Queries, keys, and values that are points of the spaces, `[heads, tokens, dim]`."""
+    generator = torch.Generator().manual_seed(seed)
+    query, key, v = torch.randn(3, len(kappas), tokens, dim, generator=generator) * 0.6
+    kappa = torch.tensor(kappas)
+    return query, key, stereographic.expmap0(v, kappa[:, None]), kappa
+
+
+def kernel_similarity(query, key):
+    """`phi(q_i) . phi(k_j)` as a matrix, `[..., queries, keys]`."""
+    return (functional.elu(query) + 1) @ (functional.elu(key) + 1).mT
+
+
+def attention(space, kind="linear", dim=6, heads=3, head_dim=2, out_proj=True, seed=0):
+    """An attention layer with all parameters drawn, the biases too."""
+    layer = StereographicAttention(dim, heads, head_dim, space, kind, out_proj)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            if "curvature" not in name:
+                parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    return layer
+
+
+def tokens(count, dim, scale=0.5, seed=3):
+    return scale * torch.randn(count, dim, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappa", OUTPUT)
+def test_worked_example(kappa):
+    query, key, value = example(kappa)
+    result = linear_attention(query, key, value, torch.tensor([float(kappa)]))[0]
+    assert result.tolist() == [pytest.approx(row, abs=1e-6) for row in OUTPUT[kappa]]
+    similarity = positive_features(query[0]) @ positive_features(key[0]).T
+    factor = stereographic.conformal_factor(value[0], float(kappa))
+    assert (similarity @ (factor - 1)).tolist() == pytest.approx(DENOMINATOR[kappa], abs=1e-5)
+
+
+@pytest.mark.usefixtures("float64")
+def test_worked_example_in_flat_space_without_maps():
+    result = linear_attention(*example(0), None)[0]
+    assert result.tolist() == [pytest.approx(row, abs=1e-6) for row in OUTPUT[0]]
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappas", [(-1.0, 0.5, 0.0), (-4.0, 1e-7, -1e-7)])
+def test_linear_time_form_equals_the_quadratic_one(kappas):
+    query, key, value, kappa = random_heads(kappas)
+    quadratic = midpoint_attention(kernel_similarity(query, key), value, kappa)
+    linear = linear_attention(query, key, value, kappa)
+    torch.testing.assert_close(linear, quadratic, atol=1e-12, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappa", OUTPUT)
+def test_rows_are_weighted_midpoints_of_the_values(kappa):
+    """geoopt's midpoint; it picks the nearer antipode for kappa > 0, which here is the same."""
+    query, key, value = example(kappa)
+    weights = kernel_similarity(query, key)[0]
+    result = linear_attention(query, key, value, torch.tensor([float(kappa)]))[0]
+    for row, output in zip(weights, result, strict=True):
+        expected = geoopt.manifolds.stereographic.math.weighted_midpoint(
+            value[0], row, k=torch.tensor(float(kappa)), reducedim=[0]
+        )
+        torch.testing.assert_close(output, expected, atol=1e-10, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    ("kappa", "point", "expected"),
+    [(-1, 0.6, 0.6), (0, 0.6, 0.6), (1, 0.6, 0.6), (1, 2.0, -0.5), (4, 0.8, -0.3125)],
+)
+def test_one_token_attends_to_itself(kappa, point, expected):
+    """Its output is its value; for one beyond the equator, the antipode of that."""
+    value = torch.tensor([[[point, 0.0]]])
+    query, key = torch.tensor([[[0.3, -0.8]]]), torch.tensor([[[-0.2, 0.4]]])
+    output = linear_attention(query, key, value, torch.tensor([float(kappa)]))
+    assert output.flatten().tolist() == pytest.approx([expected, 0], abs=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappa", NOT_CURVED, ids=["flat", "kappa 0"])
+def test_flat_attention_is_an_average_of_the_values(kappa):
+    query, key, value, _ = random_heads((0.0, 0.0, 0.0))
+    weights = kernel_similarity(query, key)
+    weights = weights / weights.sum(-1, keepdim=True)
+    expected = weights @ value
+    torch.testing.assert_close(linear_attention(query, key, value, kappa), expected)
+
+
+@pytest.mark.usefixtures("float64")
+def test_midpoints_do_not_depend_on_the_scale_of_weights_and_turn_with_the_values():
+    query, key, value, kappa = random_heads((-1.0, 0.5, 0.0))
+    weights = kernel_similarity(query, key)
+    result = midpoint_attention(weights, value, kappa)
+    torch.testing.assert_close(midpoint_attention(7 * weights, value, kappa), result)
+    rotation, _ = torch.linalg.qr(tokens(4, 4))
+    torch.testing.assert_close(
+        midpoint_attention(weights, value @ rotation, kappa), result @ rotation
+    )
+
+
+@pytest.mark.usefixtures("float64")
+def test_midpoints_are_bounded_where_the_denominator_crosses_zero():
+    """On the sphere the result stays within the equator, whatever cancels."""
+    kappa = torch.tensor([0.25, 1.0, 4.0])
+    generator = torch.Generator().manual_seed(0)
+    value = 0.9 * torch.randn(3, 8, 2, generator=generator) * kappa[:, None, None] ** -0.5
+    weights = torch.rand(3, 200, 8, generator=generator)
+    factor = stereographic.conformal_factor(value, kappa[:, None])
+    denominator = weights @ (factor - 1).unsqueeze(-1)
+    assert (denominator > 0).any()
+    assert (denominator < 0).any()
+    norms = midpoint_attention(weights, value, kappa).norm(dim=-1)
+    assert (norms <= kappa[:, None] ** -0.5 * (1 + 1e-12)).all()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kind", ["linear", "exact"])
+@pytest.mark.parametrize("out_proj", [True, False])
+def test_layer_follows_its_definition_head_by_head(kind, out_proj):
+    """Equations 5 to 8: transport to the origin, similarity, midpoint; heads side by side."""
+    kappas = (-1.0, 0.5, 0.0)
+    space = Stereographic(3, kappas)
+    layer = attention(space, kind, out_proj=out_proj)
+    x = space.expmap0(tokens(5, 6))
+    query, key, value = (part(x).chunk(3, -1) for part in (layer.query, layer.key, layer.value))
+    heads = []
+    for q, k, v, kappa in zip(query, key, value, kappas, strict=True):
+        q, k = (stereographic.transport0_back(v, t, kappa) for t in (q, k))
+        scores = (
+            4 * q @ k.T if kind == "exact" else (functional.elu(q) + 1) @ (functional.elu(k) + 1).T
+        )
+        heads.append(stereographic.midpoint(v, scores, kappa))
+    expected = torch.cat(heads, dim=-1)
+    if out_proj:
+        expected = layer.out(expected)
+    torch.testing.assert_close(layer(x), expected, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kind", ["linear", "exact"])
+def test_permuting_tokens_permutes_outputs(kind):
+    space = Stereographic(3, (-1.0, 0.5, 0.0))
+    layer = attention(space, kind)
+    x = space.expmap0(tokens(9, 6))
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(layer(x[order]), layer(x)[order], atol=1e-10, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappas", [(0.0, 0.0, 0.0), (-1.0, 0.5, 0.0), (1e-9, -1e-7, 2.0)])
+def test_derivatives_by_curvature_are_central_differences(kappas):
+    """Attention between the exponential and the logarithm; none of the derivatives is zero."""
+    space = Stereographic(3, kappas)
+    layer, v = attention(space), tokens(5, 6)
+
+    def output():
+        return (space.logmap0(layer(space.expmap0(v))) * torch.arange(6.0)).sum()
+
+    raw = space.curvature.raw
+    (gradient,) = torch.autograd.grad(output(), raw)
+    for head in range(3):
+        values = []
+        for step in (1e-4, -1e-4):
+            with torch.no_grad():
+                raw[head] += step
+                values.append(output())
+                raw[head] -= step
+        difference = (values[0] - values[1]) / 2e-4
+        assert gradient[head].item() == pytest.approx(difference.item(), rel=1e-4)
+        assert abs(difference.item()) > 1e-4
+
+
+@pytest.mark.usefixtures("float64")
+def test_heads_may_be_wider_than_their_share():
+    space = Stereographic(2, (-1.0, 1.0))
+    layer = attention(space, dim=4, heads=2, head_dim=5)
+    assert layer(space.expmap0(tokens(3, 4))).shape == (3, 4)
+
+
+def test_what_cannot_be_built_is_refused():
+    with pytest.raises(UsageError, match=r"linear.*exact.*softmax"):
+        StereographicAttention(4, 2, 2, Euclidean(2), "softmax", True)
+    with pytest.raises(UsageError, match=r"out_proj.*2 heads of 5 are not 4.*head_dim=2"):
+        StereographicAttention(4, 2, 5, Euclidean(2), "linear", False)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e3])
+@pytest.mark.parametrize("kappa", SIGNS)
+def test_attention_stays_finite_in_single_precision(kappa, scale):
+    space = Stereographic(2, kappa)
+    layer = attention(space, dim=8, heads=2, head_dim=4)
+    v = tokens(6, 8, scale).requires_grad_()
+    out = layer(space.expmap0_projected(v))
+    assert out.isfinite().all()
+    for gradient in torch.autograd.grad(out.sum(), [v, *layer.parameters()]):
+        assert gradient.isfinite().all()

@@ -1,0 +1,167 @@
+"""Linear map, layer norm, activation and feed-forward layer against their definitions."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from curvlab.errors import UsageError
+from curvlab.layers import (
+    StereographicActivation,
+    StereographicFeedForward,
+    StereographicLayerNorm,
+    StereographicLinear,
+)
+from curvlab.layers.activations import ACTIVATIONS, activation_function
+from curvlab.manifolds import Euclidean, Stereographic, stereographic
+
+CURVATURES = [(0.0, 0.0), (-1.0, 0.5), (-0.5, -3.9), (1e-9, -1e-9)]
+SIGNS = (-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0)
+
+
+def by_blocks(operation, kappas, *arguments):
+    """Apply an operation of one space to each block of coordinates, and join the results."""
+    parts = zip(*(a.chunk(len(kappas), dim=-1) for a in arguments), kappas, strict=True)
+    return torch.cat([operation(*part) for part in parts], dim=-1)
+
+
+def tangents(*shape, scale=0.5, seed=0):
+    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def filled(layer, seed=1):
+    """The layer with parameters that are not at their initial values."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            if "curvature" not in name:
+                parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+    return layer
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappas", CURVATURES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_is_exp_of_matrix_times_log_plus_bias(kappas, bias):
+    layer = filled(StereographicLinear(4, 6, Stereographic(2, kappas), bias))
+    x = by_blocks(stereographic.expmap0, kappas, tangents(5, 4))
+    moved = by_blocks(stereographic.logmap0, kappas, x) @ layer.weight.T
+    expected = by_blocks(stereographic.expmap0, kappas, moved)
+    if bias:
+        shift = by_blocks(stereographic.expmap0, kappas, layer.bias).expand_as(expected)
+        expected = by_blocks(stereographic.mobius_add, kappas, expected, shift)
+    torch.testing.assert_close(layer(x), expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+def test_linear_adds_the_bias_on_the_right():
+    """The Moebius sum does not commute: the other order is another point."""
+    kappas = (-1.0, -1.0)
+    layer = filled(StereographicLinear(4, 4, Stereographic(2, kappas)))
+    x = by_blocks(stereographic.expmap0, kappas, tangents(1, 4))
+    moved = by_blocks(stereographic.expmap0, kappas, tangents(1, 4) @ layer.weight.T)
+    shift = by_blocks(stereographic.expmap0, kappas, layer.bias).expand_as(moved)
+    wrong = by_blocks(stereographic.mobius_add, kappas, shift, moved)
+    assert (layer(x) - wrong).abs().max() > 1e-3
+
+
+def test_linear_starts_with_small_uniform_weights_and_no_bias():
+    torch.manual_seed(0)
+    layer = StereographicLinear(200, 100, Euclidean())
+    bound = math.sqrt(0.5) * math.sqrt(6 / 300)
+    assert layer.weight.abs().max() <= bound
+    assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
+    assert not layer.bias.any()
+
+
+def test_dropout_of_a_linear_layer_is_of_its_weights():
+    """One mask of weights for all points, the kept ones scaled; none outside training."""
+    torch.manual_seed(0)
+    layer = StereographicLinear(50, 40, Euclidean(), bias=False, weight_dropout=0.25)
+    used = layer(torch.eye(50)).T
+    dropped = used == 0
+    assert dropped.float().mean().item() == pytest.approx(0.25, abs=0.05)
+    torch.testing.assert_close(used[~dropped], layer.weight[~dropped] / 0.75)
+    torch.testing.assert_close(layer.eval()(torch.eye(50)).T, layer.weight)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappas", [(0.0, 0.0), (-1.0, 0.05), (-0.5, -3.9)])
+def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
+    layer = filled(StereographicLayerNorm(6, Stereographic(2, kappas)))
+    v = tangents(5, 6)
+    x = by_blocks(stereographic.expmap0, kappas, v)
+    expected = functional.layer_norm(v, (6,), layer.weight, layer.bias, 1e-5)
+    result = by_blocks(stereographic.logmap0, kappas, layer(x))
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_activation_acts_on_the_logarithm(name, kappas):
+    function = activation_function(name)
+    layer = StereographicActivation(function, Stereographic(2, kappas))
+    v = tangents(5, 6)
+    result = layer(by_blocks(stereographic.expmap0, kappas, v))
+    expected = by_blocks(stereographic.expmap0, kappas, function(v))
+    torch.testing.assert_close(result, expected, atol=1e-10, rtol=0)
+
+
+def test_unknown_activation_names_those_there_are():
+    with pytest.raises(UsageError, match="relu, elu, tanh, sigmoid"):
+        activation_function("gelu")
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_feed_forward_is_linear_activation_linear(kappas):
+    space = Stereographic(2, kappas)
+    layer = filled(StereographicFeedForward(4, 8, torch.tanh, space))
+    x = by_blocks(stereographic.expmap0, kappas, tangents(5, 4))
+    activation = StereographicActivation(torch.tanh, space)
+    expected = layer.outer(activation(layer.inner(x)))
+    torch.testing.assert_close(layer(x), expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("space", [Euclidean(2), Stereographic(2, 0.0)], ids=["flat", "kappa 0"])
+def test_flat_layers_are_the_plain_ones(space):
+    x = tangents(5, 4)
+    linear = filled(StereographicLinear(4, 6, space.double()))
+    torch.testing.assert_close(linear(x), functional.linear(x, linear.weight, linear.bias))
+    norm = filled(StereographicLayerNorm(4, space))
+    torch.testing.assert_close(norm(x), functional.layer_norm(x, (4,), norm.weight, norm.bias))
+    torch.testing.assert_close(
+        StereographicActivation(functional.relu, space)(x), functional.relu(x)
+    )
+    layer = filled(StereographicFeedForward(4, 8, functional.relu, space))
+    hidden = functional.relu(functional.linear(x, layer.inner.weight, layer.inner.bias))
+    torch.testing.assert_close(
+        layer(x), functional.linear(hidden, layer.outer.weight, layer.outer.bias)
+    )
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e3])
+@pytest.mark.parametrize("kappa", SIGNS)
+def test_layers_stay_finite_in_single_precision(kappa, scale):
+    """Tokens at the origin and far out: finite points, inside the ball, and finite gradients."""
+    space = Stereographic(2, kappa)
+    v = tangents(6, 8, scale=scale).requires_grad_()
+    x = space.expmap0_projected(v)
+    for layer in (
+        filled(StereographicLinear(8, 8, space)),
+        filled(StereographicLayerNorm(8, space)),
+        StereographicActivation(functional.elu, space),
+        filled(StereographicFeedForward(8, 16, functional.relu, space)),
+    ):
+        out = layer(x)
+        assert out.isfinite().all()
+        if kappa < 0:
+            assert (space.split(out).norm(dim=-1) < abs(kappa) ** -0.5).all()
+        inputs = [v, *layer.parameters()]
+        for gradient in torch.autograd.grad(
+            out.sum(), inputs, retain_graph=True, allow_unused=True
+        ):
+            assert gradient is None or gradient.isfinite().all()

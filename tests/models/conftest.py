@@ -1,0 +1,30 @@
+"""Double precision, and a small graph."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.transforms import LaplacianEigenvectors, SparseAdjacency
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """Make float64 the default type for the time of a test."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture
+def graph() -> Data:
+    """Twelve nodes with five random features, three eigenvectors and a sparse adjacency."""
+    data = SyntheticWeb(num_nodes=12, cycle_fraction=0.5, seed=0).load()
+    data = SparseAdjacency()(LaplacianEigenvectors(3)(data))
+    data.x = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
+    for name in ("eigenvectors", "adj_t"):
+        data[name] = data[name].to(data.x.dtype)
+    return data

@@ -1,0 +1,158 @@
+"""The graph networks against their formulas on a dense adjacency."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean
+from curvlab.models.baselines import GraphNetwork
+
+# PyTorch Geometric's making of a sparse matrix, once a process.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+KINDS = {  # layer, what it is given of the graph, heads
+    "mlp": (nn.Linear, "none", 1),
+    "gcn": (GCNConv, "edge_index", 1),
+    "gat": (GATConv, "edge_index", 1),
+    "sage": (SAGEConv, "csr", 1),
+    "sgc": (SGConv, "csr", 1),
+}
+
+
+def network(layer, adjacency, **options):
+    torch.manual_seed(0)
+    defaults = {
+        "in_channels": 5,
+        "dim": 4,
+        "layers": 1,
+        "activation": "relu",
+        "dropout": 0.0,
+        "skip_average": True,
+    }
+    made = GraphNetwork(layer=layer, adjacency=adjacency, **{**defaults, **options})
+    for parameter in made.parameters():
+        if not parameter.any():  # biases, which start at 0
+            nn.init.normal_(parameter)
+    return made
+
+
+def dense_adjacency(graph):
+    matrix = torch.zeros(graph.num_nodes, graph.num_nodes)
+    matrix[graph.edge_index[0], graph.edge_index[1]] = 1
+    return matrix
+
+
+def symmetric(graph):
+    """`D^-1/2 (A + I) D^-1/2`."""
+    looped = dense_adjacency(graph) + torch.eye(graph.num_nodes)
+    scale = looped.sum(1).rsqrt()
+    return scale[:, None] * looped * scale
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_one_step_of_training(graph, kind, layers):
+    layer, adjacency, heads = KINDS[kind]
+    made = network(layer, adjacency, heads=heads, layers=layers)
+    out = made(graph)
+    assert out.shape == (12, 4)
+    out.square().sum().backward()
+    for parameter in made.parameters():
+        assert parameter.grad.isfinite().all()
+    assert any(parameter.grad.any() for parameter in made.parameters())
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("skip_average", [True, False])
+def test_gcn_is_the_normalised_adjacency_times_features(graph, skip_average):
+    made = network(GCNConv, "edge_index", skip_average=skip_average)
+    weight, bias = made.layers[0].lin.weight, made.layers[0].bias
+    alone = graph.x @ weight.T + bias
+    propagated = symmetric(graph) @ graph.x @ weight.T + bias
+    expected = (alone + propagated.relu()) / 2 if skip_average else propagated
+    torch.testing.assert_close(made(graph), expected)
+
+
+@pytest.mark.usefixtures("float64")
+def test_hidden_layers_are_activated_and_only_the_last_is_averaged(graph):
+    made = network(GCNConv, "edge_index", layers=2, activation="tanh")
+    first, second = made.layers
+    hidden = torch.tanh(symmetric(graph) @ graph.x @ first.lin.weight.T + first.bias)
+    alone = hidden @ second.lin.weight.T + second.bias
+    last = symmetric(graph) @ hidden @ second.lin.weight.T + second.bias
+    torch.testing.assert_close(made(graph), (alone + torch.tanh(last)) / 2)
+
+
+@pytest.mark.usefixtures("float64")
+def test_mlp_averages_its_output_with_its_activation(graph):
+    made = network(nn.Linear, "none")
+    linear = made.layers[0](graph.x)
+    torch.testing.assert_close(made(graph), (linear + linear.relu()) / 2)
+    graph.edge_index = graph.edge_index[:, :2]
+    torch.testing.assert_close(made(graph), (linear + linear.relu()) / 2)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("layer", [SAGEConv, SGConv])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_sparse_matrix_and_edge_list_give_the_same(graph, layer, layers):
+    by_matrix, by_list = (network(layer, kind, layers=layers) for kind in ("csr", "edge_index"))
+    by_list.load_state_dict(by_matrix.state_dict())
+    torch.testing.assert_close(by_matrix(graph), by_list(graph))
+
+
+@pytest.mark.usefixtures("float64")
+def test_sage_is_the_mean_of_the_neighbours_and_the_node(graph):
+    made = network(SAGEConv, "csr")
+    layer = made.layers[0]
+    adjacency = dense_adjacency(graph)
+    alone = layer.lin_l.bias + graph.x @ layer.lin_r.weight.T
+    mean = adjacency @ graph.x / adjacency.sum(1, keepdim=True)
+    last = alone + mean @ layer.lin_l.weight.T
+    torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
+
+
+@pytest.mark.usefixtures("float64")
+def test_sgc_is_the_normalised_adjacency_times_features(graph):
+    made = network(SGConv, "csr")
+    layer = made.layers[0]
+    alone = layer.lin(graph.x)
+    last = layer.lin(symmetric(graph) @ graph.x)
+    torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
+
+
+def test_heads_share_the_width(graph):
+    def layer(in_channels, out_channels):
+        return GATConv(in_channels, out_channels, heads=2)
+
+    made = network(layer, "edge_index", heads=2, layers=2)
+    assert [part.out_channels for part in made.layers] == [2, 2]
+    assert made(graph).shape == (12, 4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_acts_in_training_only(graph, kind):
+    layer, adjacency, _ = KINDS[kind]
+    made = network(layer, adjacency, dropout=0.5, activation="tanh")
+    assert not torch.equal(made(graph), made(graph))
+    made.eval()
+    assert torch.equal(made(graph), made(graph))
+
+
+@pytest.mark.usefixtures("float64")
+def test_distance_of_the_embeddings_is_the_plain_one(graph):
+    """|x - y|, not the flat limit 2 |x - y| of the curved models."""
+    space = network(GCNConv, "edge_index").manifold_out
+    assert isinstance(space, Euclidean)
+    assert space.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0])).item() == 5.0
+
+
+def test_what_cannot_be_built_is_refused():
+    with pytest.raises(UsageError, match=r"none.*edge_index.*csr.*dense"):
+        network(nn.Linear, "dense")
+    with pytest.raises(UsageError, match=r"heads=3.*dim=4"):
+        network(GATConv, "edge_index", heads=3)
+    with pytest.raises(UsageError, match="'gelu'"):
+        network(nn.Linear, "none", activation="gelu")

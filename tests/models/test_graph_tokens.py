@@ -1,0 +1,54 @@
+"""Node and edge tokens of a graph."""
+
+import pytest
+import torch
+
+from curvlab.errors import UsageError
+from curvlab.models.fpst import GraphTokens
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def parts(tokens, graph):
+    """The three parts of every token, from their definitions: features, identifiers, types."""
+    of_edges = graph.num_edges, tokens.features.out_features
+    features = torch.cat([tokens.features(graph.x), torch.zeros(of_edges)])
+    ends = torch.cat([torch.arange(graph.num_nodes).expand(2, -1), graph.edge_index], dim=1)
+    pairs = torch.cat([graph.eigenvectors[ends[0]], graph.eigenvectors[ends[1]]], dim=1)
+    kinds = torch.cat([torch.zeros(graph.num_nodes), torch.ones(graph.num_edges)]).long()
+    return features, pairs @ tokens.identifiers.weight.T, tokens.types.weight[kinds]
+
+
+def test_tokens_are_sums_of_features_identifiers_and_types(graph):
+    tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="sum")
+    torch.testing.assert_close(tokens(graph), sum(parts(tokens, graph)))
+
+
+def test_tokens_may_be_a_linear_map_of_their_parts(graph):
+    tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="linear")
+    joined = torch.cat(parts(tokens, graph), dim=1)
+    expected = joined @ tokens.fusion.weight.T + tokens.fusion.bias
+    torch.testing.assert_close(tokens(graph), expected)
+
+
+def test_one_token_a_node_and_one_a_direction_of_an_edge(graph):
+    tokens = GraphTokens(5, 3, 4, "sum")(graph)
+    assert tokens.shape == (graph.num_nodes + graph.num_edges, 4)
+    forward = graph.num_nodes
+    u, v = graph.edge_index[:, 0]
+    backward = forward + int(((graph.edge_index[0] == v) & (graph.edge_index[1] == u)).nonzero())
+    assert not torch.equal(tokens[forward], tokens[backward])
+
+
+def test_edge_tokens_ignore_the_features(graph):
+    tokens = GraphTokens(5, 3, 4, "sum")
+    before = tokens(graph)
+    graph.x = graph.x + 1
+    after = tokens(graph)
+    torch.testing.assert_close(after[graph.num_nodes :], before[graph.num_nodes :])
+    assert (after[: graph.num_nodes] != before[: graph.num_nodes]).all(dim=1).all()
+
+
+def test_unknown_fusion_is_refused():
+    with pytest.raises(UsageError, match=r"token_fusion.*sum.*linear.*concat"):
+        GraphTokens(5, 3, 4, "concat")

@@ -1,0 +1,107 @@
+"""Every configuration of a model composes, builds and trains."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from curvlab import reporting
+from curvlab.callbacks import Curves
+from curvlab.config import register_resolvers, validate
+from curvlab.train import build_data, build_task, build_trainer
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+MANIFOLDS = ("stereographic", "poincare", "sphere", "euclidean")
+
+# PyTorch Geometric's making of a sparse matrix, once a process.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+
+def composed(model, folder, *overrides):
+    """The configuration of a short run on a tiny graph."""
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose(
+            "train",
+            [
+                f"model={model}",
+                "dataset=synthetic_web",
+                "dataset.source.num_nodes=40",
+                "trainer.max_steps=1",
+                "trainer.accelerator=cpu",
+                f"paths.data_dir={folder}",
+                f"paths.output_dir={folder}",
+                *overrides,
+            ],
+        )
+    if "eigenvectors" in config.model:
+        config.model.eigenvectors = 4
+    return config
+
+
+def trained(config, folder):
+    """The task before and after training, and the curves."""
+    validate(config, multirun=False)
+    torch.manual_seed(0)
+    data = build_data(config)
+    task = build_task(config, data)
+    before = {name: p.detach().clone() for name, p in task.named_parameters()}
+    curves = Curves(folder / "metrics.csv")
+    with reporting.quiet():
+        trainer = build_trainer(config, folder, [curves], None)
+        trainer.fit(task, datamodule=data)
+    return before, task, curves.rows
+
+
+quiet = pytest.mark.filterwarnings(
+    "ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning"
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_model_trains_a_step(model, tmp_path):
+    config = composed(model, tmp_path)
+    before, task, rows = trained(config, tmp_path)
+    assert config.model.name == model
+    assert {"label", "requires", "dim", "layers"} <= set(config.model)
+    assert rows[-1]["step"] == 1
+    assert math.isfinite(rows[-1]["loss"])
+    assert 0 < rows[-1]["map"] <= 100
+    after = dict(task.named_parameters())
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS)
+def test_fpst_trains_a_step_on_each_of_its_manifolds(manifold, tmp_path):
+    config = composed("fpst", tmp_path, f"manifold={manifold}")
+    assert manifold in config.model.requires.manifolds
+    before, task, rows = trained(config, tmp_path)
+    after = dict(task.named_parameters())
+    moved = [name for name in before if not torch.equal(before[name], after[name])]
+    curvatures = [name for name in before if "curvature" in name]
+    assert len(curvatures) == (0 if manifold == "euclidean" else 1)
+    assert set(curvatures) <= set(moved)
+    assert math.isfinite(rows[-1]["loss"])
+
+
+def test_tokengt_is_fpst_on_flat_space(tmp_path):
+    """The two configurations differ in their names and in the space, and in nothing else."""
+    fpst, tokengt = (composed(model, tmp_path) for model in ("fpst", "tokengt"))
+    assert (fpst.manifold.name, tokengt.manifold.name) == ("stereographic", "euclidean")
+    plain = [OmegaConf.to_container(config.model) for config in (fpst, tokengt)]
+    different = {key for key in plain[0] if plain[0][key] != plain[1][key]}
+    assert different == {"name", "label", "requires"}
+
+
+def test_training_on_a_tiny_graph_reduces_the_loss(tmp_path):
+    overrides = ("trainer.max_steps=60", "trainer.steps_per_epoch=1")
+    _, _, rows = trained(composed("fpst", tmp_path, *overrides), tmp_path)
+    losses = [row["loss"] for row in rows]
+    assert len(losses) == 60
+    assert losses[-1] < 0.8 * losses[0]
+    assert all(math.isfinite(row["kappa/0/0"]) for row in rows)
+    assert rows[-1]["kappa/0/0"] != rows[0]["kappa/0/0"]
