@@ -92,17 +92,17 @@ def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     return kernels.scale_arsin(s, curvature_like(kappa, s.dtype, s)).to(x.dtype)
 
 
-def _image(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """Stereographic image x' `[..., dim]` and h = 1 + sqrt(1 - kappa |s|^2), in float64."""
-    s = space(x).double()
-    h = 1 + (1 - k * squared_norm(s)).sqrt()
-    return s / h, h
-
-
 def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:
-    """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]` in float64."""
-    (x, h_x), (y, h_y) = _image(x, k), _image(y, k)
-    return squared_norm(x - y) * h_x * h_y / 4
+    """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]` in float64.
+
+    h_x - h_y is taken as -kappa <x_s - y_s, x_s + y_s> / (sum of the two roots), and x' - y' from
+    it and x_s - y_s, so that neighbours far out keep their digits too.
+    """
+    x, y = space(x).double(), space(y).double()
+    root_x, root_y = ((1 - k * squared_norm(s)).sqrt() for s in (x, y))
+    h_x, h_y = 1 + root_x, 1 + root_y
+    difference = -k * dot(x - y, x + y) / (root_x + root_y)
+    return squared_norm(x - y - y * (difference / h_y)) * h_y / (4 * h_x)
 
 
 def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -131,11 +131,17 @@ def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     return safe_sqrt(s2 * arsin_ratio(k * s2).square()).squeeze(-1).to(x.dtype)
 
 
+def _image(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Stereographic image x' `[..., dim]` and h / 2, in float64."""
+    s = space(x).double()
+    h = 1 + (1 - k * squared_norm(s)).sqrt()
+    return s / h, h / 2
+
+
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = curvature_like(kappa, torch.float64, x)
-    (u, h_u), (v, h_v) = _image(x, k.unsqueeze(-1)), _image(y, k.unsqueeze(-1))
-    dtype = working(x).dtype
-    return pairwise_power(u, h_u / 2, v, h_v / 2, k.squeeze(-1), power, dtype).to(x.dtype)
+    images = *_image(x, k.unsqueeze(-1)), *_image(y, k.unsqueeze(-1))
+    return pairwise_power(*images, k.squeeze(-1), power, working(x).dtype).to(x.dtype)
 
 
 def pairwise_sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:

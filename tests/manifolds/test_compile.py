@@ -1,0 +1,81 @@
+"""Every public function compiles as one graph, forward and backward, and computes the same."""
+
+import inspect
+
+import pytest
+import torch
+
+from curvlab.manifolds import lorentz, stereographic
+
+POINTS = torch.linspace(-0.3, 0.4, 30).reshape(5, 2, 3)
+
+
+def arguments(module, name):
+    """Arguments by parameter name: points `[5, 2, 3]` with a curvature for each of two heads."""
+    signs = [-1.0, 0.5] if module is stereographic else [-1.0, -0.5]
+    kappa = torch.tensor(signs, requires_grad=True)
+    sets = name.startswith("pairwise") or name in ("midpoint", "centroid")
+    points = POINTS.transpose(0, 1) if sets else POINTS
+    if module is lorentz and name not in ("expmap0", "from_space", "from_stereographic"):
+        points = lorentz.from_space(points, kappa.detach()[:, None] if sets else kappa.detach())
+    if name.endswith("_k"):
+        points = POINTS[..., 0]
+    values = {
+        "kappa": kappa,
+        "kappa_from": kappa,
+        "kappa_to": -2.0,
+        "weights": torch.linspace(0.1, 1, 5).expand(2, 5),
+        "r": torch.tensor([0.5, 1.5]),
+        "dim": 3,
+        "numerator": POINTS[0],
+        "denominator": torch.tensor([1.0, 2.0]),
+    }
+    parameters = inspect.signature(getattr(module, name)).parameters
+    result = [values[p] if p in values else points.clone() for p in parameters]
+    for value in result:
+        if isinstance(value, torch.Tensor) and value.dim() > 1:
+            value.requires_grad_()
+    return result
+
+
+# The tracer of autograd functions instantiates one, which PyTorch itself deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        pytest.param(module, name, id=f"{module.__name__.rsplit('.', 1)[-1]}.{name}")
+        for module in (stereographic, lorentz)
+        for name in module.__all__
+    ],
+)
+def test_compiles_as_one_graph(module, name):
+    function = getattr(module, name)
+    inputs = arguments(module, name)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")(*inputs)
+    eager = function(*inputs)
+    torch.testing.assert_close(compiled, eager)
+    leaves = [i for i in inputs if isinstance(i, torch.Tensor) and i.requires_grad]
+    gradients = [
+        torch.autograd.grad(value.square().sum(), leaves, allow_unused=True)
+        for value in (compiled, eager)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_every_public_function_is_listed():
+    for module in (stereographic, lorentz):
+        public = {
+            name
+            for name, value in vars(module).items()
+            if inspect.isfunction(value)
+            and value.__module__ == module.__name__
+            and not name.startswith("_")
+        }
+        assert public <= set(module.__all__)

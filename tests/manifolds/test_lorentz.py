@@ -1,0 +1,239 @@
+"""The Lorentz model: 50-digit arithmetic far out, geoopt near by, isometry with the ball."""
+
+import manifold_reference as reference
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from manifold_reference import exact, mpf
+
+from curvlab._geoopt import geoopt
+from curvlab.manifolds import lorentz, stereographic
+
+EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
+CURVATURES = [-1e-8, -1e-5, -1e-3, -0.1, -1.0, -100.0]
+RADII = [1e-4, 0.1, 1.0, 3.0, 6.0, 9.0, 12.0, 15.0]
+
+
+def draw(*shape, size=1.0, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return size * torch.randn(*shape, generator=generator, dtype=dtype)
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+def far_points(kappa, dtype):
+    """Points at `RADII` / sqrt(-kappa), and neighbours of each along the ray and across it."""
+    direction = torch.nn.functional.normalize(draw(len(RADII), 3), dim=-1)
+    radius = torch.tensor(RADII, dtype=torch.float64)[:, None]
+    space = (torch.sinh(radius) / (-kappa) ** 0.5 * direction).to(dtype)
+    across = space + 1e-3 * space.norm(dim=-1, keepdim=True) * draw(len(RADII), 3, seed=1).to(dtype)
+    x = torch.cat([space, space, space, space])
+    y = torch.cat([space.roll(1, 0), space * (1 - 1e-5), across, 0 * space])
+    k = torch.tensor(kappa, dtype=dtype)
+    return lorentz.from_space(x, k), lorentz.from_space(y, k), k
+
+
+@pytest.mark.parametrize("kappa", CURVATURES)
+def test_distance_and_its_derivative(kappa, dtype):
+    points, others, k = far_points(kappa, dtype)
+    exact_k = mpf(k.item())
+    for x, y in zip(points, others, strict=True):
+        a, b = exact(x[1:]), exact(y[1:])
+        curvature = k.clone().requires_grad_()
+        distance = lorentz.dist(x, y, curvature)
+        (slope,) = torch.autograd.grad(distance, curvature)
+        expected = reference.lorentz_dist(a, b, exact_k)
+        assert abs(distance.item() / float(expected) - 1) < 1e-5
+        expected = reference.slope(lambda k, a=a, b=b: reference.lorentz_dist(a, b, k), exact_k)
+        assert slope.item() == pytest.approx(float(expected), rel=1e-3)
+
+
+@pytest.mark.parametrize("kappa", CURVATURES)
+def test_a_point_is_at_distance_zero_from_itself(kappa, dtype):
+    x, _, k = far_points(kappa, dtype)
+    x.requires_grad_()
+    assert (lorentz.dist(x, x, k) == 0).all()
+    distances = lorentz.pairwise_dist(x, x, k)
+    assert (distances.diagonal() == 0).all()
+    for value in (lorentz.dist(x, x, k).sum(), distances.sum()):
+        assert torch.autograd.grad(value, x)[0].isfinite().all()
+
+
+def test_pairwise_distances_far_out():
+    x, y, k = far_points(-1.0, torch.float32)
+    rows = lorentz.dist(x[:, None], y[None], k)
+    # Rounding a point at radius r moves it by up to 2^-24 cosh r across the ray.
+    moved = 2.0**-24 * (x[:, None, 0] + y[None, :, 0])
+    error = (lorentz.pairwise_dist(x, y, k) - rows).abs()
+    assert (error <= 1e-5 * rows + moved).all()
+
+
+@pytest.mark.parametrize("kappa", [-2.0, -1.0, -0.3])
+def test_agrees_with_geoopt(kappa):
+    k = torch.tensor(kappa, dtype=torch.float64)
+    theirs = geoopt.Lorentz(k=-1 / k)
+    x, y = (lorentz.expmap0(draw(20, 3, size=0.7, seed=seed), kappa) for seed in (0, 1))
+    v = theirs.proju(x, draw(20, 4, size=0.5, seed=2))
+    for ours, expected in [
+        (lorentz.inner(x, y), theirs.inner(None, x, y)),
+        (lorentz.dist(x, y, kappa), theirs.dist(x, y)),
+        (lorentz.dist0(x, kappa), theirs.dist0(x)),
+        (lorentz.expmap(x, v, kappa), theirs.expmap(x, v)),
+        (lorentz.logmap(x, y, kappa), theirs.logmap(x, y)),
+        (lorentz.transport(x, y, v, kappa), theirs.transp(x, y, v)),
+        (lorentz.origin(3, k), theirs.origin(4, dtype=torch.float64)),
+    ]:
+        torch.testing.assert_close(ours, expected, rtol=1e-8, atol=1e-8)
+
+
+@st.composite
+def spaces(draw_value):
+    kappa = draw_value(st.floats(-4, -0.05))
+    dim = draw_value(st.integers(1, 5))
+    coordinates = st.lists(st.floats(-2, 2), min_size=dim, max_size=dim)
+    vectors = [torch.tensor(draw_value(coordinates), dtype=torch.float64) for _ in range(3)]
+    return kappa, vectors[0], vectors[1], vectors[2]
+
+
+@EXAMPLES
+@given(spaces())
+def test_isometric_to_the_ball(space):
+    kappa, u, v, w = space
+    x, y = lorentz.expmap0(u, kappa), lorentz.expmap0(v, kappa)
+    a, b = lorentz.to_stereographic(x, kappa), lorentz.to_stereographic(y, kappa)
+    torch.testing.assert_close(lorentz.from_stereographic(a, kappa), x)
+    torch.testing.assert_close(lorentz.dist(x, y, kappa), stereographic.dist(a, b, kappa))
+    # The ball's tangent vectors at 0 are half as long in coordinates.
+    torch.testing.assert_close(a, stereographic.expmap0(u / 2, kappa))
+    torch.testing.assert_close(lorentz.logmap0(x, kappa), 2 * stereographic.logmap0(a, kappa))
+    points = torch.stack([x, y, lorentz.expmap0(w, kappa)])
+    weights = torch.tensor([0.3, 1, 2], dtype=torch.float64)
+    ball = stereographic.midpoint(lorentz.to_stereographic(points, kappa), weights, kappa)
+    centroid = lorentz.centroid(points, weights, kappa)
+    torch.testing.assert_close(lorentz.to_stereographic(centroid, kappa), ball)
+
+
+@EXAMPLES
+@given(spaces())
+def test_maps_invert_and_stay_on_the_manifold(space):
+    kappa, u, v, w = space
+    x, y = lorentz.expmap0(u, kappa), lorentz.expmap0(v, kappa)
+    torch.testing.assert_close(lorentz.logmap0(x, kappa), u)
+    log = lorentz.logmap(x, y, kappa)
+    torch.testing.assert_close(lorentz.inner(x, log) / x[0], torch.zeros(()).double())
+    torch.testing.assert_close(lorentz.expmap(x, log, kappa), y, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        lorentz.inner(log, log).clamp(min=0).sqrt(),
+        lorentz.dist(x, y, kappa),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    tangent = lorentz.logmap(x, lorentz.expmap0(w, kappa), kappa)
+    there = lorentz.transport(x, y, tangent, kappa)
+    torch.testing.assert_close(lorentz.transport(y, x, there, kappa), tangent, rtol=1e-5, atol=1e-5)
+    back = lorentz.transport(x, y, log, kappa)
+    torch.testing.assert_close(back, -lorentz.logmap(y, x, kappa), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(lorentz.inner(x, x), torch.tensor(1 / kappa).double())
+    moved = 3 * x
+    assert torch.equal(lorentz.space(lorentz.project(moved, kappa)), lorentz.space(moved))
+
+
+@EXAMPLES
+@given(spaces(), st.floats(-4, -0.05))
+def test_change_of_curvature_scales_distances(space, other):
+    kappa, u, v, _ = space
+    x, y = lorentz.expmap0(u, kappa), lorentz.expmap0(v, kappa)
+    x2, y2 = (lorentz.change_curvature(p, kappa, other) for p in (x, y))
+    torch.testing.assert_close(lorentz.inner(x2, x2), torch.tensor(1 / other).double())
+    expected = lorentz.dist(x, y, kappa) * (kappa / other) ** 0.5
+    torch.testing.assert_close(lorentz.dist(x2, y2, other), expected)
+    torch.testing.assert_close(x2, x * (kappa / other) ** 0.5)
+
+
+def test_centroid_of_copies_and_of_scaled_weights():
+    x = lorentz.expmap0(draw(1, 3, size=2.0), -0.7).expand(4, 4)
+    weights = torch.tensor([0.1, 1, 2, 3], dtype=torch.float64)
+    torch.testing.assert_close(lorentz.centroid(x, weights, -0.7), x[0])
+    y = lorentz.expmap0(draw(4, 3), -0.7)
+    torch.testing.assert_close(
+        lorentz.centroid(y, 5 * weights, -0.7), lorentz.centroid(y, weights, -0.7)
+    )
+
+
+@pytest.mark.parametrize("kappa", [-2.0, -0.3])
+def test_derivatives(kappa):
+    """Along the manifold: points are made from their space parts."""
+    s, r, k = draw(3, 2), draw(3, 2, seed=1), torch.tensor(kappa, dtype=torch.float64)
+    w = torch.tensor([0.5, 1, 2], dtype=torch.float64)
+    lift = lorentz.from_space
+    for function in [
+        lift,
+        lorentz.expmap0,
+        lambda s, k: lorentz.logmap0(lift(s, k), k),
+        lambda s, k: lorentz.dist(lift(s, k), lift(r, k), k),
+        lambda s, k: lorentz.pairwise_sqdist(lift(s, k), lift(r, k), k),
+        lambda s, k: lorentz.dist0(lift(s, k), k),
+        lambda s, k: lorentz.logmap(lift(s, k), lift(r, k), k),
+        lambda s, k: lorentz.expmap(lift(s, k), lorentz.logmap(lift(s, k), lift(r, k), k), k),
+        lambda s, k: lorentz.centroid(lift(s, k), w, k),
+        lambda s, k: lorentz.to_stereographic(lift(s, k), k),
+        lambda s, k: lorentz.from_stereographic(0.1 * s, k),
+        lambda s, k: lorentz.change_curvature(lift(s, k), k, -0.5),
+    ]:
+        inputs = s.clone().requires_grad_(), k.clone().requires_grad_()
+        assert torch.autograd.gradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("kappa", [-100.0, -1.0, -1e-8])
+def test_gradients_are_finite_at_special_points(kappa, dtype):
+    radius = (-kappa) ** -0.5
+    unit = torch.tensor([0.6, -0.8], dtype=dtype)
+    places = [0 * unit, 1e-30 * unit, radius * unit, -radius * unit, 1e6 * radius * unit]
+    for first in places:
+        for second in places:
+            inputs = [first.clone(), second.clone(), torch.tensor(kappa, dtype=dtype)]
+            s, r, k = (i.requires_grad_() for i in inputs)
+            x, y = lorentz.from_space(s, k), lorentz.from_space(r, k)
+            log = lorentz.logmap(x, y, k)
+            for value in [
+                lorentz.dist(x, y, k),
+                lorentz.sqdist(x, y, k),
+                lorentz.dist0(x, k),
+                lorentz.logmap0(x, k),
+                log,
+                lorentz.expmap(x, 0 * log, k),
+                lorentz.transport(x, y, log, k),
+                lorentz.centroid(torch.stack([x, y]), torch.ones(2), k),
+                lorentz.to_stereographic(x, k),
+                lorentz.pairwise_dist(x[None], y[None], k),
+            ]:
+                assert value.isfinite().all()
+                gradients = torch.autograd.grad(
+                    value.sum(), (s, r, k), retain_graph=True, allow_unused=True
+                )
+                assert all(g.isfinite().all() for g in gradients if g is not None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_dtype_is_kept_and_curvature_broadcasts(dtype):
+    v, w = draw(5, 2, 3, size=0.3).to(dtype), draw(5, 2, 3, size=0.3, seed=1).to(dtype)
+    kappa = torch.tensor([-1.0, -0.5])
+    x, y = lorentz.expmap0(v, kappa), lorentz.expmap0(w, kappa)
+    results = [
+        x,
+        *(f(x, y, kappa) for f in (lorentz.dist, lorentz.sqdist, lorentz.logmap)),
+        *(f(x, kappa) for f in (lorentz.logmap0, lorentz.dist0, lorentz.project)),
+        lorentz.expmap(x, lorentz.logmap(x, y, kappa), kappa),
+        lorentz.to_stereographic(x, kappa),
+        lorentz.from_stereographic(v, kappa),
+        lorentz.change_curvature(x, kappa, -2.0),
+        lorentz.centroid(x.transpose(0, 1), torch.ones(2, 5), kappa),
+        lorentz.pairwise_dist(x.transpose(0, 1), y.transpose(0, 1), kappa),
+    ]
+    assert all(r.dtype == dtype for r in results)
+    single = lorentz.dist(x[:, 1], y[:, 1], -0.5)
+    torch.testing.assert_close(results[1][:, 1], single)

@@ -1,0 +1,161 @@
+"""The classes: products of components, the flat space, geoopt's optimisers."""
+
+import pytest
+import torch
+
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic, stereographic
+
+SPACES = {
+    "hyperbolic": lambda: Stereographic(2, -1.0),
+    "spherical": lambda: Stereographic(2, 0.3, learnable=False),
+    "flat limit": lambda: Stereographic(2, 0.0),
+    "bounded": lambda: Stereographic(1, -0.5, max=0.0),
+    "euclidean": lambda: Euclidean(2),
+    "ordinary euclidean": lambda: Euclidean(1, conformal_factor=1.0),
+    "lorentz": lambda: Lorentz(-0.7),
+}
+
+
+@pytest.fixture(params=SPACES, ids=str)
+def space(request):
+    torch.manual_seed(0)
+    return SPACES[request.param]()
+
+
+def points(space, *size, std=0.4):
+    return (
+        space.random_normal(*size, std=std, dtype=torch.float64).detach().as_subclass(torch.Tensor)
+    )
+
+
+def test_riemannian_adam_reaches_its_targets(space):
+    target = points(space, 6, 4)
+    start = space.origin(6, 4, dtype=torch.float64)
+    parameter = geoopt.ManifoldParameter(start, manifold=space)
+    optimizer = geoopt.optim.RiemannianAdam([parameter], lr=0.05, stabilize=10)
+    for _ in range(250):
+        optimizer.zero_grad()
+        space.dist(parameter, target).square().sum().backward()
+        optimizer.step()
+    assert space.dist(parameter, target).max() < 1e-3
+    assert space.check_point_on_manifold(parameter.detach())
+
+
+def test_maps_invert_and_transport_keeps_lengths(space):
+    x, y = points(space, 5, 4), points(space, 5, 4)
+    u = space.logmap(x, y)
+    torch.testing.assert_close(space.expmap(x, u), y)
+    torch.testing.assert_close(space.inner(x, u).sqrt(), space.dist(x, y))
+    there = space.transp(x, y, u)
+    torch.testing.assert_close(space.inner(y, there), space.inner(x, u))
+    torch.testing.assert_close(space.expmap0(space.logmap0(x)), x)
+
+
+def test_pairwise_distances_equal_distances(space):
+    x, y = points(space, 5, 4), points(space, 7, 4)
+    rows = space.dist(x[:, None], y[None])
+    torch.testing.assert_close(space.pairwise_dist(x, y), rows)
+    torch.testing.assert_close(space.pairwise_sqdist(x, y), rows.square())
+    assert (space.pairwise_dist(x, x).diagonal() == 0).all()
+
+
+def test_riemannian_gradient_is_the_steepest_direction(space):
+    x, target = points(space, 4), points(space, 4)
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(space.sqdist(x, target), x)
+    riemannian = space.egrad2rgrad(x.detach(), gradient)
+    torch.testing.assert_close(riemannian, -2 * space.logmap(x.detach(), target))
+
+
+def test_midpoint_minimises_for_two_points(space):
+    x = points(space, 2, 4)
+    one_component = getattr(space, "components", 1) == 1
+    middle = space.midpoint(x, torch.ones(2, dtype=x.dtype))
+    assert middle.shape == (4,)
+    torch.testing.assert_close(space.dist(x[0], middle), space.dist(x[1], middle))
+    if one_component:
+        torch.testing.assert_close(2 * space.dist(x[0], middle), space.dist(x[0], x[1]))
+
+
+def test_components_are_independent_spaces():
+    space = Stereographic(2, learnable=False)
+    space.curvature.raw.copy_(torch.tensor([-1.0, 0.5]))
+    x, y = points(space, 5, 6), points(space, 5, 6)
+    blocks = space.split(x)
+    assert blocks.shape == (5, 2, 3)
+    assert blocks.data_ptr() == x.data_ptr()
+    assert torch.equal(space.merge(blocks), x)
+    for name in ("mobius_add", "transport0", "transport0_back"):
+        function = getattr(stereographic, name)
+        together = space.split(getattr(space, name)(x, y))
+        for h, kappa in enumerate((-1.0, 0.5)):
+            block = slice(3 * h, 3 * h + 3)
+            alone = function(x[:, block], y[:, block], kappa)
+            torch.testing.assert_close(together[:, h], alone)
+    parts = stereographic.sqdist(space.split(x), space.split(y), space.kappa)
+    torch.testing.assert_close(space.sqdist(x, y), parts.sum(-1))
+    assert space.conformal_factor(x).shape == (5, 2)
+
+
+def test_flat_space_is_the_limit_of_the_curved_without_a_map():
+    flat, curved = Euclidean(2), Stereographic(2, 0.0)
+    x, y = points(flat, 5, 6), points(flat, 5, 6)
+    weights = torch.rand(5, dtype=x.dtype)
+    for name, arguments in [
+        ("dist", (x, y)),
+        ("sqdist", (x, y)),
+        ("pairwise_sqdist", (x, y)),
+        ("pairwise_dist", (x, y)),
+        ("mobius_add", (x, y)),
+        ("midpoint", (x, weights)),
+        ("conformal_factor", (x,)),
+        ("transport0", (x, y)),
+        ("transport0_back", (x, y)),
+        ("expmap", (x, y)),
+        ("logmap", (x, y)),
+        ("transp", (x, y, y)),
+        ("inner", (x, y)),
+        ("egrad2rgrad", (x, y)),
+    ]:
+        torch.testing.assert_close(
+            getattr(flat, name)(*arguments), getattr(curved, name)(*arguments)
+        )
+    for name in ("expmap0", "expmap0_projected", "logmap0", "project", "projx"):
+        assert getattr(flat, name)(x) is x
+    ordinary = Euclidean(1, conformal_factor=1.0)
+    torch.testing.assert_close(ordinary.dist(x, y), (x - y).norm(dim=-1))
+
+
+def test_gradient_of_the_product_distance_is_finite_on_the_diagonal():
+    for space in (Stereographic(2, -1.0), Euclidean(2)):
+        x = points(space, 5, 4).requires_grad_()
+        (space.dist(x, x).sum() + space.pairwise_dist(x, x).sum()).backward()
+        assert x.grad.isfinite().all()
+
+
+def test_curvature_learns_through_the_distance():
+    space = Stereographic(2, 0.0)
+    x, y = points(space, 5, 4), points(space, 5, 4)
+    space.pairwise_sqdist(x, y).sum().backward()
+    assert (space.curvature.raw.grad < 0).all()
+
+
+def test_refuses_what_does_not_split():
+    with pytest.raises(UsageError, match="Dimension 7 does not split into 2"):
+        Stereographic(2).expmap0(torch.zeros(3, 7))
+    with pytest.raises(UsageError, match="at least one component"):
+        Euclidean(0)
+    with pytest.raises(UsageError, match="strictly between"):
+        Lorentz(0.5)
+
+
+def test_points_off_the_manifold_are_noticed():
+    outside = torch.tensor([[2.0, 0.0]])
+    assert not Stereographic(1, -1.0).check_point_on_manifold(outside)
+    assert Stereographic(1, 1.0).check_point_on_manifold(outside)
+    lorentz = Lorentz()
+    assert not lorentz.check_point_on_manifold(outside)
+    assert lorentz.check_point_on_manifold(lorentz.project(outside))
+    assert not lorentz.check_vector_on_tangent(lorentz.project(outside), outside)
