@@ -31,5 +31,5 @@ def main(config: DictConfig) -> float | None:
 
 if __name__ == "__main__":
     register_resolvers()
-    check_command_line(sys.argv[1:], CONFIGS)
+    sys.argv[1:] = check_command_line(sys.argv[1:], CONFIGS)
     main()

@@ -1,76 +1,122 @@
 """The command line: wrong words are answered in one sentence before anything is composed."""
 
 import difflib
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.config import register_resolvers
+from curvlab.config import check_devices, check_value, register_resolvers, validate
 from curvlab.errors import UsageError
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--help", "-h", "--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
+MULTIRUN = ("-m", "--multirun")
+SLURM = ("slurm", "submitit_slurm", "submitit_local")
+LAUNCHERS = ("parallel", "basic", "joblib", *SLURM)
 
 
 def complain(message: str) -> NoReturn:
     """Print one sentence and leave with exit code 2."""
-    print(f"train.py: {message.rstrip('.')}.", file=sys.stderr)
+    sentence = " ".join(message.split()).rstrip(".")
+    print(f"train.py: {sentence}{'' if sentence.endswith('?') else '.'}", file=sys.stderr)
     sys.exit(2)
 
 
-def check_command_line(arguments: Sequence[str], config_dir: Path) -> None:
+def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
     """Check the words after `train.py` against the configuration folder; leave if one is wrong.
 
     Args:
         arguments: `sys.argv[1:]`.
         config_dir: the folder `configs`.
+
+    Returns:
+        The words with `-m` first: Hydra refuses it between others.
     """
-    if INFORMATION.intersection(arguments):
-        return
-    multirun = bool({"-m", "--multirun"}.intersection(arguments))
-    words = [word for word in arguments if not word.startswith("-")]
-    try:
-        check_overrides(words, config_dir, multirun)
-    except UsageError as error:
-        complain(str(error))
+    multirun = any(word in MULTIRUN for word in arguments)
+    if not INFORMATION.intersection(arguments):
+        try:
+            words = [word for word in arguments if not word.startswith("-")]
+            check_overrides(words, config_dir, multirun)
+        except UsageError as error:
+            complain(str(error))
+    return sorted(arguments, key=lambda word: word not in MULTIRUN)
 
 
 def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
-    """Check overrides: they parse, their groups, choices and keys exist, their values fit.
+    """Check overrides: they parse, their groups, choices and keys exist, their values fit together.
+
+    What only some cells of a sweep get wrong is left to those cells.
 
     Raises:
-        UsageError: the first that does not.
+        UsageError: the first that is wrong.
     """
     overrides = [_parse(word) for word in words]
-    groups = [o for o in overrides if _is_group(o.key_or_group, config_dir)]
+    if not multirun:
+        _refuse_sweeps(overrides)
+    groups = [o for o in overrides if _is_group(o.key_or_group, config_dir) and _values(o)]
     for override in groups:
         for choice in _values(override):
             _check_choice(override.key_or_group, choice, config_dir)
-    if not multirun:
-        _refuse_sweeps(overrides)
-    default = _compose(
-        [f"{o.key_or_group}={_values(o)[0]}" for o in groups if o.key_or_group != "table"],
-        config_dir,
-    )
-    for override in overrides:
-        key = override.key_or_group
-        if override in groups or key.startswith("hydra") or override.is_add():
-            continue
-        _check_key(key, default)
-        if not override.is_delete():
-            for value in _values(override):
-                _check_type(key, OmegaConf.select(default, key), value)
+    planned = _sweep_of_table(overrides, config_dir)
+    groups += [o for o in planned if _is_group(o.key_or_group, config_dir)]
+    settings = [o for o in overrides if o not in groups]
+    for words in _variations([o for o in groups if o.key_or_group != "table"]):
+        default = _compose(words, config_dir)
+        for override in settings:
+            _check_setting(override, default, words[-1] if multirun and words else "")
+    settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
+    config = _compose([*(_first(o) for o in groups), *settled], config_dir)
+    try:
+        if not multirun:
+            validate(config, multirun)
+        check_devices(config.trainer.devices, multirun)
+    except OmegaConfBaseException as error:
+        raise UsageError(str(error)) from None
+
+
+def _variations(groups: Sequence[Override]) -> Iterator[list[str]]:
+    """Choices of the groups: the first of each, then one group's others at a time, put last."""
+    first = [_first(o) for o in groups]
+    yield first
+    for i, override in enumerate(groups):
+        rest = first[:i] + first[i + 1 :]
+        yield from ([*rest, f"{override.key_or_group}={v}"] for v in _values(override)[1:])
+
+
+def _check_setting(override: Override, default: DictConfig, choice: str) -> None:
+    """Check key and values of an override that chooses from no group.
+
+    Args:
+        override: `key=value`.
+        default: the configuration without it.
+        choice: what of a sweep's choices `default` was composed with.
+    """
+    key = override.key_or_group
+    if key == "hydra/launcher":
+        _check_launcher(override.value())
+    if key.startswith("hydra") or override.is_add():
+        return
+    _check_key(key, default, f" with {choice}" if choice else "")
+    for value in _values(override):
+        if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
+            _check_type(key, OmegaConf.select(default, key), value)
+            check_value(key, value)
 
 
 def _parse(word: str) -> Override:
-    if "=" not in word and not word.startswith("~"):
+    if word.startswith("~"):
+        raise UsageError(f"{word} would remove what a run needs: give it a value instead")
+    if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
         raise UsageError(f"{word!r} is not of the form key=value, for instance model=fpst")
     try:
         return OverridesParser.create().parse_override(word)
@@ -85,9 +131,17 @@ def _is_group(key: str, config_dir: Path) -> bool:
 
 
 def _values(override: Override) -> list[Any]:
-    if override.is_sweep_override():
+    """The values that an override takes; none of a sweep that only Hydra can spell out."""
+    if override.value_type in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or (
+        override.is_range_sweep()
+    ):
         return [_plain(text) for text in override.sweep_string_iterator()]
-    return [override.value()]
+    return [] if override.is_sweep_override() else [override.value()]
+
+
+def _first(override: Override) -> str:
+    """The override with the first of its values."""
+    return f"{override.key_or_group}={_values(override)[0]}"
 
 
 def _plain(text: str) -> Any:
@@ -96,27 +150,52 @@ def _plain(text: str) -> Any:
 
 
 def _check_choice(group: str, choice: Any, config_dir: Path) -> None:
-    if choice is None or (config_dir / group / f"{choice}.yaml").is_file():
+    if choice is not None and (config_dir / group / f"{choice}.yaml").is_file():
         return
     names = sorted(
         path.relative_to(config_dir / group).with_suffix("").as_posix()
         for path in (config_dir / group).rglob("*.yaml")
     )
-    raise UsageError(f"there is no {group}={choice}; {_near(str(choice), names)}")
+    _refuse(f"{group}={'null' if choice is None else choice}", str(choice), names)
 
 
 def _refuse_sweeps(overrides: Iterable[Override]) -> None:
     for override in overrides:
-        if override.key_or_group == "table" and override.value() is not None:
-            raise UsageError(
-                f"table={override.value()} is a sweep: add -m, as in "
-                f"python train.py -m table={override.value()}"
-            )
         if override.is_sweep_override():
+            what = "asks for several runs"
+        elif override.key_or_group == "table":
+            what = "is a sweep"
+        else:
+            continue
+        line = override.input_line
+        raise UsageError(f"{line} {what}: add -m, as in python train.py -m {line}")
+
+
+def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
+    """What a table sweeps beside the command line; it has no address for other cells."""
+    tables = [o for o in overrides if o.key_or_group == "table"]
+    if not tables:
+        return []
+    if tables[-1].is_sweep_override():
+        raise UsageError(f"{tables[-1].input_line}: run one table after the other")
+    name = tables[-1].value()
+    sweep = OmegaConf.load(config_dir / "table" / f"{name}.yaml").hydra.sweeper.params
+    for override in overrides:
+        if override.is_sweep_override() and override.key_or_group not in sweep:
             raise UsageError(
-                f"{override.input_line} asks for several runs: add -m, as in "
-                f"python train.py -m {override.input_line}"
+                f"table={name} has no place for several values of {override.key_or_group}: it "
+                f"sweeps {', '.join(sweep)}; drop table=, or give one value"
             )
+    given = {o.key_or_group for o in overrides}
+    return [_parse(f"{key}={values}") for key, values in sweep.items() if key not in given]
+
+
+def _check_launcher(name: Any) -> None:
+    """Say in time how a launcher is installed that is not there."""
+    if name not in LAUNCHERS:
+        _refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
+    if name in SLURM and find_spec("hydra_plugins.hydra_submitit_launcher") is None:
+        raise UsageError(f"hydra/launcher={name} needs a plugin: pip install 'curvlab[cluster]'")
 
 
 def _compose(groups: list[str], config_dir: Path) -> DictConfig:
@@ -128,16 +207,16 @@ def _compose(groups: list[str], config_dir: Path) -> DictConfig:
         raise UsageError(" ".join(str(error).split())) from None
 
 
-def _check_key(key: str, default: DictConfig) -> None:
+def _check_key(key: str, default: DictConfig, where: str) -> None:
     keys = _keys(default)
     if key not in keys:
-        raise UsageError(f"there is no key {key}; {_near(key, keys)}")
+        _refuse(f"key {key}{where}", key, keys)
 
 
 def _keys(config: DictConfig, prefix: str = "") -> list[str]:
     found = []
     for name in config:
-        path = f"{prefix}{name}"
+        path = f"{prefix}{name!s}"
         found.append(path)
         node = config._get_node(name)
         if isinstance(node, DictConfig) and not node._is_none() and not node._is_interpolation():
@@ -147,7 +226,7 @@ def _keys(config: DictConfig, prefix: str = "") -> list[str]:
 
 def _check_type(key: str, default: Any, value: Any) -> None:
     """A value must be of the kind of the one it replaces."""
-    if default is None or (isinstance(value, str) and "${" in value):
+    if default is None:
         return
     kinds: dict[type, tuple[str, tuple[type, ...]]] = {
         bool: ("true or false", (bool,)),
@@ -162,11 +241,11 @@ def _check_type(key: str, default: Any, value: Any) -> None:
         raise UsageError(f"{key} is {kind}, as in {key}={default}, not {value}")
 
 
-def _near(name: str, names: Sequence[str]) -> str:
-    """What the user may have meant."""
+def _refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:
+    """Say that something is not there, and what the user may have meant."""
     matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     last = [n for n in names if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and "." in n]
     close = list(dict.fromkeys(last[:2] + matches))[:3]
     if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"there is {', '.join(n for n in names if '.' not in n)}"
+        raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
+    raise UsageError(f"there is no {what}; there is {', '.join(n for n in names if '.' not in n)}")

@@ -20,7 +20,12 @@ POSITIVE_INTEGERS = {
 POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip"}
 NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
 FRACTIONS = {"dropout", "cycle_fraction"}
-OPTIONAL = {"head_dim", "threads", "gradient_clip"}
+NUMBERS = {"kappa", "min", "max"}
+OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max"}
+CHOICES = {
+    "accelerator": ("auto", "cpu", "cuda", "mps"),
+    "precision": ("32-true", "bf16-mixed", "64-true"),
+}
 
 # Keys that change where and how a run is computed, but not what.
 NOT_IDENTITY = ("paths", "logger", "rerun", "print_config", "experiment", "report", "table")
@@ -40,11 +45,12 @@ def validate(config: DictConfig, multirun: bool) -> None:
     """
     plain = OmegaConf.to_container(config, resolve=True)
     for path, value in _leaves(plain):
-        _check_value(path, value)
+        check_value(path, value)
     model, dataset, task, manifold = config.model, config.dataset, config.task, config.manifold
     if task.name not in dataset.tasks:
         raise UsageError(
-            f"dataset={dataset.name} has no task {task.name}; it has {', '.join(dataset.tasks)}"
+            f"dataset={dataset.name} has no task {task.name}; "
+            f"it has {', '.join(dataset.tasks) or 'none'}"
         )
     if manifold.name not in model.requires.manifolds:
         raise UsageError(
@@ -57,17 +63,26 @@ def validate(config: DictConfig, multirun: bool) -> None:
         raise UsageError(
             f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
         )
-    if multirun and config.trainer.devices != 1:
+    check_devices(config.trainer.devices, multirun)
+
+
+def check_devices(devices: int, multirun: bool) -> None:
+    """Refuse several devices in one run, in a sweep and out of it.
+
+    Raises:
+        UsageError: with the ways out.
+    """
+    if devices != 1 and multirun:
         raise UsageError(
             "several devices in one run and -m do not mix, since every process would start the "
             "whole sweep: use trainer.devices=1 with hydra/launcher=parallel (or slurm), one job a "
             "device, or drop -m"
         )
-    if config.trainer.devices != 1:
+    if devices != 1:
         raise UsageError(
-            f"trainer.devices={config.trainer.devices}: a model trained on one whole graph has one "
-            "batch and nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel "
-            "for several runs at once)"
+            f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
+            "nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel for several "
+            "runs at once)"
         )
 
 
@@ -83,8 +98,12 @@ def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, node
 
 
-def _check_value(path: str, value: Any) -> None:
-    """Check one value by the meaning of its name."""
+def check_value(path: str, value: Any) -> None:
+    """Check one value by the meaning of its name.
+
+    Raises:
+        UsageError: it is of another kind or out of range.
+    """
     name = path.rsplit(".", 1)[-1]
     if value is None and name in OPTIONAL:
         return
@@ -96,6 +115,10 @@ def _check_value(path: str, value: Any) -> None:
         raise UsageError(f"{path}={value} must be a number greater than 0")
     if name in NON_NEGATIVE_NUMBERS and not (is_number and 0 <= value < float("inf")):
         raise UsageError(f"{path}={value} must be a number of at least 0")
+    if name in NUMBERS and not (is_number and abs(value) < float("inf")):
+        raise UsageError(f"{path}={value} must be a number")
+    if name in CHOICES and value not in CHOICES[name]:
+        raise UsageError(f"{path}={value} must be one of {', '.join(CHOICES[name])}")
     if name in FRACTIONS and not (is_number and 0 <= value < 1):
         raise UsageError(f"{path}={value} must be a number from 0 up to, but not including, 1")
 

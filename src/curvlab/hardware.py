@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from curvlab.errors import UsageError
+
 _PROCESS = Path("/proc/self")
 
 
@@ -32,9 +34,18 @@ def trainer_devices(accelerator: str) -> int | list[int]:
     all cells that it runs.
 
     Args:
-        accelerator: of Lightning: auto, cpu, cuda, gpu, mps.
+        accelerator: of Lightning: auto, cpu, cuda, mps.
+
+    Raises:
+        UsageError: there is no such device.
     """
-    gpus = torch.cuda.device_count() if accelerator in ("auto", "cuda", "gpu") else 0
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available.get(accelerator, True):
+        raise UsageError(
+            f"trainer.accelerator={accelerator}: torch {torch.__version__} finds no such device "
+            "here; use auto or cpu"
+        )
+    gpus = torch.cuda.device_count() if accelerator in ("auto", "cuda") else 0
     worker = re.search(r"-(\d+)$", current_process().name)
     return [(int(worker[1]) - 1) % gpus] if gpus and worker else 1
 

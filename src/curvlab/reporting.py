@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from curvlab.analysis.embeddings import Embedding, save_embedding
 from curvlab.manifolds import Space
 from curvlab.results import FILE, Result
+from curvlab.rundir import TRACEBACK
 
 _console = Console(soft_wrap=True, highlight=False)
 
@@ -70,8 +71,29 @@ def finished(result: Result, folder: Path) -> None:
         ]
         _console.print("  " + ", ".join(facts))
     _console.print(f"  result   {shown(folder / FILE)}")
+    if (folder / TRACEBACK).exists():
+        _console.print(f"  details  {shown(folder / TRACEBACK)}")
     for picture in sorted((folder / "plots").glob("*.png")):
         _console.print(f"  picture  {shown(picture)}")
+
+
+def sweep_finished(counts: Mapping[str, int], unfinished: Mapping[Path, str]) -> None:
+    """Say how many cells of a sweep ended in which way, and why some have no score.
+
+    Args:
+        counts: status to number of cells.
+        unfinished: folder to reason.
+    """
+    ways = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+    _console.print(f"sweep of {sum(counts.values())} cells: {ways}")
+    for folder, reason in unfinished.items():
+        _console.print(f"  {shown(folder)}: {reason}")
+
+
+def table_hint(table: str, output_dir: Path) -> None:
+    """Say how the table is rendered that a sweep has filled."""
+    elsewhere = "" if output_dir == Path("outputs") else f" --results {output_dir / 'tables'}"
+    _console.print(f"  its table: python scripts/tables.py {table}{elsewhere}")
 
 
 def _outcome(result: Result) -> str:

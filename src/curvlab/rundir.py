@@ -9,7 +9,10 @@ from curvlab.files import atomic_write
 from curvlab.results import CONCLUSIVE, FILE, Result, read_result
 
 CONFIG = "config.yaml"
-PRODUCTS = (FILE, CONFIG, "metrics.csv", "checkpoints", "plots", "embeddings.npz", "diverged.pt")
+TRACEBACK = "traceback.txt"
+PRODUCTS = (
+    FILE, CONFIG, TRACEBACK, "metrics.csv", "checkpoints", "plots", "embeddings.npz", "diverged.pt",
+)  # fmt: skip
 
 
 class RunDirectory:
@@ -49,7 +52,8 @@ class RunDirectory:
             self._set_aside(left)
         identity = {"config_hash": result.config_hash, **result.config}
         atomic_write(self.path / CONFIG, yaml.safe_dump(identity, sort_keys=False))
-        (self.path / FILE).unlink(missing_ok=True)
+        for end in (FILE, TRACEBACK):
+            (self.path / end).unlink(missing_ok=True)
         return self.checkpoint if self.checkpoint.exists() else None
 
     def _hash_of_contents(self) -> str | None:

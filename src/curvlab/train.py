@@ -1,6 +1,6 @@
 """One run, from a configuration to its result file."""
 
-import logging
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from curvlab.callbacks import (
 from curvlab.config import identity, identity_hash, validate
 from curvlab.data.datamodule import GraphDataModule
 from curvlab.errors import UsageError
+from curvlab.files import atomic_write
 from curvlab.hardware import (
     peak_memory_mb,
     prepare_processor,
@@ -35,9 +36,7 @@ from curvlab.hardware import (
     trainer_devices,
 )
 from curvlab.results import Result
-from curvlab.rundir import RunDirectory
-
-log = logging.getLogger(__name__)
+from curvlab.rundir import TRACEBACK, RunDirectory
 
 
 class RunFailedError(RuntimeError):
@@ -64,23 +63,24 @@ def train(config: DictConfig) -> Result:
     if config.print_config:
         print(OmegaConf.to_yaml(config, resolve=True))
     result = _describe(config)
+    done = None if config.rerun else folder.conclusion(result.config_hash)
+    if done is not None:
+        if done.status != "finished" and not multirun:
+            raise RunFailedError(f"{done.error} (so ended an earlier run; rerun=true repeats it)")
+        reporting.already_done(done, folder.path)
+        return done
     try:
         validate(config, multirun)
-        done = folder.conclusion(result.config_hash)
-        if done is not None and not config.rerun:
-            reporting.already_done(done, folder.path)
-            return done
         checkpoint = folder.prepare(result, fresh=config.rerun)
         _run(config, result, folder, checkpoint)
     except Exception as error:
-        result.status, result.error = _status(error), _one_sentence(error)
-        if not isinstance(error, UsageError) or multirun:
-            result.write(folder.path)
+        if isinstance(error, UsageError) and not multirun:
+            raise
+        _conclude(result, error, folder)
         if not multirun and result.status == "failed":
             raise
         if not multirun:
             raise RunFailedError(result.error) from error
-        log.debug("a cell failed", exc_info=error)
     reporting.finished(result, folder.path)
     return result
 
@@ -99,6 +99,15 @@ def _describe(config: DictConfig) -> Result:
         config_hash=identity_hash(what),
         config=what,
     )
+
+
+def _conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
+    """Write how a run ended that did not finish, and where in the code if that is a surprise."""
+    result.status, result.error = _status(error), _one_sentence(error)
+    folder.prepare(result, fresh=False)
+    if result.status == "failed" and not isinstance(error, UsageError):
+        atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
+    result.write(folder.path)
 
 
 def _run(

@@ -1,0 +1,69 @@
+"""The end of a sweep: how its cells ended, from their result files."""
+
+import atexit
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from curvlab import reporting
+from curvlab.results import Result, read_result
+
+
+class SweepSummary(Callback):
+    """Counts a sweep's cells by status, names those without a score, and then exits with code 1.
+
+    Cells may run in other processes, on other machines, or have finished long ago. Each one leaves
+    a note of where it is when it starts, and the summary reads the result files that the notes
+    lead to.
+    """
+
+    def __init__(self) -> None:
+        self._notes: Path | None = None
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        """Make a folder for the notes, beside the cells, where all of them can write."""
+        folder = Path(config.hydra.sweep.dir).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._notes = Path(tempfile.mkdtemp(prefix=".sweep-", dir=folder))
+        atexit.register(shutil.rmtree, self._notes, ignore_errors=True)
+
+    def on_job_start(self, config: DictConfig, **_: Any) -> None:
+        """Leave the note of one cell (in the process that runs it)."""
+        if self._notes is not None:
+            cell = config.hydra.runtime.output_dir
+            (self._notes / str(config.hydra.job.num)).write_text(cell, encoding="utf-8")
+
+    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
+        """Print the summary."""
+        assert self._notes is not None
+        notes = sorted(self._notes.iterdir(), key=lambda note: int(note.name))
+        cells = [Path(note.read_text(encoding="utf-8")) for note in notes]
+        results = {cell: read_result(cell) for cell in cells}
+        table = config.hydra.runtime.choices.get("table")
+        reporting.sweep_finished(_counts(results), _unfinished(results))
+        if table is not None:
+            reporting.table_hint(table, Path(config.paths.output_dir))
+        if any(result is None or result.status != "finished" for result in results.values()):
+            sys.exit(1)
+
+
+def _counts(results: dict[Path, Result | None]) -> dict[str, int]:
+    """How many cells ended in which way."""
+    return Counter(result.status if result else "without result" for result in results.values())
+
+
+def _unfinished(results: dict[Path, Result | None]) -> dict[Path, str]:
+    """Cells without a score, and why."""
+    reasons = {}
+    for cell, result in results.items():
+        if result is None:
+            reasons[cell] = "its process ended before it could write a result"
+        elif result.status != "finished":
+            reasons[cell] = f"{result.status.replace('_', ' ')}: {result.error}"
+    return reasons
