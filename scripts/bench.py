@@ -1,0 +1,27 @@
+"""Benchmarks: `python scripts/bench.py geometry`. Each prints its ratios beside their targets."""
+
+import argparse
+from importlib import import_module
+
+BENCHMARKS = {
+    "geometry": "manifold functions against tanh and geoopt, eager and compiled",
+}
+
+
+def main() -> None:
+    """Run the named benchmark, the function `run` of the module of that name."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {name:10} {what}" for name, what in BENCHMARKS.items()),
+    )
+    parser.add_argument("benchmark", choices=BENCHMARKS)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
+    parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
+    args = parser.parse_args()
+    import_module(f"curvlab.bench.{args.benchmark}").run(args)
+
+
+if __name__ == "__main__":
+    main()

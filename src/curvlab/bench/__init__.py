@@ -1,0 +1,1 @@
+"""Benchmarks: each module's `run(args)` prints figures, their ratios and what they should be."""
