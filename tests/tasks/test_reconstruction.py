@@ -1,0 +1,166 @@
+"""The task of graph reconstruction around a model."""
+
+import functools
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.transforms import LaplacianEigenvectors
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.models.fpst import FPST
+from curvlab.tasks.reconstruction import Reconstruction
+from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
+
+POINTS = [(0.0, 0.0), (1.0, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
+EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
+ADAM = OmegaConf.create(
+    {
+        "_target_": "torch.optim.Adam",
+        "_partial_": True,
+        "lr": 0.01,
+        "curvature_lr": 0.02,
+        "weight_decay": 0.0,
+    }
+)
+
+
+class Placed(nn.Module):
+    """An encoder that knows where the nodes are."""
+
+    def __init__(self, points, space):
+        super().__init__()
+        self.points = nn.Parameter(torch.tensor(points))
+        self.manifold_out = space
+
+    def forward(self, batch):
+        return self.points
+
+
+def example():
+    edge_index = torch.tensor(EDGES).T
+    edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    return Data(edge_index=edge_index, num_nodes=5)
+
+
+def task_at(points, space, power=2):
+    return Reconstruction(Placed(points, space), ADAM, power)
+
+
+def logged(task, step, batch, monkeypatch):
+    """What a step of evaluation logs."""
+    values = {}
+    monkeypatch.setattr(task, "log", lambda name, value, **_: values.update({name: value}))
+    step(task, batch, 0)
+    return values
+
+
+def web():
+    data = LaplacianEigenvectors(4)(SyntheticWeb(40, cycle_fraction=0.5, seed=0).load())
+    data.x = torch.eye(40)
+    return data
+
+
+def fpst_task(kappa=0.0, dim=8):
+    torch.manual_seed(0)
+    encoder = FPST(
+        in_channels=40,
+        manifold=functools.partial(Stereographic, kappa=kappa),
+        dim=dim,
+        layers=1,
+        heads=2,
+        head_dim=None,
+        ffn_ratio=1,
+        activation="relu",
+        layer_norm=True,
+        attention="linear",
+        out_proj=True,
+        dropout=0.0,
+        eigenvectors=4,
+        token_fusion="sum",
+    )
+    return Reconstruction(encoder, ADAM, power=2)
+
+
+SCORES = [
+    (Euclidean(conformal_factor=1.0), 1.0, 71.1111),
+    (Stereographic(1, -1.0), 0.3, 67.7778),
+    (Stereographic(1, 0.0), 0.3, 71.1111),
+    (Stereographic(1, 1.0), 0.3, 69.4444),
+]
+
+
+@pytest.mark.parametrize(("space", "scale", "expected"), SCORES)
+def test_mean_average_precision_of_the_worked_example(space, scale, expected, monkeypatch):
+    task = task_at([(scale * x, scale * y) for x, y in POINTS], space)
+    test = logged(task, Reconstruction.test_step, example(), monkeypatch)
+    assert test["test/map"].item() == pytest.approx(expected, abs=1e-4)
+    validation = logged(task, Reconstruction.validation_step, example(), monkeypatch)
+    assert validation["map"].item() == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("power", "expected"), [(2, 33.184273), (1, 20.453021)])
+def test_loss_of_the_worked_example(power, expected):
+    task = task_at(
+        [(float(x), float(y)) for x, y in POINTS], Euclidean(conformal_factor=1.0), power
+    )
+    assert task.training_step(example(), 0).item() == pytest.approx(expected, rel=1e-6)
+    assert task.loss_scale(example()) == 10
+
+
+def test_another_graph_is_another_set_of_pairs():
+    task = task_at(POINTS, Euclidean())
+    first, second = example(), example()
+    second.edge_index = second.edge_index[:, [0, 5]]
+    for batch in (first, second, first):
+        tiles = PairTiles(batch.edge_index, 5)
+        expected = reconstruction_loss(task.encoder.points, Euclidean(), tiles)
+        torch.testing.assert_close(task.training_step(batch, 0), expected)
+
+
+@pytest.mark.parametrize("power", [0, 3, 1.5, "2"])
+def test_other_powers_are_refused(power):
+    with pytest.raises(UsageError, match=r"task\.power"):
+        task_at([(0.0, 0.0)], Euclidean(), power)
+
+
+@pytest.mark.parametrize("kappa", [-1.0, 0.0, 1.0])
+def test_training_reduces_the_loss_and_moves_the_curvatures(kappa):
+    task, batch = fpst_task(kappa), web()
+    optimizer = task.configure_optimizers()
+    losses = []
+    for step in range(40):
+        optimizer.zero_grad()
+        loss = task.training_step(batch, step)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+    assert (task.encoder.manifold_out.kappa - kappa).abs().min() > 1e-3
+
+
+def test_curvatures_have_their_own_learning_rate():
+    """Adam's first step is as long as the rate, whatever the gradient."""
+    task = fpst_task()
+    optimizer = task.configure_optimizers()
+    before = task.encoder.tokens.features.weight.detach().clone()
+    task.training_step(web(), 0).backward()
+    optimizer.step()
+    assert task.encoder.manifold_out.kappa.abs().tolist() == pytest.approx([0.02, 0.02], rel=1e-3)
+    moved = (task.encoder.tokens.features.weight - before).abs()
+    assert moved.max().item() == pytest.approx(0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e3])
+@pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])
+def test_a_step_is_finite_for_extreme_features(kappa, scale):
+    task, batch = fpst_task(kappa), web()
+    batch.x = scale * batch.x
+    loss = task.training_step(batch, 0)
+    assert loss.isfinite()
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in task.parameters())

@@ -1,0 +1,350 @@
+"""The loss over all pairs, in tiles with a backward pass of its own, against the plain sum."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic, stereographic
+from curvlab.tasks import reconstruction_loss as tiled
+from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
+
+POINTS = [(0, 0), (1, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
+EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
+CURVATURES = [
+    (0.0, 0.0),
+    (-1.0, 0.5),
+    (-0.5, -3.9),
+    (2.0, 1.0),
+    (1e-7, -1e-7),
+    (1e-3, -1e-3),
+    (0.0, -1e-3, 1e-7, 1.0),
+    (-1e-9, 1e-9),
+    (0.0199, -0.0199),  # on either side of where series and closed form meet
+    (0.0201, -0.0201),
+    (0.3, -0.3),
+    (-1.0,),
+    (1.0,),
+]
+NODES = 30
+
+
+def both_directions(edges):
+    edge_index = torch.tensor(edges).T
+    return torch.cat([edge_index, edge_index.flip(0)], dim=1)
+
+
+def web(nodes=NODES):
+    return SyntheticWeb(num_nodes=nodes, cycle_fraction=0.5, seed=0).load().edge_index
+
+
+def asin_ratio(z: Tensor) -> Tensor:
+    """`asin(sqrt z) / sqrt z`, and its continuation `asinh(sqrt -z) / sqrt -z` to z < 0."""
+    series, term = torch.ones_like(z), torch.ones_like(z)
+    small = z.abs() < 0.05
+    near = torch.where(small, z, 0)
+    for n in range(1, 14):
+        term = term * near * (2 * n - 1) / (2 * n)
+        series = series + term / (2 * n + 1)
+    far = torch.where(small, 0.25, z)
+    sphere = torch.where(far > 0, far, 0.25).sqrt()
+    ball = torch.where(far > 0, 0.25, -far).sqrt()
+    closed = torch.where(far > 0, sphere.asin() / sphere, ball.asinh() / ball)
+    return torch.where(small, series, closed)
+
+
+def dense_sqdist(x: Tensor, kappa: Tensor) -> Tensor:
+    """Squared distances `[nodes, nodes]` from differences, summed over the components."""
+    blocks = x.unflatten(-1, (len(kappa), -1))
+    gap = 1 + kappa[:, None] * blocks.square().sum(-1, keepdim=True)
+    chord = (blocks[:, None] - blocks).square().sum(-1, keepdim=True) / (gap[:, None] * gap)
+    return (4 * chord * asin_ratio(kappa[:, None] * chord).square()).sum((-1, -2))
+
+
+def dense_loss(sqdist: Tensor, edge_index: Tensor, power: int) -> Tensor:
+    """The definition: every node's non-neighbours, itself among them, by autograd."""
+    distance = sqdist
+    if power == 1:
+        distinct = sqdist > 0
+        distance = torch.where(distinct, torch.where(distinct, sqdist, 1).sqrt(), 0)
+    neighbour = torch.zeros(sqdist.shape, dtype=torch.bool)
+    neighbour[edge_index[0], edge_index[1]] = True
+    negatives = torch.logsumexp(-distance.masked_fill(neighbour, torch.inf), dim=1)
+    return (distance + negatives[:, None])[neighbour].sum()
+
+
+def random_points(kappas, nodes=NODES, spread=0.6, seed=0):
+    """Points with four coordinates a component, some of them far out."""
+    generator = torch.Generator().manual_seed(seed)
+    v = spread * torch.randn(nodes, len(kappas), 4, generator=generator)
+    x = stereographic.expmap0(v, torch.tensor(kappas))
+    return stereographic.project(x, torch.tensor(kappas)).flatten(1)
+
+
+def in_tiles(x, kappas, edge_index, power, size=None):
+    """What `value_and_gradients` gives for a product with the given curvatures."""
+    space = Stereographic(len(kappas), kappas)
+    return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power)
+
+
+def value_and_gradients(x, space, tiles, power):
+    """The loss, and its derivatives by points and curvatures."""
+    x = x.clone().requires_grad_()
+    loss = reconstruction_loss(x, space, tiles, power)
+    inputs = [x] if isinstance(space, Euclidean) else [x, space.curvature.raw]
+    return loss.detach(), *torch.autograd.grad(loss, inputs)
+
+
+def dense_value_and_gradients(x, kappas, edge_index, power):
+    x, kappa = x.clone().requires_grad_(), torch.tensor(kappas, dtype=x.dtype).requires_grad_()
+    loss = dense_loss(dense_sqdist(x, kappa), edge_index, power)
+    return loss.detach(), *torch.autograd.grad(loss, [x, kappa])
+
+
+def assert_close(results, expected, tolerance):
+    """Each tensor within a fraction of its own largest entry."""
+    for result, other in zip(results, expected, strict=True):
+        bound = tolerance * max(1.0, other.abs().max().item())
+        torch.testing.assert_close(result.to(other.dtype), other, atol=bound, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(("power", "expected"), [(2, 33.184273), (1, 20.453021)])
+def test_worked_example_in_flat_space(power, expected):
+    space = Euclidean(conformal_factor=1.0)
+    loss = reconstruction_loss(torch.tensor(POINTS), space, tiles_of_example(), power)
+    assert loss.item() == pytest.approx(expected, abs=1e-6)
+
+
+def tiles_of_example(size=None):
+    return PairTiles(both_directions(EDGES), len(POINTS), size)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    ("kappa", "expected"), [(-1.0, 19.356221), (0.0, 15.472156), (1.0, 14.191849)]
+)
+def test_worked_example_in_curved_spaces(kappa, expected):
+    x = 0.3 * torch.tensor(POINTS)
+    loss = reconstruction_loss(x, Stereographic(1, kappa), tiles_of_example(), power=1)
+    assert loss.item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_value_and_gradients_are_those_of_the_plain_sum(kappas, power):
+    edge_index, x = web(), random_points(kappas)
+    result = in_tiles(x, kappas, edge_index, power)
+    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-8)
+    assert (result[2].abs() > 1e-3).all()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("spread", [0.0, 0.01, 3.0])
+@pytest.mark.parametrize("kappas", [(-1.0, -0.1), (0.0, 0.0), (1e-3, -1e-3), (1e-7, -1e-7)])
+def test_points_close_together_and_far_apart(kappas, spread):
+    edge_index, x = web(), random_points(kappas, spread=spread)
+    result = in_tiles(x, kappas, edge_index, 2)
+    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, 2), 1e-8)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("size", [1, 4, 7, 15, 29, 30, 1000])
+def test_size_of_the_tiles_does_not_matter(size, power):
+    kappas = (-1.0, 0.5)
+    edge_index, x = web(), random_points(kappas)
+    result = in_tiles(x, kappas, edge_index, power, size)
+    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-8)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_flat_space_without_maps(factor, power):
+    edge_index, x = web(), random_points((0.0, 0.0))
+    result = value_and_gradients(
+        x, Euclidean(2, conformal_factor=factor), PairTiles(edge_index, NODES, 8), power
+    )
+    leaf = x.clone().requires_grad_()
+    difference = leaf[:, None] - leaf
+    expected = dense_loss(factor**2 * difference.square().sum(-1), edge_index, power)
+    assert_close(result, (expected.detach(), *torch.autograd.grad(expected, leaf)), 1e-8)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+def test_curvature_zero_is_flat_space(power):
+    x, tiles = random_points((0.0, 0.0)), PairTiles(web(), NODES)
+    flat = value_and_gradients(x, Euclidean(2), tiles, power)
+    zero = value_and_gradients(x, Stereographic(2, 0.0), tiles, power)
+    assert_close(zero[:2], flat, 1e-8)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappas", [(0.0, 0.0), (-1.0, 0.5), (1e-3, -1e-7)])
+def test_derivative_by_curvature_is_a_central_difference(kappas, power):
+    x, tiles = random_points(kappas), PairTiles(web(), NODES)
+    gradient = value_and_gradients(x, Stereographic(2, kappas), tiles, power)[2]
+    for component in range(2):
+        moved = [list(kappas), list(kappas)]
+        moved[0][component] += 1e-4
+        moved[1][component] -= 1e-4
+        above, below = (reconstruction_loss(x, Stereographic(2, k), tiles, power) for k in moved)
+        difference = (above - below).item() / 2e-4
+        assert gradient[component].item() == pytest.approx(difference, rel=1e-4)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappa", [-1.0, 1e-7, 0.5])
+def test_moving_all_points_by_an_isometry_changes_nothing(kappa, power):
+    x, tiles = random_points((kappa,)), PairTiles(web(), NODES)
+    space = Stereographic(1, kappa)
+    before = reconstruction_loss(x, space, tiles, power)
+    shift = torch.tensor([0.3, -0.2, 0.1, 0.4])
+    moved = stereographic.mobius_add(shift.expand_as(x), x, kappa)
+    rotation, _ = torch.linalg.qr(torch.arange(16.0).reshape(4, 4).sin())
+    after = reconstruction_loss(moved @ rotation, space, tiles, power)
+    assert after.item() == pytest.approx(before.item(), rel=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+def test_renaming_nodes_changes_nothing(power):
+    kappas = (-1.0, 0.5)
+    edge_index, x, space = web(), random_points(kappas), Stereographic(2, kappas)
+    order = torch.randperm(NODES, generator=torch.Generator().manual_seed(0))
+    renamed = PairTiles(torch.argsort(order)[edge_index], NODES, 8)
+    before = reconstruction_loss(x, space, PairTiles(edge_index, NODES, 8), power)
+    after = reconstruction_loss(x[order], space, renamed, power)
+    assert after.item() == pytest.approx(before.item(), rel=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("space", [Euclidean(), Stereographic(1, -1.0)], ids=["flat", "ball"])
+def test_complete_separation_has_no_loss(space):
+    """Neighbours in one place, others far away: nothing is left but each node itself."""
+    edges = both_directions([(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)])
+    x = space.double().expmap0_projected(torch.tensor([[9.0, 0]] * 3 + [[-9.0, 0]] * 3))
+    assert reconstruction_loss(x, space, PairTiles(edges, 6)).item() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_complete_graph_has_no_negatives():
+    edges = both_directions([(0, 1), (0, 2), (1, 2)])
+    x = torch.tensor([[0.0, 0], [1, 0], [0, 2]])
+    loss = reconstruction_loss(x, Euclidean(conformal_factor=1.0), PairTiles(edges, 3))
+    assert loss.item() == pytest.approx(2 * (1 + 4 + 5))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+def test_node_without_neighbours_is_a_negative_of_all_others(power):
+    kappas = (-1.0, 0.5)
+    edge_index, x = web(NODES - 1), random_points(kappas)
+    result = in_tiles(x, kappas, edge_index, power, size=8)
+    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-8)
+    assert result[1][-1].any()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kappas", [(-1.0, 0.5), (0.0, 1e-7)])
+def test_coincident_nodes(kappas):
+    """Squared distances are smooth there; of plain ones the gradient is taken as 0."""
+    edge_index, x = web(), random_points(kappas)
+    x[7], x[11] = x[3], x[20]
+    for power in (1, 2):
+        result = in_tiles(x, kappas, edge_index, power)
+        # With a root, rounding of the matrix products is magnified.
+        tolerance = 1e-8 if power == 2 else 1e-6
+        assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), tolerance)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_single_precision_keeps_its_digits(kappas, power):
+    edge_index = web()
+    x = random_points(kappas).float()
+    result = in_tiles(x, kappas, edge_index, power)
+    kappas = torch.tensor(kappas).double().tolist()
+    expected = dense_value_and_gradients(x.double(), kappas, edge_index, power)
+    assert [t.dtype for t in result] == [torch.float32] * 3
+    assert_close(result, expected, 1e-4)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("apart", [0.0, 1e-6, 1e-4])
+@pytest.mark.parametrize("kappas", [(-1.0, 0.5), (0.0, 0.0)])
+def test_nearly_coincident_nodes_do_not_blow_up_in_single_precision(kappas, apart, power):
+    """Whatever is left of the direction between them, it is not longer than it should be."""
+    edge_index, x = web(), random_points(kappas)
+    generator = torch.Generator().manual_seed(1)
+    x[10:20] = x[0] + apart * torch.randn(10, x.shape[1], generator=generator)
+    result = in_tiles(x, kappas, edge_index, power)
+    expected = dense_value_and_gradients(x.double(), list(kappas), edge_index, power)
+    for gradient, other in zip(result[1:], expected[1:], strict=True):
+        assert gradient.abs().max() < 2 * other.abs().max()
+
+
+class OnAnAccelerator(tiled.CurvedProfile):
+    """The profile as it is where a curvature's sign is not looked at: all it knows is a tensor."""
+
+    def __init__(self, kappa: Tensor) -> None:
+        super().__init__(kappa)
+        for name, value in vars(self).items():
+            if isinstance(value, bool):
+                setattr(self, name, torch.tensor(value))
+            elif isinstance(value, float):
+                setattr(self, name, torch.tensor(value, dtype=kappa.dtype))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_accelerators_compute_the_same_without_looking(kappas, power, monkeypatch):
+    x, tiles = random_points(kappas), PairTiles(web(), NODES, 16)
+    space = Stereographic(len(kappas), kappas)
+    here = value_and_gradients(x, space, tiles, power)
+    monkeypatch.setattr(tiled, "CurvedProfile", OnAnAccelerator)
+    there = value_and_gradients(x, space, tiles, power)
+    assert_close(there, here, 1e-13)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_gpu_and_processor_agree(kappas, power):
+    edge_index, space = web(), Stereographic(len(kappas), kappas)
+    x = random_points(kappas)
+    here = value_and_gradients(x, space, PairTiles(edge_index, NODES), power)
+    tiles = PairTiles(edge_index.cuda(), NODES)
+    there = value_and_gradients(x.cuda(), space.cuda(), tiles, power)
+    assert_close([t.cpu() for t in there], here, 1e-4)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1e3])
+@pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])
+def test_everything_is_finite_in_single_precision(kappa, spread, power):
+    x = random_points((kappa, kappa), spread=spread)
+    for part in value_and_gradients(x, Stereographic(2, kappa), PairTiles(web(), NODES), power):
+        assert part.isfinite().all()
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_antipodes_have_finite_gradients(dtype, power):
+    """The distance has a kink there, and the closed form a pole."""
+    x = torch.tensor([[0.5, 0], [-2, 0], [1, 0], [-1, 0], [0, 1e3], [0, -1e-3]], dtype=dtype)
+    tiles = PairTiles(both_directions([(0, 1), (2, 4), (3, 5)]), 6)
+    for part in value_and_gradients(x, Stereographic(1, 1.0).to(dtype), tiles, power):
+        assert part.isfinite().all()
+
+
+def test_space_without_such_a_distance_is_refused():
+    with pytest.raises(UsageError, match=r"Lorentz.*Stereographic.*Euclidean"):
+        reconstruction_loss(torch.zeros(5, 3), Lorentz(), tiles_of_example())
