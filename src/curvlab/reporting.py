@@ -46,7 +46,7 @@ def quiet() -> Iterator[None]:
 def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
     """Say what is about to run."""
     how = "going on from the last checkpoint" if resumed else "starting"
-    _console.print(f"{label}, seed {result.seed}, {result.manifold}: {how} in {shown(folder)}")
+    _console.print(f"{label}, {result.manifold}: {how} in {shown(folder)}")
 
 
 def already_done(result: Result, folder: Path) -> None:

@@ -124,7 +124,7 @@ def _run(
     task = build_task(config, data)
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
-    label = f"{config.model.label} on {config.dataset.label}"
+    label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     callbacks = [
         curves,
         timer,

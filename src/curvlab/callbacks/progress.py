@@ -1,6 +1,7 @@
 """One progress bar with the numbers that matter."""
 
 import sys
+from multiprocessing import current_process
 from typing import Any
 
 from lightning import LightningModule, Trainer
@@ -55,7 +56,9 @@ class RunProgress(ProgressBar):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Open the bar."""
         console = Console(stderr=True)
-        if not (self._enabled and console.is_terminal):
+        # The processes of a parallel launcher would draw their bars over each other.
+        alone = current_process().name == "MainProcess"
+        if not (self._enabled and console.is_terminal and alone):
             return
         self._bar = Progress(
             TextColumn(self.label),
