@@ -1,0 +1,65 @@
+# Everything that a clone needs, from a machine with nothing but Python: `make` lists it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# One thread a process: the tests' matrices are small, and two test processes share the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+TABLES = $(patsubst configs/table/%.yaml,%,$(sort $(wildcard configs/table/*/*.yaml)))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench tables clean
+.DELETE_ON_ERROR:
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.develop ## Make .venv with everything for running, testing and checking
+
+demo: $(VENV)/.runtime ## Train FPS-T on a generated web graph; ends with its result and pictures
+	$(BIN)/python train.py model=fpst dataset=synthetic_web \
+		trainer.max_steps=60 trainer.steps_per_epoch=10 rerun=true
+
+test: $(VENV)/.develop ## Run the tests (no network needed; raw data is used where it is found)
+	$(PYTEST)
+
+lint: $(VENV)/.develop ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.develop ## Format the code and sort its imports
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.runtime ## Time geometry, models and the training loop, beside other libraries
+	$(BIN)/python scripts/bench.py
+
+tables: $(VENV)/.runtime ## Print every table of the papers with the numbers reproduced so far
+	@for table in $(TABLES); do $(BIN)/python scripts/tables.py $$table || exit 1; done
+
+clean: ## Remove the environment and all caches; data and outputs stay
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is as old as the installation that it stands for.
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what a run needs into $(VENV)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.develop: $(VENV)/.runtime
+	@echo "installing what tests and checks need into $(VENV)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "there is no $(PYTHON): install Python 3.11 or newer, or name it, as in" \
+			"make setup PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is older than 3.11: name a newer one, as in" \
+			"make setup PYTHON=python3.12" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment: install its module venv" \
+			"(Debian and Ubuntu: apt install python3-venv)" >&2; exit 2; }
