@@ -1,0 +1,67 @@
+"""The curves of a run and their file."""
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from curvlab.callbacks import Curves, curvatures
+from curvlab.manifolds import Curvature, Euclidean, Stereographic
+
+
+def test_curvatures_are_numbered_and_signed():
+    module = nn.ModuleList([Stereographic(2, -1.5), Euclidean(2), Stereographic(3, 0.25)])
+    found = curvatures(module)
+    assert {name: kappa.tolist() for name, kappa in found.items()} == {
+        "kappa/0": [-1.5, -1.5],
+        "kappa/1": [0.25, 0.25, 0.25],
+    }
+    assert not any(kappa.requires_grad for kappa in found.values())
+
+
+def test_a_space_in_many_layers_is_one_curvature():
+    space = Stereographic(2)
+    module = nn.ModuleList([nn.ModuleDict({"space": space}), nn.ModuleDict({"space": space})])
+    assert list(curvatures(module)) == ["kappa/0"]
+
+
+def test_bounded_and_single_curvatures_are_values_not_parameters():
+    module = nn.ModuleList([Curvature(-2.0, max=0.0), Curvature(3.0, learnable=False)])
+    found = curvatures(module)
+    assert found["kappa/0"].tolist() == pytest.approx([-2.0])
+    assert found["kappa/1"].tolist() == [3.0]
+
+
+def test_one_row_an_epoch(fit, small, tmp_path):
+    path = tmp_path / "metrics.csv"
+    curves = Curves(path)
+    fit(small(), [curves], steps=12)
+    table = pd.read_csv(path)
+    assert list(table.columns) == ["step", "loss", "map", "kappa/0/0", "kappa/0/1"]
+    assert table["step"].tolist() == [5, 10, 12]
+    # The loss of the last step of an epoch, divided by the task's scale; the metric after it.
+    assert table["loss"].tolist()[:2] == pytest.approx([-0.4, -0.9])
+    assert table["map"].tolist()[:2] == [10.0, 20.0]
+    assert (table["kappa/0/0"] == -0.5).all()
+    assert curves.rows == table.to_dict("records")
+
+
+def test_rows_survive_an_interruption_without_gap_or_repetition(fit, small, tmp_path):
+    path = tmp_path / "metrics.csv"
+    module, first = small(), Curves(path)
+    checkpoint = tmp_path / "last.ckpt"
+    fit(module, [first], steps=10).save_checkpoint(checkpoint)
+    fit(small(), [Curves(path)], steps=20, checkpoint=checkpoint)
+    resumed = pd.read_csv(path)
+    assert resumed["step"].tolist() == [5, 10, 15, 20]
+    fit(small(), [Curves(tmp_path / "whole.csv")], steps=20)
+    pd.testing.assert_frame_equal(resumed, pd.read_csv(tmp_path / "whole.csv"))
+
+
+def test_device_is_asked_for_numbers_once_an_epoch(fit, small, tmp_path, monkeypatch):
+    """Not in a step: reading a number waits for the device."""
+    calls = []
+    original = torch.Tensor.tolist
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda t: calls.append(1) or original(t))
+    fit(small(), [Curves(tmp_path / "metrics.csv")], steps=10)
+    assert len(calls) == 2

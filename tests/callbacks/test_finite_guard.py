@@ -1,0 +1,143 @@
+"""A run whose numbers are no longer finite ends where they began, and says where that was."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from curvlab.callbacks import DivergedError, FiniteGuard, finite_guard
+
+INTERVAL = 5
+
+
+class Elsewhere:
+    """A truth value on a device where looking at it takes time; it counts the looks."""
+
+    device = SimpleNamespace(type="cuda")
+    looks = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def __and__(self, other):
+        return Elsewhere(self.value & other.value)
+
+    def __bool__(self):
+        Elsewhere.looks += 1
+        return bool(self.value)
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Let the guard think that it works on an accelerator."""
+    original = finite_guard._is_finite
+    monkeypatch.setattr(Elsewhere, "looks", 0)
+    monkeypatch.setattr(finite_guard, "_is_finite", lambda *args: Elsewhere(original(*args)))
+
+
+def test_a_finite_run_is_left_alone(fit, small, tmp_path):
+    module = small()
+    fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+    assert module.counting.weight.item() == 12
+    assert not (tmp_path / "diverged.pt").exists()
+
+
+@pytest.mark.parametrize("step", [1, 3, 6, 7, 10])
+def test_it_names_step_module_and_curvature(fit, small, tmp_path, step):
+    module = small(break_at=step)
+    with pytest.raises(
+        DivergedError, match=rf"step {step}: output of counting; kappa/0 = -0\.5, -0\.5; .*diverged"
+    ):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+    assert module.counting.weight.item() == step - 1  # before the update
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 6, 7, 10, 11])
+def test_on_an_accelerator_it_finds_the_same_step(fit, small, tmp_path, step, accelerator):
+    """It looks at steps 1, 6, 11, goes back to its last copy and repeats from there."""
+    with pytest.raises(DivergedError, match=f"at step {step}: output of counting"):
+        fit(small(break_at=step), [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+    saved = torch.load(tmp_path / "diverged.pt", weights_only=True)
+    assert saved["step"] == step
+    assert saved["state_dict"]["counting.weight"].item() == step - 1
+
+
+def test_on_an_accelerator_it_looks_once_an_interval(fit, small, tmp_path, accelerator):
+    module = small()
+    fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+    assert module.counting.weight.item() == 12
+    assert Elsewhere.looks <= 4  # steps 1, 6, 11 and perhaps the end
+
+
+def test_on_an_accelerator_the_last_steps_are_looked_at_too(fit, small, tmp_path, accelerator):
+    """A run that breaks after the last look must not end as if nothing had happened."""
+    with pytest.raises(DivergedError, match="at step 8: output of counting"):
+        fit(small(break_at=8), [FiniteGuard(tmp_path, INTERVAL)], steps=10)
+
+
+def test_batch_and_weights_are_saved(fit, small, batch, tmp_path):
+    batch.x = torch.tensor([0.25])
+    with pytest.raises(DivergedError, match=str(tmp_path / r"diverged\.pt")):
+        fit(small(break_at=4), [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+    saved = torch.load(tmp_path / "diverged.pt", weights_only=True)
+    assert saved["step"] == 4
+    assert saved["batch"]["x"].tolist() == [0.25]
+    assert saved["state_dict"]["counting.weight"].item() == 3.0
+    assert saved["state_dict"]["space.curvature.raw"].tolist() == [-0.5, -0.5]
+
+
+class Root(nn.Module):
+    """Finite itself, but not its slope at 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return x + self.weight.sqrt()
+
+
+def test_it_names_the_parameter_whose_gradient_is_not_finite(fit, small, tmp_path):
+    module = small()
+    module.before = Root()
+    with pytest.raises(DivergedError, match=r"step 1: gradient of before\.weight"):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+
+
+def test_it_names_a_parameter_that_is_not_finite(fit, small, tmp_path):
+    module = small()
+    module.counting.weight.data.fill_(torch.inf)
+    with pytest.raises(DivergedError, match=r"step 1: parameter counting\.weight"):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+
+
+def test_it_names_the_loss_when_all_modules_are_finite(fit, small, tmp_path, monkeypatch):
+    module = small()
+    original = type(module).training_step
+    monkeypatch.setattr(
+        type(module), "training_step", lambda *args: original(*args) + torch.tensor(torch.inf)
+    )
+    with pytest.raises(DivergedError, match=r"step 1: the loss, from finite embeddings"):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+
+
+def test_a_model_without_curvature_says_so(fit, small, tmp_path):
+    module = small(break_at=2)
+    module.space = nn.Identity()
+    with pytest.raises(DivergedError, match="no curvature"):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+
+
+def test_what_cannot_be_repeated_is_said_to_be_random(fit, small, tmp_path, accelerator):
+    """Not finite once, and finite when the steps are repeated."""
+    module = small()
+    original, calls = module.counting.forward, []
+
+    def forward(x):
+        calls.append(1)
+        return original(x) + (torch.nan if len(calls) == 8 else 0.0)
+
+    module.counting.forward = forward
+    with pytest.raises(DivergedError, match=r"between steps 6 and 11.*randomness"):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12)

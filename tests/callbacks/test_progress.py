@@ -1,0 +1,58 @@
+"""What a run prints while it trains."""
+
+import sys
+
+import pytest
+
+from curvlab.callbacks import Curves, RunProgress
+from curvlab.callbacks.progress import describe
+
+
+def printed(fit, small, tmp_path, capsys, steps, shown=True):
+    """Lines on the terminal's error stream, which in a test is none."""
+    assert not sys.stderr.isatty()
+    curves = Curves(tmp_path / "metrics.csv")
+    fit(small(), [curves, RunProgress(curves, "Model on Graph", shown)], steps)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_short_run_prints_a_line_an_epoch(fit, small, tmp_path, capsys):
+    lines = printed(fit, small, tmp_path, capsys, steps=15)
+    assert len(lines) == 3
+    assert lines[1].split("  ") == [
+        "Model on Graph",
+        "step 10/15",
+        "loss -0.9",
+        "mAP 20",
+        "kappa -0.50 -0.50",
+    ]
+
+
+def test_long_run_prints_about_twenty_lines(fit, small, tmp_path, capsys):
+    lines = printed(fit, small, tmp_path, capsys, steps=500)
+    assert 18 <= len(lines) <= 22
+    assert "step 500/500" in lines[-1]
+
+
+def test_silence(fit, small, tmp_path, capsys):
+    assert printed(fit, small, tmp_path, capsys, steps=15, shown=False) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"step": 5, "loss": 1.2345678, "map": 93.125}, "loss 1.235  mAP 93.12"),
+        (
+            {"step": 5, "loss": 2.0, "kappa/0/0": -1.016, "kappa/0/1": 0.13},
+            "loss 2  kappa -1.02 0.13",
+        ),
+        (
+            {"step": 5, "loss": 2.0, **{f"kappa/{i}/0": 0.5 for i in range(6)}},
+            "loss 2  kappa 0.50 0.50 0.50 0.50 ...",
+        ),
+    ],
+)
+def test_a_row_in_one_line(row, expected):
+    assert describe(row) == expected

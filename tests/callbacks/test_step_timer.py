@@ -1,0 +1,86 @@
+"""Time of a step, by a clock that the test turns."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from curvlab.callbacks import StepTimer, timing
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: made.now))
+    return made
+
+
+def run_epoch(timer, clock, seconds, evaluation=0.0, last=True):
+    """One epoch whose steps take the given seconds, then evaluation."""
+    trainer = SimpleNamespace(
+        is_last_batch=False,
+        global_step=0,
+        max_steps=1000,
+        strategy=SimpleNamespace(root_device=torch.device("cpu")),
+    )
+    timer.on_train_epoch_start(trainer, None)
+    for i, duration in enumerate(seconds):
+        trainer.is_last_batch = last and i == len(seconds) - 1
+        trainer.global_step += 1
+        clock.now += duration
+        timer.on_train_batch_end(trainer, None, None, None, i)
+    clock.now += evaluation
+
+
+def test_median_of_the_epochs_means_without_the_first_and_without_evaluation(clock):
+    timer = StepTimer()
+    assert timer.ms_per_step is None
+    run_epoch(timer, clock, [5.0, 1.0], evaluation=50.0)
+    assert timer.ms_per_step == pytest.approx(3000)
+    for mean in (0.1, 0.3, 0.2):
+        run_epoch(timer, clock, [mean / 2, mean * 3 / 2], evaluation=50.0)
+    assert timer.ms_per_step == pytest.approx(200)
+
+
+def test_an_epoch_that_is_cut_short_by_the_last_step_counts(clock):
+    timer = StepTimer()
+    trainer = SimpleNamespace(
+        is_last_batch=False,
+        global_step=1000,
+        max_steps=1000,
+        strategy=SimpleNamespace(root_device=torch.device("cpu")),
+    )
+    timer.on_train_epoch_start(trainer, None)
+    clock.now += 0.25
+    timer.on_train_batch_end(trainer, None, None, None, 0)
+    assert timer.ms_per_step == pytest.approx(250)
+
+
+def test_wall_time_is_without_the_interruption(clock):
+    timer = StepTimer()
+    run_epoch(timer, clock, [1.0, 1.0], evaluation=3.0)
+    run_epoch(timer, clock, [2.0, 2.0])
+    assert timer.wall_seconds == pytest.approx(9.0)
+    state = timer.state_dict()
+    clock.now += 1000
+    resumed = StepTimer()
+    resumed.load_state_dict(state)
+    clock.now += 4
+    assert resumed.wall_seconds == pytest.approx(13.0)
+    assert resumed.ms_per_step == pytest.approx(2000)
+    run_epoch(resumed, clock, [4.0])
+    assert resumed.ms_per_step == pytest.approx(3000)
+
+
+def test_in_a_real_run_every_epoch_counts_once(fit, small):
+    timer = StepTimer()
+    fit(small(), [timer], steps=12)
+    assert len(timer.state_dict()["epochs"]) == 3
+    assert 0 < timer.ms_per_step < 1000 * timer.wall_seconds
+
+
+def test_state_is_plain_enough_for_a_checkpoint(fit, small, tmp_path):
+    timer = StepTimer()
+    fit(small(), [timer], steps=5)
+    torch.save(timer.state_dict(), tmp_path / "state.pt")
+    assert torch.load(tmp_path / "state.pt", weights_only=True)["wall"] > 0
