@@ -71,6 +71,10 @@ class Space(geoopt.Manifold):
     def project(self, x: Tensor) -> Tensor:
         """Points moved to where the arithmetic is safe, `[..., dim]`."""
 
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """`project(mobius_add(x, y))`, the sum that models take, `[..., dim]`."""
+        return self.project(self.mobius_add(x, y))
+
     @abstractmethod
     def conformal_factor(self, x: Tensor) -> Tensor:
         """Length of a tangent vector over its coordinates' norm, `[..., components]`."""

@@ -33,7 +33,7 @@ _CACHED_ELEMENTS = 2**17
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """Inner product over the last axis, which is kept with length one."""
-    return torch.linalg.vecdot(x, y).unsqueeze(-1)
+    return (x * y).sum(-1, keepdim=True)
 
 
 def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -43,7 +43,8 @@ def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     a CPU a wider `dtype` does (of the size of its input), so that is done in pieces that fit a
     cache: fresh memory costs more than the arithmetic.
     """
-    if torch.is_grad_enabled():
+    # With the points side by side in memory a norm would jump from coordinate to coordinate.
+    if torch.is_grad_enabled() or x.stride(-1) != 1:
         wide = x.to(dtype or x.dtype)
         return dot(wide, wide)
     pieces: tuple[Tensor, ...] = (x,)
@@ -59,13 +60,17 @@ def floored_gap(z: Tensor, dtype: torch.dtype) -> Tensor:
     return (1 + z).clamp(min=tolerance(dtype).floor)
 
 
-def _gap_arguments(x: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
-    """Z = kappa |x|^2 and 1 + z > 0, both through float64.
+def _gap_arguments(x: Tensor, kappa: Tensor, wide: bool = True) -> tuple[Tensor, Tensor]:
+    """Z = kappa |x|^2 and 1 + z > 0, both through float64 if `wide`.
 
     Near the rim of the ball 1 + z has fewer digits than z by its own size: at distance 10 from the
-    origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it.
+    origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it. Points
+    that have been projected stay where it is at least 8e-3 and the error at most 1e-5.
     """
-    z = kappa.double() * squared_norm(x, torch.float64)
+    if wide:
+        z = kappa.double() * squared_norm(x, torch.float64)
+    else:
+        z = kappa * squared_norm(x)
     return z.to(x.dtype), floored_gap(z, x.dtype).to(x.dtype)
 
 
@@ -75,30 +80,30 @@ class _Gap(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, kappa: Tensor) -> Tensor:
-        return _gap_arguments(x, kappa)[1]
+    def forward(x: Tensor, kappa: Tensor, wide: bool) -> Tensor:
+        return _gap_arguments(x, kappa, wide)[1]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+        ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grads
         x, kappa = ctx.saved_tensors
         g_x, g_kappa = x * (2 * kappa * g), squared_norm(x) * g
-        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape)
+        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None
 
 
-def gap(x: Tensor, kappa: Tensor) -> Tensor:
+def gap(x: Tensor, kappa: Tensor, wide: bool = True) -> Tensor:
     """1 + kappa |x|^2, kept positive for points that rounding has put on the rim of the ball."""
-    return _Gap.apply(x, kappa)
+    return _Gap.apply(x, kappa, wide)
 
 
 class _Scale(Function):
     """x * ratio(kappa |x|^2): every map that moves a point along its ray from the origin.
 
-    With `near_rim`, ratio and slope also get 1 + kappa |x|^2.
+    With `near_rim`, ratio and slope also get 1 + kappa |x|^2, with all its digits.
     """
 
     generate_vmap_rule = True
@@ -143,9 +148,9 @@ def scale_tan_rim(x: Tensor, kappa: Tensor) -> Tensor:
     return _Scale.apply(x, kappa, trig.tan_rim_ratio, trig.tan_rim_slope, False)
 
 
-def scale_artan(x: Tensor, kappa: Tensor) -> Tensor:
+def scale_artan(x: Tensor, kappa: Tensor, wide: bool = True) -> Tensor:
     """artan_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.artan_ratio, trig.artan_slope, True)
+    return _Scale.apply(x, kappa, trig.artan_ratio, trig.artan_slope, wide)
 
 
 def scale_sin(x: Tensor, kappa: Tensor) -> Tensor:
@@ -168,11 +173,11 @@ def scale_rim(x: Tensor, kappa: Tensor) -> Tensor:
     return _Scale.apply(x, kappa, trig.rim_ratio, trig.rim_slope, False)
 
 
-def _mobius_scalars(x: Tensor, y: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
+def _mobius_scalars(x: Tensor, y: Tensor, kappa: Tensor, wide: bool) -> tuple[Tensor, ...]:
     """X + y, |x + y|^2, 1 + kappa |x|^2, 1 + kappa |y|^2 and the common denominator."""
     s = x + y
     s2 = squared_norm(s)
-    (_, a), (_, b) = _gap_arguments(x, kappa), _gap_arguments(y, kappa)
+    (_, a), (_, b) = _gap_arguments(x, kappa, wide), _gap_arguments(y, kappa, wide)
     # The denominator cannot be known better than to a rounding of its first term; below that,
     # only for kappa > 0, the sum is the point at infinity up to rounding.
     denominator = torch.maximum(a * b - kappa * s2, torch.finfo(x.dtype).eps * a * b)
@@ -183,26 +188,38 @@ class _MobiusAdd(Function):
     """((1 + kappa |x|^2) s - kappa |s|^2 x) / ((1 + kappa |x|^2)(1 + kappa |y|^2) - kappa |s|^2).
 
     With s = x + y this equals the usual fraction; it keeps its digits when s is small and, for
-    kappa < 0, adds only positive terms in the denominator.
+    kappa < 0, adds only positive terms in the denominator. The sum's squared norm is |s|^2 over
+    the denominator, so that a projection of the sum (`projected`) costs no norm of its own.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
-        s, s2, a, _, denominator = _mobius_scalars(x, y, kappa)
-        return (s * (a / denominator)).addcmul_(x, -kappa * s2 / denominator)
+    def forward(x: Tensor, y: Tensor, kappa: Tensor, wide: bool, projected: bool) -> Tensor:
+        s, s2, a, _, denominator = _mobius_scalars(x, y, kappa, wide)
+        along_s, along_x = a / denominator, -kappa * s2 / denominator
+        if projected:
+            stop = trig.rim_ratio(-along_x)
+            along_s, along_x = along_s * stop, along_x * stop
+        return (s * along_s).addcmul_(x, along_x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+        ctx.save_for_backward(*inputs[:3])
+        ctx.wide, ctx.projected = inputs[3:]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grads
         x, y, kappa = ctx.saved_tensors
-        s, s2, a, b, denominator = _mobius_scalars(x, y, kappa)
+        s, s2, a, b, denominator = _mobius_scalars(x, y, kappa, ctx.wide)
         along_s, along_x = a / denominator, -kappa * s2 / denominator
+        g_kappa = torch.zeros_like(s2)
+        if ctx.projected:
+            total = (s * along_s).addcmul_(x, along_x)
+            pull = trig.rim_slope(-along_x) * dot(g, total)
+            g_kappa = pull * s2 / denominator
+            g = (g * trig.rim_ratio(-along_x)).addcmul_(total, 2 * kappa * pull)
         g_along_s, g_along_x = dot(g, s) / denominator, dot(g, x) / denominator
         g_denominator = -(g_along_s * along_s + g_along_x * along_x)
         # g_denominator carries one division by the denominator, as g_along_* do.
@@ -211,17 +228,21 @@ class _MobiusAdd(Function):
         g_s = (g * along_s).addcmul_(s, 2 * kappa * g_s2)
         g_x = (g * along_x).addcmul_(x, 2 * kappa * g_a).add_(g_s)
         g_y = g_s.addcmul_(y, 2 * kappa * g_b)
-        g_kappa = s2 * g_s2 + squared_norm(x) * g_a + squared_norm(y) * g_b
+        g_kappa = g_kappa + s2 * g_s2 + squared_norm(x) * g_a + squared_norm(y) * g_b
         return (
             g_x.sum_to_size(x.shape),
             g_y.sum_to_size(y.shape),
             g_kappa.sum_to_size(kappa.shape),
+            None,
+            None,
         )
 
 
-def mobius_add(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
+def mobius_add(
+    x: Tensor, y: Tensor, kappa: Tensor, wide: bool = True, projected: bool = False
+) -> Tensor:
     """Moebius sum of points `[..., dim]`; see `stereographic.mobius_add`."""
-    return _MobiusAdd.apply(x, y, kappa)
+    return _MobiusAdd.apply(x, y, kappa, wide, projected)
 
 
 class _SquaredNorms(Function):

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from curvlab.manifolds import kernels
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
@@ -45,29 +46,60 @@ class Stereographic(Space):
         """Signed curvatures `[components]`."""
         return self.curvature()
 
+    def _blocks(self, x: Tensor) -> Tensor:
+        """Coordinates `[..., dim]` as `[components, ..., block]`, a view.
+
+        With the components first, the points of one component stay side by side in memory where
+        their coordinates are (the layout of `curvlab.layers.stereographic`).
+        """
+        return self.split(x).movedim(-2, 0)
+
+    def _join(self, blocks: Tensor) -> Tensor:
+        """The inverse of `_blocks`."""
+        return self.merge(blocks.movedim(0, -2))
+
+    def _kappa(self, x: Tensor) -> Tensor:
+        """Curvatures in a shape that broadcasts against the blocks of `x`, `[components, ..., 1]`.
+
+        Points of a model are projected, so that its maps need no more digits than theirs
+        (`wide=False` below).
+        """
+        return self.kappa.to(x.dtype).view(-1, *[1] * x.dim())
+
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin."""
-        return self.merge(k_space.expmap0(self.split(v), self.kappa))
+        return self._join(kernels.scale_tan(self._blocks(v), self._kappa(v)))
 
     def expmap0_projected(self, v: Tensor) -> Tensor:
         """Exponential map at the origin, stopped at the rim of the ball."""
-        return self.merge(k_space.expmap0_projected(self.split(v), self.kappa))
+        return self._join(kernels.scale_tan_rim(self._blocks(v), self._kappa(v)))
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
-        return self.merge(k_space.logmap0(self.split(x), self.kappa))
+        return self._join(kernels.scale_artan(self._blocks(x), self._kappa(x), wide=False))
 
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """Moebius sum."""
-        return self.merge(k_space.mobius_add(self.split(x), self.split(y), self.kappa))
+        return self._sum(x, y, projected=False)
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Moebius sum, projected in the same pass."""
+        return self._sum(x, y, projected=True)
+
+    def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
+        axes = max(x.dim(), y.dim())
+        x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
+        blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
+        return self._join(kernels.mobius_add(*blocks, wide=False, projected=projected))
 
     def project(self, x: Tensor) -> Tensor:
         """Points beyond the rim of the ball moved back onto it."""
-        return self.merge(k_space.project(self.split(x), self.kappa))
+        return self._join(kernels.scale_rim(self._blocks(x), self._kappa(x)))
 
     def conformal_factor(self, x: Tensor) -> Tensor:
         """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
-        return k_space.conformal_factor(self.split(x), self.kappa)
+        gap = kernels.gap(self._blocks(x), self._kappa(x), wide=False)
+        return (2 / gap).squeeze(-1).movedim(0, -1)
 
     def transport0(self, y: Tensor, v: Tensor) -> Tensor:
         """Parallel transport of v from the origin to y."""

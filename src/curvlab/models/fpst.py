@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -19,7 +18,7 @@ from curvlab.layers.stereographic import (
     StereographicAttention,
     StereographicFeedForward,
     StereographicLayerNorm,
-    add,
+    TokenLinear,
 )
 from curvlab.manifolds import Space
 
@@ -44,10 +43,10 @@ class GraphTokens(nn.Module):
         super().__init__()
         if fusion not in ("sum", "linear"):
             raise UsageError(f"token_fusion is 'sum' or 'linear', not {fusion!r}")
-        self.features = nn.Linear(in_channels, dim)
+        self.features = TokenLinear(in_channels, dim)
         self.identifiers = nn.Linear(2 * eigenvectors, dim, bias=False)
         self.types = nn.Embedding(2, dim)
-        self.fusion = nn.Linear(3 * dim, dim) if fusion == "linear" else None
+        self.fusion = TokenLinear(3 * dim, dim) if fusion == "linear" else None
 
     def forward(self, batch: Data) -> Tensor:
         """Tokens of one graph."""
@@ -55,19 +54,21 @@ class GraphTokens(nn.Module):
         nodes, edges = batch.num_nodes, source.numel()
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
         first, second = (
-            F.linear(batch.eigenvectors, half) for half in self.identifiers.weight.chunk(2, dim=1)
+            half @ batch.eigenvectors.T for half in self.identifiers.weight.chunk(2, dim=1)
         )
-        identifiers = torch.cat([first + second, first[source] + second[target]])
-        features = F.pad(self.features(batch.x), (0, 0, 0, edges))
-        types = torch.cat(
-            [
-                self.types.weight[0].expand(nodes, -1),
-                self.types.weight[1].expand(edges, -1),
-            ]
-        )
+        identifiers = torch.cat([first + second, first[:, source] + second[:, target]], dim=1).T
+        features = self.features(batch.x)
+        node_type, edge_type = self.types.weight
         if self.fusion is None:
-            return features + identifiers + types
-        return self.fusion(torch.cat([features, identifiers, types], dim=-1))
+            of_nodes = features + identifiers[:nodes] + node_type
+            of_edges = identifiers[nodes:] + edge_type
+        else:
+            zeros = features.new_zeros(edges, features.shape[1])
+            parts = (features, identifiers[:nodes], node_type.expand(nodes, -1))
+            of_nodes = self.fusion(torch.cat(parts, dim=-1))
+            parts = (zeros, identifiers[nodes:], edge_type.expand(edges, -1))
+            of_edges = self.fusion(torch.cat(parts, dim=-1))
+        return torch.cat([of_nodes.T, of_edges.T], dim=1).T
 
 
 class FPSTBlock(nn.Module):
@@ -102,8 +103,8 @@ class FPSTBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[tokens, dim]` to points `[tokens, dim]`."""
         attended = self.dropout(self.attention(self.norm1(x)))
-        x = add(attended, x, self.space)
-        return add(self.feed_forward(self.norm2(x)), x, self.space)
+        x = self.space.add(attended, x)
+        return self.space.add(self.feed_forward(self.norm2(x)), x)
 
 
 class FPST(nn.Module):
