@@ -94,12 +94,9 @@ def calibrate(device: torch.device) -> None:
 def verdict(value: float, target: float, at_least: bool = False) -> str:
     """`value` against a target, as a cell of a table."""
     met = value >= target if at_least else value <= target
-    sign = "≥" if at_least else "≤"
-    return (
-        f"[green]{value:.2f} {sign} {target:g}[/]"
-        if met
-        else f"[red]{value:.2f}, not {sign} {target:g}[/]"
-    )
+    sign = ">=" if at_least else "<="
+    colour, relation = ("green", sign) if met else ("red", f"not {sign}")
+    return f"[{colour}]{value:.2f} {relation} {target:g}[/]"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
