@@ -19,6 +19,7 @@ from torch import Tensor
 from curvlab.manifolds.tolerances import SERIES_RADIUS, tolerance
 
 _TERMS = 13
+_SINH_LIMIT = 88.0  # sinh of more overflows float32
 
 
 def _tan_series() -> list[Fraction]:
@@ -63,20 +64,21 @@ def _blend(
     hyperbolic: Callable[[Tensor], Tensor],
     spherical: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Series for small |z|, hyperbolic(s)/s for z < 0, spherical(s)/s for z > 0, s = sqrt|z|."""
-    small = z.abs() < SERIES_RADIUS
-    negative = z < 0
-    s = torch.where(small, SERIES_RADIUS, z.abs()).sqrt()
-    below = hyperbolic(torch.where(negative, s, SERIES_RADIUS))
-    above = spherical(torch.where(negative, SERIES_RADIUS, s))
-    series = _polynomial(torch.where(small, z, 0.0), coefficients)
-    return torch.where(small, series, torch.where(negative, below, above) / s)
+    """Series for small |z|, hyperbolic(s)/s for z < 0, spherical(s)/s for z > 0, s = sqrt|z|.
+
+    Arguments are clamped to where all three are finite: a `where` costs ten additions.
+    """
+    magnitude = z.abs()
+    s = magnitude.clamp(min=SERIES_RADIUS).sqrt()
+    closed = torch.where(z < 0, hyperbolic(s), spherical(s)) / s
+    series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), coefficients)
+    return torch.where(magnitude < SERIES_RADIUS, series, closed)
 
 
 def _slope(z: Tensor, coefficients: tuple[float, ...], ratio: Tensor, product: Tensor) -> Tensor:
     """Derivative of a ratio, from d(s ratio)/ds = product, that is (product - ratio) / (2 z)."""
     small = z.abs() < SERIES_RADIUS
-    series = _polynomial(torch.where(small, z, 0.0), coefficients)
+    series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), coefficients)
     return torch.where(small, series, (product - ratio) / (2 * torch.where(small, 1.0, z)))
 
 
@@ -109,7 +111,7 @@ def artan_slope(z: Tensor, gap: Tensor | None = None) -> Tensor:
 
 def sin_ratio(z: Tensor) -> Tensor:
     """sin_k(x) / x as a function of z = kappa x^2: sin(s)/s, 1 at 0, sinh(s)/s for z < 0."""
-    return _blend(z, _SIN, torch.sinh, torch.sin)
+    return _blend(z, _SIN, lambda s: torch.sinh(s.clamp(max=_SINH_LIMIT)), torch.sin)
 
 
 def sin_slope(z: Tensor) -> Tensor:
@@ -152,33 +154,32 @@ def half_tan_slope(z: Tensor, gap: Tensor) -> Tensor:  # noqa: ARG001
 def rim_ratio(z: Tensor) -> Tensor:
     """Factor that brings a point outside the rim (z < 0) back onto it, 1 for all others."""
     reach = 1 - tolerance(z.dtype).boundary
-    outside = -z > reach**2
-    return torch.where(outside, reach * torch.where(outside, -z, 1.0).rsqrt(), 1.0)
+    stopped = reach * (-z).clamp(min=reach**2).rsqrt()
+    return torch.where(-z > reach**2, stopped, 1.0)
 
 
 def rim_slope(z: Tensor) -> Tensor:
     """Derivative of `rim_ratio`."""
     reach = 1 - tolerance(z.dtype).boundary
-    outside = -z > reach**2
-    return torch.where(outside, 0.5 * reach * torch.where(outside, -z, 1.0).pow(-1.5), 0.0)
+    stopped = 0.5 * reach * (-z).clamp(min=reach**2).pow(-1.5)
+    return torch.where(-z > reach**2, stopped, 0.0)
 
 
 def tan_rim_ratio(z: Tensor) -> Tensor:
     """`tan_ratio` stopped at the rim of the ball: expmap0 and project in one factor."""
     ratio = tan_ratio(z)
     reach = 1 - tolerance(z.dtype).boundary
-    outside = -z * ratio.square() > reach**2
-    return torch.where(outside, reach * torch.where(outside, -z, 1.0).rsqrt(), ratio)
+    stopped = reach * (-z).clamp(min=reach**2).rsqrt()
+    return torch.where(-z * ratio.square() > reach**2, stopped, ratio)
 
 
 def tan_rim_slope(z: Tensor) -> Tensor:
     """Derivative of `tan_rim_ratio`."""
     ratio = tan_ratio(z)
     reach = 1 - tolerance(z.dtype).boundary
-    outside = -z * ratio.square() > reach**2
-    stopped = 0.5 * reach * torch.where(outside, -z, 1.0).pow(-1.5)
+    stopped = 0.5 * reach * (-z).clamp(min=reach**2).pow(-1.5)
     inner = _slope(z, _TAN_SLOPE, ratio, 1 + z * ratio.square())
-    return torch.where(outside, stopped, inner)
+    return torch.where(-z * ratio.square() > reach**2, stopped, inner)
 
 
 def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:
