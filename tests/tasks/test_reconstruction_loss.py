@@ -21,6 +21,8 @@ CURVATURES = [
     (1e-3, -1e-3),
     (0.0, -1e-3, 1e-7, 1.0),
     (-1e-9, 1e-9),
+    (1e-5, -1e-5),
+    (1e-4, -1e-4),
     (0.0199, -0.0199),  # on either side of where series and closed form meet
     (0.0201, -0.0201),
     (0.3, -0.3),
@@ -265,15 +267,16 @@ def test_coincident_nodes(kappas):
 
 
 @pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("spread", [0.2, 0.6])
 @pytest.mark.parametrize("kappas", CURVATURES)
-def test_single_precision_keeps_its_digits(kappas, power):
+def test_single_precision_keeps_its_digits(kappas, spread, power):
     edge_index = web()
-    x = random_points(kappas).float()
+    x = random_points(kappas, spread=spread)
     result = in_tiles(x, kappas, edge_index, power)
     kappas = torch.tensor(kappas).double().tolist()
     expected = dense_value_and_gradients(x.double(), kappas, edge_index, power)
     assert [t.dtype for t in result] == [torch.float32] * 3
-    assert_close(result, expected, 1e-4)
+    assert_close(result, expected, 1e-5)
 
 
 @pytest.mark.parametrize("power", [1, 2])
