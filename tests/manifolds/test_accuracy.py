@@ -11,6 +11,7 @@ from manifold_reference import dot, exact, mp, mpf
 
 from conftest import points_at
 from curvlab.manifolds import stereographic
+from curvlab.manifolds.trigonometry import sin_ratio
 
 HYPERBOLIC_RADII = [1e-4, 0.1, 1, 3, 6, 9, 12, 15]
 SPHERICAL_RADII = [1e-4, 0.1, 0.7, 1.5, 2.5, 3.1]
@@ -128,3 +129,18 @@ def test_scalar_functions_on_both_sides_of_zero(name, kappa, dtype):
         assert (
             relative_error(slope.item(), reference.slope(lambda k, a=a: expected(a, k), k)) < 1e-4
         )
+
+
+def test_sine_reaches_as_far_as_the_dtype(dtype):
+    for z in (-(80.0**2), 80.0**2, -(700.0**2)):
+        if z < -1e4 and dtype == torch.float32:
+            continue
+        argument = torch.tensor(z, dtype=dtype, requires_grad=True)
+        value = sin_ratio(argument)
+        (slope,) = torch.autograd.grad(value, argument)
+
+        def ratio(z):
+            return reference.sin_k(mpf(1), z)
+
+        assert relative_error(value.item(), ratio(mpf(z))) < 2e-5
+        assert relative_error(slope.item(), reference.slope(ratio, mpf(z))) < 2e-5

@@ -99,6 +99,40 @@ def test_components_are_independent_spaces():
     assert space.conformal_factor(x).shape == (5, 2)
 
 
+@pytest.mark.parametrize("size", [0.2, 3.0])
+def test_sum_of_models_is_the_projected_moebius_sum(size):
+    """Also for points beyond the rim, first and second derivatives, and either memory layout."""
+    kappas = torch.tensor([-1.0, 0.5], dtype=torch.float64)
+    space = Stereographic(2).double()
+    generator = torch.Generator().manual_seed(0)
+    v = size * torch.randn(2, 5, 6, generator=generator, dtype=torch.float64)
+
+    def run(add, v, kappas):
+        space.curvature = lambda: kappas
+        x, y = space.expmap0_projected(v)
+        return add(x, y)
+
+    def fused(v, kappas):
+        return run(space.add, v, kappas)
+
+    def composed(v, kappas):
+        return run(lambda x, y: space.project(space.mobius_add(x, y)), v, kappas)
+
+    del space.curvature
+    inputs = v.requires_grad_(), kappas.requires_grad_()
+    torch.testing.assert_close(fused(*inputs), composed(*inputs))
+    across = v.mT.contiguous().mT
+    assert across.stride(-1) != 1
+    torch.testing.assert_close(fused(across, kappas), composed(*inputs))
+    weight = torch.linspace(-1, 1, 30, dtype=torch.float64).view(5, 6)
+    gradients = [
+        torch.autograd.grad((f(*inputs) * weight).sum(), inputs) for f in (fused, composed)
+    ]
+    torch.testing.assert_close(*gradients)
+    assert torch.autograd.gradcheck(fused, inputs)
+    assert torch.autograd.gradgradcheck(fused, inputs)
+
+
 def test_flat_space_is_the_limit_of_the_curved_without_a_map():
     flat, curved = Euclidean(2), Stereographic(2, 0.0)
     x, y = points(flat, 5, 6), points(flat, 5, 6)
@@ -122,6 +156,7 @@ def test_flat_space_is_the_limit_of_the_curved_without_a_map():
         torch.testing.assert_close(
             getattr(flat, name)(*arguments), getattr(curved, name)(*arguments)
         )
+    assert torch.equal(flat.add(x, y), x + y)
     for name in ("expmap0", "expmap0_projected", "logmap0", "project", "projx"):
         assert getattr(flat, name)(x) is x
     ordinary = Euclidean(1, conformal_factor=1.0)

@@ -19,7 +19,6 @@ from torch import Tensor
 from curvlab.manifolds.tolerances import SERIES_RADIUS, tolerance
 
 _TERMS = 13
-_SINH_LIMIT = 88.0  # sinh of more overflows float32
 
 
 def _tan_series() -> list[Fraction]:
@@ -111,7 +110,8 @@ def artan_slope(z: Tensor, gap: Tensor | None = None) -> Tensor:
 
 def sin_ratio(z: Tensor) -> Tensor:
     """sin_k(x) / x as a function of z = kappa x^2: sin(s)/s, 1 at 0, sinh(s)/s for z < 0."""
-    return _blend(z, _SIN, lambda s: torch.sinh(s.clamp(max=_SINH_LIMIT)), torch.sin)
+    overflow = math.log(torch.finfo(z.dtype).max)
+    return _blend(z, _SIN, lambda s: torch.sinh(s.clamp(max=overflow)), torch.sin)
 
 
 def sin_slope(z: Tensor) -> Tensor:
