@@ -225,7 +225,7 @@ def test_heads_may_be_wider_than_their_share():
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(UsageError, match=r"linear.*exact.*softmax"):
         StereographicAttention(4, 2, 2, Euclidean(2), "softmax", True)
-    with pytest.raises(UsageError, match=r"out_proj.*2 heads of 5 are not 4.*head_dim=2"):
+    with pytest.raises(UsageError, match=r"out_proj=true.*head_dim=2"):
         StereographicAttention(4, 2, 5, Euclidean(2), "linear", False)
 
 
