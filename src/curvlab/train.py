@@ -1,6 +1,7 @@
 """One run, from a configuration to its result file."""
 
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -134,28 +135,26 @@ def _run(
         ModelCheckpoint(folder.checkpoint.parent, save_last=True, save_top_k=0,
                         every_n_epochs=1, save_on_train_epoch_end=True),
     ]  # fmt: skip
-    logger = build_logger(config, result, folder.path)
-    reporting.starting(label, result, folder.path, resumed=checkpoint is not None)
-    with reporting.quiet():
+    resumed = checkpoint is not None
+    reporting.starting(label, result, folder.path, resumed)
+    with build_logger(config, result, folder.path, resumed) as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
         trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         (scores,) = trainer.test(task, datamodule=data, verbose=False)
-    result.metrics = {"test": {k.removeprefix("test/"): v for k, v in scores.items()}}
-    result.score = result.metrics["test"][task.score]
-    result.best_step = result.steps = trainer.global_step
-    result.parameters = sum(p.numel() for p in task.parameters())
-    result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
-    result.ms_per_step = timer.ms_per_step
-    result.wall_seconds = timer.wall_seconds
-    result.peak_memory_mb = peak_memory_mb()
-    result.device = str(trainer.strategy.root_device)
-    reporting.save_embeddings(task.encoder, data.graph, folder.path)
-    if config.trainer.plots:
-        reporting.draw(label, folder.path, logger)
+        result.metrics = {"test": {k.removeprefix("test/"): v for k, v in scores.items()}}
+        result.score = result.metrics["test"][task.score]
+        result.best_step = result.steps = trainer.global_step
+        result.parameters = sum(p.numel() for p in task.parameters())
+        result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
+        result.ms_per_step = timer.ms_per_step
+        result.wall_seconds = timer.wall_seconds
+        result.peak_memory_mb = peak_memory_mb()
+        result.device = str(trainer.strategy.root_device)
+        reporting.save_embeddings(task.encoder, data.graph, folder.path)
+        if config.trainer.plots:
+            reporting.draw(label, folder.path, logger)
     result.status = "finished"
     result.write(folder.path)
-    if logger is not None:
-        logger.finalize("success")
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
@@ -195,15 +194,20 @@ def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     )
 
 
-def build_logger(config: DictConfig, result: Result, folder: Path) -> Logger | None:
-    """Build the logger, if there is one beside the curves' file."""
+def build_logger(
+    config: DictConfig, result: Result, folder: Path, resumed: bool
+) -> AbstractContextManager[Logger | None]:
+    """Build the logger beside the curves' file, if there is one, as what is open during a run."""
     if not config.logger:
-        return None
+        return nullcontext()
     return build(
         config.logger,
+        _recursive_=False,  # the run's configuration is told, not built
+        _convert_="all",
         folder=str(folder),
         name=f"{result.dataset}/{result.model}/seed{result.seed}",
         run_id=result.config_hash,
+        resumed=resumed,
         group=result.experiment or result.task,
         run_config=result.config,
     )

@@ -1,30 +1,38 @@
 """Weights & Biases, never required and never asking for a login."""
 
-from pathlib import Path
-from typing import Any
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from lightning.pytorch.loggers import Logger
 
 from curvlab.errors import UsageError
 
 
+@contextmanager
 def wandb_logger(
     project: str,
     entity: str | None,
     folder: str,
     name: str,
     run_id: str,
+    resumed: bool,
     group: str | None,
     run_config: dict[str, Any],
-) -> Logger:
-    """Make the logger: online where an account is configured, else offline in `folder`.
+) -> Iterator[Logger]:
+    """Log to W&B within the block: online where an account is configured, else offline in `folder`.
+
+    `WANDB_MODE` decides where it is set. The run is finished with the block, so that the next cell
+    of a sweep has one of its own, and marked as failed when the block raises.
 
     Args:
         project: project on the site.
         entity: user or team; None for the account's default.
         folder: the run's folder.
         name: name of the run.
-        run_id: the same for the same configuration, so that a resumed run continues.
+        run_id: the same for the same configuration.
+        resumed: continue the run of that id, instead of replacing it.
         group: the table the run is a cell of.
         run_config: the resolved configuration.
 
@@ -37,16 +45,27 @@ def wandb_logger(
         raise UsageError("logger=wandb needs wandb: pip install 'curvlab[wandb]'.") from error
     from lightning.pytorch.loggers import WandbLogger
 
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return WandbLogger(
+    silent = wandb.Settings(silent=True)
+    wandb.setup(silent)
+    mode: Literal["online", "offline"] | None = None
+    if not os.environ.get("WANDB_MODE"):
+        mode = "online" if wandb.login(prompt=False, verify=False) else "offline"
+    run = wandb.init(
         project=project,
         entity=entity,
-        save_dir=folder,
+        dir=folder,
         name=name,
         id=run_id,
         group=group,
         config=run_config,
-        resume="allow",
-        offline=wandb.api.api_key is None,
-        settings=wandb.Settings(silent=True),
+        resume="allow" if resumed else None,
+        mode=mode,
+        settings=silent,
     )
+    run.define_metric("*", step_metric="trainer/global_step")
+    try:
+        yield WandbLogger(experiment=run)
+    except BaseException:
+        run.finish(exit_code=1)
+        raise
+    run.finish()
