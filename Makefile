@@ -16,8 +16,9 @@ help: ## This list
 
 setup: $(VENV)/.develop ## Make .venv with everything for running, testing and checking
 
+# OMP_WAIT_POLICY: threads that wait sleep; spinning, they ruin a machine that others use too.
 demo: $(VENV)/.runtime ## Train FPS-T on a generated web graph; ends with its result and pictures
-	$(BIN)/python train.py model=fpst dataset=synthetic_web \
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python train.py model=fpst dataset=synthetic_web \
 		trainer.max_steps=60 trainer.steps_per_epoch=10 rerun=true
 
 test: $(VENV)/.develop ## Run the tests (no network needed; raw data is used where it is found)
