@@ -24,7 +24,7 @@ NUMBERS = {"kappa", "min", "max"}
 OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max"}
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
-    "precision": ("32-true", "bf16-mixed", "64-true"),
+    "precision": ("32-true", "bf16-mixed"),
 }
 
 # Keys that change where and how a run is computed, but not what.

@@ -35,6 +35,7 @@ class Curves(Callback):
         self.path = path
         self.rows: list[dict[str, float]] = []
         self._loss: Tensor | None = None
+        self._evaluated_at = -1
 
     def state_dict(self) -> dict[str, Any]:
         """Rows so far."""
@@ -50,11 +51,17 @@ class Curves(Callback):
         """Remember the loss, on the device."""
         self._loss = outputs["loss"] / pl_module.loss_scale(batch)
 
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Remember which step the metrics are of: a last, shorter epoch has none."""
+        self._evaluated_at = trainer.global_step
+
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Add a row, write the file, hand the row to the loggers."""
         if self._loss is None:
             return
-        values = {"loss": self._loss, **trainer.callback_metrics}
+        values = {"loss": self._loss}
+        if self._evaluated_at == trainer.global_step:
+            values |= trainer.callback_metrics
         for name, kappa in curvatures(pl_module).items():
             values |= {f"{name}/{i}": value for i, value in enumerate(kappa)}
         numbers = torch.stack([value.detach().double().cpu() for value in values.values()]).tolist()

@@ -100,9 +100,17 @@ class RunProgress(ProgressBar):
         """Close the bar."""
         self._close()
 
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, _: BaseException) -> None:
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
         """Leave the terminal in order."""
         self._close()
+        if isinstance(exception, KeyboardInterrupt):
+            print(
+                f"{self.label}: interrupted at step {trainer.global_step}; the same command goes "
+                "on from the last checkpoint",
+                file=sys.stderr,
+            )
 
     def _close(self) -> None:
         if self._bar is not None:
