@@ -24,7 +24,7 @@ from curvlab.manifolds import Space, Stereographic, kernels, stereographic
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x W^T + b`, `[tokens, in] -> [tokens, out]`, with the tokens side by side in memory."""
-    if x.dim() != 2:  # noqa: PLR2004 - a matrix of tokens; other shapes keep torch's layout
+    if x.dim() != 2:
         return F.linear(x, weight, bias)
     if bias is None:
         return (weight @ x.T).T
@@ -103,9 +103,7 @@ class StereographicLayerNorm(nn.LayerNorm):
         v = self.space.logmap0(x)
         centred = v - v.mean(-1, keepdim=True)
         scale = (centred.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        return self.space.expmap0_projected(
-            torch.addcmul(self.bias, centred * scale, self.weight)
-        )
+        return self.space.expmap0_projected(torch.addcmul(self.bias, centred * scale, self.weight))
 
 
 class StereographicActivation(nn.Module):
@@ -172,7 +170,7 @@ class StereographicAttention(nn.Module):
         head_dim: width of one head.
         space: space of the input and the output.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
-            compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, not a default.
+            compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference.
         out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
             Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
     """
@@ -191,8 +189,8 @@ class StereographicAttention(nn.Module):
             raise UsageError(f"attention is 'linear' or 'exact', not {kind!r}")
         if not out_proj and heads * head_dim != dim:
             raise UsageError(
-                f"without out_proj the heads' widths must add up to the model's: {heads} heads of "
-                f"{head_dim} are not {dim}; set model.out_proj=true or model.head_dim={dim // heads}"
+                f"without out_proj {heads} heads of width {head_dim} must add up to the model's "
+                f"{dim}; set model.out_proj=true or model.head_dim={dim // heads}"
             )
         inner = heads * head_dim
         self.heads = heads
@@ -209,9 +207,7 @@ class StereographicAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[tokens, dim]` to points `[tokens, dim]`."""
         kappa = self.space.kappa if isinstance(self.space, Stereographic) else None
-        query, key, value = (
-            self._heads(layer(x)) for layer in (self.query, self.key, self.value)
-        )
+        query, key, value = (self._heads(layer(x)) for layer in (self.query, self.key, self.value))
         if kappa is not None:
             # Transport from the value to the origin multiplies by lambda_V / lambda_0.
             to_origin = 1 / kernels.gap(value, kappa[:, None, None], wide=False)

@@ -67,10 +67,8 @@ def _gap_arguments(x: Tensor, kappa: Tensor, wide: bool = True) -> tuple[Tensor,
     origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it. Points
     that have been projected stay where it is at least 8e-3 and the error at most 1e-5.
     """
-    if wide:
-        z = kappa.double() * squared_norm(x, torch.float64)
-    else:
-        z = kappa * squared_norm(x)
+    dtype = torch.float64 if wide else x.dtype
+    z = kappa.to(dtype) * squared_norm(x, dtype)
     return z.to(x.dtype), floored_gap(z, x.dtype).to(x.dtype)
 
 

@@ -9,9 +9,10 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import Encoder
 
 
-class GraphNetwork(nn.Module):
+class GraphNetwork(Encoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
     The last layer's output is activated only if it is averaged with the output of the same layer
@@ -50,15 +51,19 @@ class GraphNetwork(nn.Module):
             raise UsageError(f"adjacency is 'none', 'edge_index' or 'csr', not {adjacency!r}")
         if dim % heads:
             raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
-        widths = [in_channels] + [dim] * layers
         self.layers = nn.ModuleList(
-            layer(width, dim // heads) for width, _ in zip(widths, widths[1:], strict=False)
+            layer(width, dim // heads) for width in [in_channels] + [dim] * (layers - 1)
         )
         self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
         self.skip_average = skip_average
-        self.manifold_out = Euclidean(conformal_factor=1.0)
+        self.space = Euclidean(conformal_factor=1.0)
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space with the ordinary distance."""
+        return self.space
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -6,7 +6,6 @@ signed curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelise
 """
 
 from collections.abc import Callable
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +20,8 @@ from curvlab.layers.stereographic import (
     TokenLinear,
 )
 from curvlab.manifolds import Space
+from curvlab.models.encoder import Encoder
+
 
 class GraphTokens(nn.Module):
     """Node and edge tokens of a graph (FPS-T, Section 4.1; TokenGT).
@@ -107,7 +108,7 @@ class FPSTBlock(nn.Module):
         return self.space.add(self.feed_forward(self.norm2(x)), x)
 
 
-class FPST(nn.Module):
+class FPST(Encoder):
     r"""Fully product-stereographic transformer: graph to node embeddings.
 
     Tokens are tangent vectors at the origin of the first layer's space; between layers points are
@@ -162,7 +163,7 @@ class FPST(nn.Module):
                 "block of the coordinates"
             )
         self.tokens = GraphTokens(in_channels, eigenvectors, dim, token_fusion)
-        self.blocks = nn.ModuleList(
+        blocks = [
             FPSTBlock(
                 manifold(components=heads),
                 dim,
@@ -176,17 +177,19 @@ class FPST(nn.Module):
                 dropout,
             )
             for _ in range(layers)
-        )
+        ]
+        self.spaces = [block.space for block in blocks]
+        self.blocks = nn.Sequential(*blocks)
 
     @property
     def manifold_out(self) -> Space:
         """Space of the embeddings: the last layer's."""
-        return cast(FPSTBlock, self.blocks[-1]).space
+        return self.spaces[-1]
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
         tangent = self.tokens(batch)
-        for block in self.blocks:
-            x = block(block.space.expmap0_projected(tangent))
-            tangent = block.space.logmap0(x)
+        for block, space in zip(self.blocks, self.spaces, strict=True):
+            x = block(space.expmap0_projected(tangent))
+            tangent = space.logmap0(x)
         return x[: batch.num_nodes]

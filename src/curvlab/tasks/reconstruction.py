@@ -3,12 +3,13 @@
 import torch
 from lightning import LightningModule
 from omegaconf import DictConfig
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.metrics.average_precision import mean_average_precision
+from curvlab.models.encoder import Encoder
 from curvlab.optim import build_optimizer
 from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
 
@@ -30,7 +31,7 @@ class Reconstruction(LightningModule):
 
     score = "map"  # of the test metrics, the one that the task is about
 
-    def __init__(self, encoder: nn.Module, optimizer: DictConfig, power: int) -> None:
+    def __init__(self, encoder: Encoder, optimizer: DictConfig, power: int) -> None:
         super().__init__()
         if power not in (1, 2):
             raise UsageError(f"task.power={power} must be 1 (distances) or 2 (squared distances).")
@@ -45,8 +46,8 @@ class Reconstruction(LightningModule):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the loss, a sum over both directions of every edge."""
-        points = self.encoder(batch)
-        return reconstruction_loss(points, self.encoder.manifold_out, self._pairs(batch), self.power)
+        space = self.encoder.manifold_out
+        return reconstruction_loss(self.encoder(batch), space, self._pairs(batch), self.power)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve."""

@@ -223,7 +223,8 @@ def _bilinear_features(x: Tensor, space: Space) -> tuple[Tensor, Tensor, Tensor 
     norms = (weighted * blocks).sum(-1, keepdim=True)
     left = torch.cat([norms, weight, -2 * weighted], dim=-1)
     right = torch.cat([weight, norms, weighted], dim=-1)
-    return (*(side.permute(1, 2, 0).contiguous() for side in (left, right)), kappa, scale)
+    left, right = (side.permute(1, 2, 0).contiguous() for side in (left, right))
+    return left, right, kappa, scale
 
 
 class _NonNeighbourSums(torch.autograd.Function):
@@ -240,9 +241,8 @@ class _NonNeighbourSums(torch.autograd.Function):
         scale: float,
     ) -> Tensor:
         heads, _, nodes = left.shape
-        profiles = (
-            [FlatProfile(scale)] if kappa is None else [CurvedProfile(kappa[h]) for h in range(heads)]
-        )
+        profiles: list[FlatProfile | CurvedProfile]
+        profiles = [FlatProfile(scale)] if kappa is None else [CurvedProfile(k) for k in kappa]
         scaled = torch.stack([p.scale(left[h]) for h, p in enumerate(profiles)])
         sums = left.new_ones(nodes)  # the node itself: exp(0)
         kappa_sums = left.new_zeros(heads, nodes)
@@ -265,7 +265,7 @@ class _NonNeighbourSums(torch.autograd.Function):
         return sums
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         right, kappa_sums = ctx.saved_tensors
         grad_left = torch.zeros_like(right)
         for tile, weights in zip(ctx.tiles.tiles, ctx.weights, strict=True):

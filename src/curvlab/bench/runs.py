@@ -1,0 +1,46 @@
+"""The parts of real runs, built from the configuration as `train.py` builds them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from hydra import compose, initialize_config_dir
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch_geometric.data import Data
+
+from curvlab.config import register_resolvers
+from curvlab.train import build_data, build_task
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+
+
+def compose_run(*overrides: str) -> DictConfig:
+    """Compose the configuration that these words select."""
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("train", overrides=list(overrides))
+
+
+def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, Data]:
+    """Build the task and the prepared graph of a run, on the device."""
+    torch.manual_seed(0)
+    config = compose_run(*overrides)
+    data = build_data(config)
+    task = build_task(config, data).to(device)
+    return task, data.graph.to(device)
+
+
+def training_step(task: LightningModule, graph: Data) -> Callable[[], None]:
+    """One optimiser step in plain PyTorch."""
+    optimizer = task.configure_optimizers()
+    assert isinstance(optimizer, torch.optim.Optimizer)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = task.training_step(graph, 0)
+        assert isinstance(loss, torch.Tensor)
+        loss.backward()
+        optimizer.step()
+
+    return step
