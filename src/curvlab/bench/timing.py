@@ -16,7 +16,7 @@ from rich.table import Table
 
 Work = Callable[[], Any]
 
-console = Console()
+console = Console(width=max(Console().width, 110))  # a table of ratios does not fit 80 columns
 
 
 def _milliseconds(work: Work, device: torch.device) -> float:
