@@ -6,14 +6,31 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
+from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
+from curvlab.callbacks.reproducibility import random_state, set_random_state
 
 
 class DivergedError(RuntimeError):
     """The loss or a gradient is NaN or infinite; the message says where it began."""
+
+
+class _State:
+    """A copy of what the next steps depend on."""
+
+    def __init__(self, step: int, module: nn.Module, optimizer: Optimizer) -> None:
+        self.step = step
+        self._module = _copy(module.state_dict())
+        self._optimizer = _copy(optimizer.state_dict())
+        self._random = random_state()
+
+    def restore(self, module: nn.Module, optimizer: Optimizer) -> None:
+        """Go back to it."""
+        module.load_state_dict(self._module)
+        optimizer.load_state_dict(self._optimizer)
+        set_random_state(self._random)
 
 
 class FiniteGuard(Callback):
@@ -34,7 +51,7 @@ class FiniteGuard(Callback):
         self._loss: Tensor | None = None
         self._batch: Any = None
         self._good: Tensor | None = None
-        self._state: tuple[dict, dict] | None = None
+        self._state: tuple[int, dict, dict] | None = None
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
@@ -55,33 +72,42 @@ class FiniteGuard(Callback):
         assert self._loss is not None
         good = _is_finite(pl_module, self._loss)
         step = trainer.global_step + 1
-        if good.device.type == "cpu":
+        if _is_cheap_to_read(good):
             if not good:
                 self._end(pl_module, step)
             return
         self._good = good if self._good is None else self._good & good
         if (step - 1) % self.interval == 0:
-            if not self._good:
-                self._repeat(pl_module, optimizer, step)
-            self._state = (_copy(pl_module.state_dict()), _copy(optimizer.state_dict()))
+            self._look(trainer, pl_module, optimizer, step)
+            self._state = _State(step, pl_module, optimizer)
 
-    def _repeat(self, pl_module: LightningModule, optimizer: Optimizer, step: int) -> None:
-        """Go back to the last good state and find the step at which it went wrong."""
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Look at the steps since the last look on an accelerator."""
+        if self._state is not None:
+            self._look(trainer, pl_module, trainer.optimizers[0], trainer.global_step)
+
+    def _look(
+        self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer, step: int
+    ) -> None:
+        """Wait for the device; if a value was bad, repeat the steps to find where it began."""
+        if self._good is None or self._good:
+            return
         first = step
         if self._state is not None:
-            first = step - self.interval
-            pl_module.load_state_dict(self._state[0])
-            optimizer.load_state_dict(self._state[1])
+            first = self._state.step
+            self._state.restore(pl_module, optimizer)
         for at in range(first, step + 1):
             optimizer.zero_grad()
             loss = _loss(pl_module, self._batch)
             loss.backward()
             if not _is_finite(pl_module, loss):
                 self._end(pl_module, at)
+            if trainer.gradient_clip_val:
+                clip_grad_norm_(pl_module.parameters(), trainer.gradient_clip_val)
             optimizer.step()
         raise DivergedError(
-            f"loss or gradients were not finite between steps {first} and {step}, but the steps "
-            "repeated from the last good state are: look for randomness in the model"
+            f"loss or gradients were not finite between steps {first} and {step}, but are when "
+            "these steps are repeated: look for randomness outside torch's generators"
         )
 
     def _end(self, pl_module: LightningModule, step: int) -> None:
@@ -100,6 +126,11 @@ class FiniteGuard(Callback):
             f"not finite at step {step}: {place}; {kappa or 'no curvature'}; batch and weights are "
             f"in {path}"
         )
+
+
+def _is_cheap_to_read(tensor: Tensor) -> bool:
+    """Whether looking at a value does not wait for a device."""
+    return tensor.device.type == "cpu"
 
 
 def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
