@@ -70,10 +70,10 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     planned = _sweep_of_table(overrides, config_dir)
     groups += [o for o in planned if _is_group(o.key_or_group, config_dir)]
     settings = [o for o in overrides if o not in groups]
-    for words in _variations([o for o in groups if o.key_or_group != "table"]):
-        default = _compose(words, config_dir)
+    for choices in _variations([o for o in groups if o.key_or_group != "table"]):
+        default = _compose(choices, config_dir)
         for override in settings:
-            _check_setting(override, default, words[-1] if multirun and words else "")
+            _check_setting(override, default, " ".join(choices))
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
     config = _compose([*(_first(o) for o in groups), *settled], config_dir)
     try:
@@ -85,28 +85,28 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
 
 
 def _variations(groups: Sequence[Override]) -> Iterator[list[str]]:
-    """Choices of the groups: the first of each, then one group's others at a time, put last."""
+    """Choices of the groups: the first of each, then one group's others at a time."""
     first = [_first(o) for o in groups]
     yield first
     for i, override in enumerate(groups):
-        rest = first[:i] + first[i + 1 :]
-        yield from ([*rest, f"{override.key_or_group}={v}"] for v in _values(override)[1:])
+        for value in _values(override)[1:]:
+            yield [*first[:i], f"{override.key_or_group}={value}", *first[i + 1 :]]
 
 
-def _check_setting(override: Override, default: DictConfig, choice: str) -> None:
+def _check_setting(override: Override, default: DictConfig, choices: str) -> None:
     """Check key and values of an override that chooses from no group.
 
     Args:
         override: `key=value`.
         default: the configuration without it.
-        choice: what of a sweep's choices `default` was composed with.
+        choices: what `default` was composed with, as words.
     """
     key = override.key_or_group
     if key == "hydra/launcher":
         _check_launcher(override.value())
     if key.startswith("hydra") or override.is_add():
         return
-    _check_key(key, default, f" with {choice}" if choice else "")
+    _check_key(key, default, f" with {choices}" if choices else "")
     for value in _values(override):
         if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
             _check_type(key, OmegaConf.select(default, key), value)

@@ -55,6 +55,7 @@ def already_done(result: Result, folder: Path) -> None:
         f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)} already, "
         f"{shown(folder / FILE)} (rerun=true repeats it)"
     )
+    _pictures(folder)
 
 
 def finished(result: Result, folder: Path) -> None:
@@ -73,6 +74,10 @@ def finished(result: Result, folder: Path) -> None:
     _console.print(f"  result   {shown(folder / FILE)}")
     if (folder / TRACEBACK).exists():
         _console.print(f"  details  {shown(folder / TRACEBACK)}")
+    _pictures(folder)
+
+
+def _pictures(folder: Path) -> None:
     for picture in sorted((folder / "plots").glob("*.png")):
         _console.print(f"  picture  {shown(picture)}")
 
