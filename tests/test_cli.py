@@ -1,0 +1,139 @@
+"""Wrong words are answered in one sentence, before anything heavy is imported."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from curvlab import cli
+from curvlab.cli import check_command_line, check_overrides
+from curvlab.errors import UsageError
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+
+WRONG = {
+    "model=fpts": "no model=fpts; did you mean fpst",
+    "dataset=web_edo": "no dataset=web_edo; did you mean web_edu",
+    "task=recontruction": "no task=recontruction; did you mean reconstruction",
+    "logger=wand": "no logger=wand; did you mean wandb",
+    "model=null": "no model=null; there is .*fpst",
+    "modle=gcn": "no key modle; did you mean model",
+    "model.dmi=4": "no key model.dmi; did you mean model.dim",
+    "dim=4": "no key dim; did you mean model.dim",
+    "model.dim=abc": "model.dim is a whole number, as in model.dim=16, not abc",
+    "model.dim=null": "model.dim is a whole number",
+    "trainer.max_steps=1.5": "trainer.max_steps is a whole number.* not 1.5",
+    "optimizer.lr=abc": "optimizer.lr is a number.* not abc",
+    "optimizer.lr=true": "optimizer.lr is a number.* not True",
+    "model.layer_norm=3": "model.layer_norm is true or false",
+    "manifold.min=abc": "manifold.min=abc must be a number",
+    "trainer.threads=many": "trainer.threads=many must be a whole number",
+    "trainer.precision=16": "trainer.precision is a word|must be one of 32-true",
+    "model.dim=-16": "model.dim=-16 must be a whole number of at least 1",
+    "dataset.source.num_nodes=0": "num_nodes=0 must be a whole number of at least 1",
+    "optimizer.lr=-0.1": "must be a number greater than 0",
+    "optimizer.lr=inf": "must be a number greater than 0",
+    "model.dropout=1": "must be a number from 0 up to",
+    "seed=-1": "must be a number of at least 0",
+    "model.heads=3": "model.heads=3 does not divide model.dim=16; 1, 2, 4, 8, 16 do",
+    "dataset.tasks=[link_prediction]": "has no task reconstruction; it has link_prediction",
+    "model=gcn manifold=poincare": "model=gcn cannot be built with manifold=poincare.* euclidean",
+    "model=tokengt manifold=stereographic": "tokengt cannot be built with manifold=stereographic",
+    "table=fpst/fig3": "is a sweep: add -m, as in python train.py -m table=fpst/fig3",
+    "seed=0,1": "asks for several runs: add -m, as in python train.py -m seed=0,1",
+    "trainer.devices=2": "trainer.devices=2: .* use trainer.devices=1",
+    "model": "'model' is not of the form key=value",
+    "=3": "is not of the form key=value",
+    "model.dim=[1": "cannot be read",
+    "~seed": "would remove what a run needs",
+    "optimizer.lr=${model.lrr}": "model.lrr",
+}
+WRONG_IN_A_SWEEP = {
+    "table=fpst/fig33": "no table=fpst/fig33; did you mean fpst/fig3",
+    "model=gcn,gta": "no model=gta; did you mean gat",
+    "model.dim=8,abc": "model.dim is a whole number.* not abc",
+    "model.dim=8,-1": "model.dim=-1 must be a whole number",
+    "model=gat,gcn model.heads=2": "no key model.heads with model=gcn",
+    "table=fpst/fig3 model.heads=4": "no key model.heads with model=mlp dataset=web_edu",
+    "table=fpst/fig3 model.dim=8,16": "no place for several values of model.dim: it sweeps model",
+    "table=fpst/fig3,fpst/fig3_dimensions": "one table after the other",
+    "trainer.devices=2 seed=0,1": "several devices in one run and -m do not mix",
+    "hydra/launcher=paralel": "no hydra/launcher=paralel; did you mean parallel",
+}
+RIGHT = [
+    "",
+    "model=gcn dataset=web_edu seed=3",
+    "model=fpst manifold=euclidean",
+    "manifold.min=-2 manifold.max=null",
+    "optimizer.lr=1 model.head_dim=4 trainer.threads=2",
+    "optimizer.lr=${optimizer.curvature_lr}",
+    "+optimizer.amsgrad=true",
+    "hydra.verbose=true",
+]
+RIGHT_IN_A_SWEEP = [
+    "table=fpst/fig3",
+    "table=fpst/fig3 dataset=power seed=0,1 trainer.max_steps=100",
+    "table=fpst/fig3_dimensions model.dim=4",
+    "seed=range(3) model.dim=choice(4,8)",
+    "model=glob(g*) optimizer.lr=interval(0,1)",
+    "model=gat model.heads=2,3",  # the cell that is wrong says so itself
+    "hydra/launcher=parallel model=gcn,mlp",
+]
+
+
+@pytest.mark.parametrize(("words", "answer"), WRONG.items())
+def test_wrong_words_are_refused_with_what_is_near(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(words.split(), CONFIGS, multirun=False)
+
+
+@pytest.mark.parametrize(("words", "answer"), WRONG_IN_A_SWEEP.items())
+def test_sweeps_in_which_all_cells_would_be_wrong_are_refused(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(words.split(), CONFIGS, multirun=True)
+
+
+@pytest.mark.parametrize("words", RIGHT)
+def test_right_words_pass(words):
+    check_overrides(words.split(), CONFIGS, multirun=False)
+
+
+@pytest.mark.parametrize("words", RIGHT_IN_A_SWEEP)
+def test_right_sweeps_pass(words):
+    check_overrides(words.split(), CONFIGS, multirun=True)
+
+
+def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):
+        check_overrides(["hydra/launcher=slurm", "seed=0,1"], CONFIGS, multirun=True)
+
+
+@pytest.mark.parametrize("words", ["model=fpts", "dim=abc", "optimizer.lr=${model.lrr}"])
+def test_the_answer_is_one_line_and_exit_code_2(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        check_command_line([words], CONFIGS)
+    assert stop.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(r"train\.py: [^\n]+[.?]\n", printed.err)
+
+
+def test_the_flag_of_a_sweep_may_stand_anywhere():
+    words = ["model=gcn", "-m", "seed=0,1"]
+    assert check_command_line(words, CONFIGS) == ["-m", "model=gcn", "seed=0,1"]
+
+
+def test_asking_for_information_is_never_refused():
+    assert check_command_line(["--help", "nonsense"], CONFIGS) == ["--help", "nonsense"]
+
+
+def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from curvlab.cli import check_overrides; "
+        f"check_overrides(['model=gcn'], Path({str(CONFIGS)!r}), multirun=False); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
