@@ -1,0 +1,134 @@
+"""What identifies a run, what a folder is called, which values are in range."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from curvlab import config as rules
+from curvlab.config import check_value, identity, identity_hash, register_resolvers, run_name
+from curvlab.errors import UsageError
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+
+
+def composed(*words):
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("train", list(words))
+
+
+def hash_of(config):
+    return identity_hash(identity(config))
+
+
+def paths_of(config, prefix=""):
+    """Dotted paths of everything in a configuration that is not a mapping."""
+    for key in config:
+        node = config._get_node(key)
+        if OmegaConf.is_dict(node) and not node._is_none() and not node._is_interpolation():
+            yield from paths_of(node, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def changed(config, path):
+    copy = OmegaConf.create(OmegaConf.to_container(config, resolve=False))
+    OmegaConf.update(copy, path, "something else", merge=False)
+    return copy
+
+
+@pytest.mark.parametrize("group", ["model", "manifold", "dataset", "task", "optimizer"])
+def test_every_key_of_a_run_is_part_of_its_identity(group):
+    config = composed("model=fpst", "dataset=web_edu")
+    machine = ("dataset.source.data_dir", "dataset.source.mirror")
+    for path in paths_of(config[group], f"{group}."):
+        assert (hash_of(changed(config, path)) == hash_of(config)) == (path in machine), path
+
+
+@pytest.mark.parametrize("path", ["seed", "trainer.max_steps", "trainer.precision"])
+def test_what_changes_the_numbers_changes_the_identity(path):
+    config = composed()
+    assert hash_of(changed(config, path)) != hash_of(config)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "paths.data_dir=/elsewhere",
+        "paths.output_dir=/elsewhere",
+        "paths.mirror=/elsewhere",
+        "logger=wandb",
+        "trainer.progress=false",
+        "trainer.plots=false",
+        "trainer.threads=3",
+        "trainer.accelerator=cpu",
+        "experiment=fpst/fig3",
+        "rerun=true",
+        "print_config=true",
+    ],
+)
+def test_where_and_how_a_run_is_computed_is_not_part_of_its_identity(words):
+    assert hash_of(composed("dataset=web_edu", words)) == hash_of(composed("dataset=web_edu"))
+
+
+def test_a_cell_of_a_table_is_the_run_that_its_protocol_describes():
+    cell = composed("table=fpst/fig3", "model=gcn", "dataset=power")
+    assert hash_of(cell) == hash_of(
+        composed("model=gcn", "dataset=power", f"trainer.max_steps={cell.trainer.max_steps}")
+    )
+    assert hash_of(changed(cell, "report.title")) == hash_of(cell)
+
+
+def test_an_identity_does_not_depend_on_the_order_of_its_keys():
+    assert identity_hash({"a": 1, "b": {"c": 2, "d": 3}}) == identity_hash(
+        {"b": {"d": 3, "c": 2}, "a": 1}
+    )
+
+
+def test_every_word_that_is_checked_is_in_some_configuration():
+    groups = ("model", "manifold", "dataset", "optimizer", "trainer")
+    files = [path for group in groups for path in (CONFIGS / group).glob("*.yaml")]
+    used = {key.rsplit(".", 1)[-1] for f in files for key in paths_of(OmegaConf.load(f))} | {"seed"}
+    words = rules.POSITIVE_INTEGERS | rules.POSITIVE_NUMBERS | rules.NON_NEGATIVE_NUMBERS
+    words |= rules.FRACTIONS | rules.NUMBERS | rules.OPTIONAL | rules.CHOICES.keys()
+    assert words <= used
+
+
+@given(st.integers(max_value=0) | st.floats() | st.text() | st.booleans() | st.none())
+def test_a_size_is_a_whole_number_of_at_least_one(value):
+    with pytest.raises(UsageError, match="whole number of at least 1"):
+        check_value("model.dim", value)
+
+
+@given(st.floats(max_value=0) | st.sampled_from([float("nan"), float("inf"), True, None, "0.1"]))
+def test_a_rate_is_a_positive_finite_number(value):
+    with pytest.raises(UsageError, match="greater than 0"):
+        check_value("optimizer.lr", value)
+
+
+@given(st.integers(min_value=1))
+def test_right_values_pass(value):
+    for path in ("model.dim", "optimizer.lr", "seed", "manifold.kappa", "unknown"):
+        check_value(path, value)
+    check_value("model.dropout", 0.99)
+    check_value("trainer.threads", None)
+
+
+@given(st.text(min_size=1))
+def test_a_folder_name_is_safe_and_short(overrides):
+    name = run_name(overrides)
+    assert 0 < len(name) <= 100
+    assert "/" not in name
+    assert not name.isspace()
+    assert name not in (".", "..")
+
+
+def test_long_names_stay_apart():
+    long = "model.dim=8," * 20
+    assert run_name(long + "seed=1") != run_name(long + "seed=2")
+    assert run_name("model.dim=8") == "model.dim=8"
+    assert run_name("") == "default"

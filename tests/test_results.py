@@ -1,0 +1,173 @@
+"""Result files are whole, and a folder's old contents are used only where they still hold."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from curvlab import hardware
+from curvlab.building import build
+from curvlab.errors import UsageError
+from curvlab.files import arriving, atomic_write
+from curvlab.results import FILE, Result, read_result
+from curvlab.rundir import RunDirectory
+
+KEYS = {
+    "status", "metrics", "model", "dataset", "task", "manifold", "seed", "experiment",
+    "config_hash", "config", "best_step", "steps", "parameters", "ms_per_step", "wall_seconds",
+    "peak_memory_mb", "curvatures", "versions", "git_commit", "error",
+}  # fmt: skip
+
+
+def result(config_hash="a", status="finished", **values):
+    what = {"model": "gcn", "dataset": "web_edu", "task": "reconstruction", "manifold": "euclidean"}
+    return Result(
+        status=status,
+        seed=0,
+        experiment=None,
+        config_hash=config_hash,
+        config={"model": {"dim": 16}},
+        **what,
+        **values,
+    )
+
+
+def test_a_result_comes_back_as_it_was_written(tmp_path):
+    written = result(metrics={"test": {"map": 98.75}}, curvatures={"kappa/0": [-1.5, 0.25]})
+    path = written.write(tmp_path)
+    assert read_result(tmp_path) == written
+    assert json.loads(path.read_text()).keys() >= KEYS
+    assert written.versions["torch"] == torch.__version__
+
+
+@pytest.mark.parametrize("content", [None, "", '{"status": "fin', "[]", '{"status": "finished"}'])
+def test_what_is_no_result_is_not_read(tmp_path, content):
+    if content is not None:
+        (tmp_path / FILE).write_text(content)
+    assert read_result(tmp_path) is None
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "folder" / "file"
+    atomic_write(target, "old")
+
+    def interrupted():
+        with arriving(target) as partial:
+            partial.write_text("half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.read_text() == "old"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_files_can_be_read_by_others(tmp_path):
+    atomic_write(tmp_path / "file", "")
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("status", "config_hash", "concluded"),
+    [
+        ("finished", "a", True),
+        ("diverged", "a", True),
+        ("failed", "a", False),
+        ("out_of_memory", "a", False),
+        ("finished", "b", False),
+    ],
+)
+def test_only_the_same_configuration_and_a_lasting_end_conclude(
+    tmp_path, status, config_hash, concluded
+):
+    result(config_hash, status).write(tmp_path)
+    assert (RunDirectory(tmp_path).conclusion("a") is not None) == concluded
+
+
+def leave_products(folder, config_hash):
+    """A run that was interrupted after its first checkpoint."""
+    directory = RunDirectory(folder)
+    directory.prepare(result(config_hash), fresh=False)
+    directory.checkpoint.parent.mkdir()
+    directory.checkpoint.write_text(f"weights of {config_hash}")
+    return directory
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.prepare(result("a"), fresh=False) == directory.checkpoint
+    assert directory.checkpoint.read_text() == "weights of a"
+
+
+def test_another_configuration_starts_anew_and_sets_the_old_products_aside(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.prepare(result("b"), fresh=False) is None
+    aside = tmp_path / "previous" / "a" / "checkpoints" / "last.ckpt"
+    assert aside.read_text() == "weights of a"
+    assert not directory.checkpoint.exists()
+
+
+def test_a_fresh_run_sets_its_own_earlier_products_aside(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.prepare(result("a"), fresh=True) is None
+    assert (tmp_path / "previous" / "a" / "checkpoints" / "last.ckpt").exists()
+
+
+def test_products_of_unknown_origin_are_set_aside(tmp_path):
+    (tmp_path / "metrics.csv").write_text("step\n")
+    assert RunDirectory(tmp_path).prepare(result("a"), fresh=False) is None
+    assert (tmp_path / "previous" / "unknown" / "metrics.csv").exists()
+
+
+def test_preparing_removes_the_end_of_an_earlier_attempt(tmp_path):
+    result("a", "failed").write(tmp_path)
+    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
+    assert read_result(tmp_path) is None
+
+
+def refuse(sentence):
+    raise UsageError(sentence)
+
+
+def run_out_of_memory():
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({"_target_": f"{__name__}.refuse", "sentence": "no such thing"}, UsageError, "no such"),
+        ({"_target_": f"{__name__}.run_out_of_memory"}, MemoryError, "^$"),
+        ({"_target_": f"{__name__}.refuse", "speech": "x"}, UsageError, "unexpected.*'speech'"),
+        ({"_target_": f"{__name__}.nothing"}, ImportError, "nothing"),
+    ],
+)
+def test_building_raises_what_the_constructor_raised(config, error, message):
+    with pytest.raises(error, match=message):
+        build(config)
+
+
+def test_building_takes_further_arguments():
+    assert build({"_target_": "pathlib.PurePath"}) == Path()
+    config = {"_target_": "torch.nn.Linear", "in_features": 2}
+    assert build(config, out_features=3).weight.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("process", "device"),
+    [("MainProcess", 1), ("LokyProcess-1", [0]), ("LokyProcess-4", [3]), ("LokyProcess-5", [0])],
+)
+def test_each_process_of_a_parallel_launcher_has_a_gpu_of_its_own(monkeypatch, process, device):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(hardware.current_process(), "name", process)
+    assert hardware.trainer_devices("auto") == device
+    assert hardware.trainer_devices("cpu") == 1
+
+
+@pytest.mark.parametrize("accelerator", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UsageError, match=f"trainer.accelerator={accelerator}.*use auto or cpu"):
+        hardware.trainer_devices(accelerator)
