@@ -21,7 +21,7 @@ from curvlab.rundir import TRACEBACK
 _console = Console(soft_wrap=True, highlight=False)
 
 
-# Advice that Lightning gives to loops of another kind, and what it still calls in torch.
+# Advice that Lightning gives to loops of another kind, and what libraries still call in torch.
 _NOT_FOR_THE_USER = (
     ".*does not have many workers.*",
     ".*number of training batches.*",
@@ -29,6 +29,7 @@ _NOT_FOR_THE_USER = (
     ".*You called `self.log.*",
     ".*GPU available but not used.*",
     r".*isinstance\(treespec, LeafSpec\).*",
+    ".*Sparse invariant checks are implicitly disabled.*",
 )
 
 

@@ -51,7 +51,7 @@ class FiniteGuard(Callback):
         self._loss: Tensor | None = None
         self._batch: Any = None
         self._good: Tensor | None = None
-        self._state: tuple[int, dict, dict] | None = None
+        self._state: _State | None = None
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int

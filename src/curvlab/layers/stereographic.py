@@ -151,7 +151,8 @@ class StereographicFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
-        # The exponential after the activation and the logarithm before the outer layer cancel.
+        # The exponential after the activation and the logarithm before the outer layer cancel, up
+        # to the rim, which activations that do not lengthen vectors do not reach.
         hidden = self.function(self.space.logmap0(self.inner(x)))
         return self.outer.from_tangent(hidden)
 

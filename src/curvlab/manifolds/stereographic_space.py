@@ -1,5 +1,6 @@
 """Products of stereographic spaces with curvatures of any sign."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ class Stereographic(Space):
 
     Args:
         components: number of blocks (one an attention head).
-        kappa: initial curvature of every component.
+        kappa: initial curvature of every component, or one value for each.
         learnable: whether the curvatures are parameters.
         min: open lower bound of the curvatures, None for none.
         max: open upper bound of the curvatures, None for none.
@@ -33,7 +34,7 @@ class Stereographic(Space):
     def __init__(
         self,
         components: int = 1,
-        kappa: float = 0.0,
+        kappa: float | Sequence[float] = 0.0,
         learnable: bool = True,
         min: float | None = None,
         max: float | None = None,

@@ -27,7 +27,8 @@ from curvlab.manifolds import Euclidean, Space, Stereographic
 # Floors that keep quotients of two zeros finite and are far below what float32 resolves.
 _SMALLEST_KAPPA = 1e-10
 _SMALLEST_FORM = 1e-30
-_SMALLEST_SQDIST = 1e-15
+# Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
+_SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
 # |kappa| below which d(distance)/d(kappa) is summed from its series: the closed form divides a
 # difference of order kappa^2 by kappa^2. Pairs with kappa u^2 beyond the series' reach have
 # exp(-D) = 0 there.
@@ -286,7 +287,7 @@ def _exponential(sqdists: list[Tensor], power: int) -> tuple[Tensor, Tensor]:
     if power == 2:
         exponential = total.neg_().exp_()
         return exponential, -exponential
-    distance = total.clamp_min_(_SMALLEST_SQDIST).sqrt_()
+    distance = total.clamp_min_(_SMALLEST_SQDIST[total.dtype]).sqrt_()
     exponential = torch.exp(-distance)
     return exponential, exponential / distance.mul_(-2)
 
