@@ -10,7 +10,7 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning import Trainer
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
@@ -21,6 +21,7 @@ from curvlab.callbacks import (
     Curves,
     DivergedError,
     FiniteGuard,
+    LastCheckpoint,
     RandomState,
     RunProgress,
     StepTimer,
@@ -132,9 +133,8 @@ def _run(
         RandomState(),
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
         RunProgress(curves, label, shown=config.trainer.progress),
-        ModelCheckpoint(folder.checkpoint.parent, save_last=True, save_top_k=0,
-                        every_n_epochs=1, save_on_train_epoch_end=True),
-    ]  # fmt: skip
+        LastCheckpoint(folder.checkpoint),  # last, since it holds the state of the others
+    ]
     resumed = checkpoint is not None
     reporting.starting(label, result, folder.path, resumed)
     with build_logger(config, result, folder.path, resumed) as logger, reporting.quiet():
@@ -231,6 +231,7 @@ def build_trainer(
         log_every_n_steps=options.steps_per_epoch,
         num_sanity_val_steps=0,
         enable_model_summary=False,
+        enable_checkpointing=False,
         use_distributed_sampler=False,
     )
 

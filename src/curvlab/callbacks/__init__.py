@@ -1,5 +1,6 @@
 """What happens around the steps: progress, curves and curvatures, guards, timing, logging."""
 
+from curvlab.callbacks.checkpoint import LastCheckpoint
 from curvlab.callbacks.curves import Curves, curvatures
 from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard
 from curvlab.callbacks.loggers import wandb_logger
@@ -11,6 +12,7 @@ __all__ = [
     "Curves",
     "DivergedError",
     "FiniteGuard",
+    "LastCheckpoint",
     "RandomState",
     "RunProgress",
     "StepTimer",
