@@ -1,0 +1,32 @@
+"""Fixtures of real runs: in this process where that is enough, else by train.py."""
+
+import pytest
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from tiny_runs import Command, composed
+
+from curvlab.train import train
+
+
+@pytest.fixture
+def run_here(tmp_path, monkeypatch):
+    """Call `train` in this process: `run_here("model=gcn", ...)` returns the result.
+
+    The run's folder is `tmp_path / "run"`, its data `tmp_path / "data"`.
+    """
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+
+    def run(*words: str, folder: str = "run", mode: RunMode = RunMode.RUN):
+        places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
+        return train(composed(tmp_path / folder, (*places, *words), mode))
+
+    yield run
+    HydraConfig.instance().cfg = None
+    torch.set_flush_denormal(False)  # a run sets it for its process; other tests need denormals
+
+
+@pytest.fixture
+def command(tmp_path):
+    """See `Command`."""
+    return Command(tmp_path)

@@ -1,0 +1,118 @@
+"""train.py itself: what it prints and how it exits, interruptions, W&B."""
+
+import re
+import signal
+import time
+
+import pandas as pd
+import pytest
+from tiny_runs import TINY
+
+SMALL = (*TINY, "model=fpst", "model.eigenvectors=4", "model.dropout=0.1", "trainer.plots=false")
+
+
+def only_result(command):
+    (result,) = command.results().values()
+    return result
+
+
+def test_help_lists_models_datasets_and_examples(command):
+    done = command("--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for word in ("fpst", "tokengt", "gcn", "web_edu", "synthetic_web", "python train.py"):
+        assert word in done.stdout
+
+
+def test_a_wrong_word_is_one_line_and_exit_code_2(command):
+    done = command("model=fpts")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "train.py: there is no model=fpts; did you mean fpst?\n"
+
+
+def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
+    done = command("model=mlp", "dataset=web_edu", f"paths.mirror={command.folder / 'nowhere'}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"train\.py: .*nowhere, which is not a folder.*\.\n", done.stderr)
+    assert command.results() == {}
+
+
+def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
+    done = command(*TINY, "model=gcn", "print_config=true")
+    assert done.returncode == 0
+    printed, lines = done.stdout.split("GCN on", maxsplit=1)
+    assert "  max_steps: 20\n" in printed
+    assert "${" not in printed
+    first, score, facts, *files = lines.splitlines()
+    assert re.search("seed 0, euclidean: starting in ", first)
+    assert re.fullmatch(r"gcn on synthetic_web, seed 0: mAP \d+\.\d\d", score)
+    assert re.search("parameters, .* ms a step", facts)
+    named = [command.folder / line.split()[-1] for line in files]
+    assert [path.name for path in named] == ["result.json", "curves.png", "embedding.png"]
+    assert all(path.is_file() for path in named)
+    progress = done.stderr.splitlines()
+    assert len(progress) == 4
+    assert all(line.startswith("GCN on Synthetic web, seed 0  step ") for line in progress)
+
+
+def test_a_diverging_run_exits_with_code_1_and_one_sentence(command):
+    done = command(*SMALL, "optimizer.lr=1e30", "trainer.progress=false")
+    assert done.returncode == 1
+    assert re.fullmatch(r"train\.py: not finite at step 2: .*; kappa/0 = .*\n", done.stderr)
+    assert only_result(command)["status"] == "diverged"
+
+
+def kill_after(command, process, epochs):
+    """Kill a run when its curves have so many rows."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        for curves in command.outputs.rglob("metrics.csv"):
+            rows = len(curves.read_text().splitlines()) - 1
+            checkpoint = curves.parent / "checkpoints" / "last.ckpt"
+            if rows >= epochs and checkpoint.exists():
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+                return rows
+        time.sleep(0.002)
+    raise AssertionError("the run ended before it could be killed")
+
+
+def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, run_here):
+    words = (*SMALL, "trainer.max_steps=60", "trainer.steps_per_epoch=1")
+    rows = kill_after(command, command.start(*words), epochs=3)
+    assert rows < 60
+    assert command.results() == {}
+
+    done = command(*words)
+    assert done.returncode == 0
+    assert "going on from the last checkpoint" in done.stdout
+    resumed = only_result(command)
+    whole = run_here(*words, folder="whole")
+    assert resumed["config_hash"] == whole.config_hash
+    assert resumed["metrics"]["test"] == pytest.approx(whole.metrics["test"], abs=1e-6)
+    assert resumed["steps"] == whole.steps == 60
+    (curves,) = command.outputs.rglob("metrics.csv")
+    expected = pd.read_csv(command.folder / "whole" / "metrics.csv")
+    assert expected["step"].tolist() == list(range(1, 61))
+    pd.testing.assert_frame_equal(pd.read_csv(curves), expected, rtol=1e-6)
+
+
+def test_wandb_without_an_account_is_offline_and_goes_on_with_the_same_run(command):
+    pytest.importorskip("wandb")
+    words = (*TINY, "model=mlp", "logger=wandb")
+    done = command(*words)  # its standard input is closed: a prompt would fail
+    assert done.returncode == 0
+    assert not re.search("wandb|W&B", done.stdout + done.stderr.replace("step ", ""))
+    result = only_result(command)
+    (path,) = command.outputs.rglob("result.json")
+    (run,) = (path.parent / "wandb").glob("offline-run-*")
+    assert run.name.endswith(result["config_hash"])
+    (log,) = run.glob("*.wandb")
+    assert all(name in log.read_bytes() for name in (b"loss", b"map", b"curves"))
+
+    path.unlink()
+    done = command(*words)
+    assert "going on from the last checkpoint" in done.stdout
+    names = [run.name for run in (path.parent / "wandb").glob("offline-run-*")]
+    assert len(names) == 2
+    assert {name.rsplit("-", 1)[-1] for name in names} == {result["config_hash"]}

@@ -1,0 +1,219 @@
+"""One run: what it leaves, when it is repeated, how it ends when it does not finish."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hydra.types import RunMode
+from tiny_runs import FAST, TINY
+
+from curvlab import train as training
+from curvlab.callbacks import finite_guard
+from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
+from curvlab.errors import UsageError
+from curvlab.results import read_result
+from curvlab.train import RunFailedError
+
+FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
+DIVERGING = (*FPST, "optimizer.lr=1e30", "trainer.plots=false")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
+    result = run_here(*FPST)
+    assert result == read_result(folder)
+    assert result.status == "finished"
+    assert result.error is None
+    assert result.score == result.metrics["test"]["map"]
+    assert 50 < result.score <= 100
+    assert result.steps == result.best_step == 20
+    assert result.config["model"]["eigenvectors"] == 4
+    assert (result.model, result.dataset, result.task) == (
+        "fpst",
+        "synthetic_web",
+        "reconstruction",
+    )
+    assert min(result.ms_per_step, result.wall_seconds, result.peak_memory_mb) > 0
+
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves.columns.tolist() == ["step", "loss", "map", "kappa/0/0", "kappa/0/1"]
+    assert curves["step"].tolist() == [5, 10, 15, 20]
+    assert curves["loss"].is_monotonic_decreasing
+    assert curves["map"].iloc[-1] == pytest.approx(result.score, abs=1e-4)
+    last = curves[["kappa/0/0", "kappa/0/1"]].iloc[-1].tolist()
+    assert result.curvatures == {"kappa/0": pytest.approx(last)}
+
+    embedding = np.load(folder / "embeddings.npz")
+    assert embedding["embeddings"].shape == (60, 16)
+    assert embedding["kappa"].tolist() == pytest.approx(last)
+
+    weights = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    assert sum(tensor.numel() for tensor in weights.values()) >= result.parameters > 60 * 16
+    pictures = sorted(path.name for path in (folder / "plots").iterdir())
+    assert pictures == ["curves.png", "embedding.png"]
+    assert not [path for path in folder.rglob(".*") if path.is_file()]
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_others(run_here):
+    first = run_here(*FAST, folder="first")
+    assert run_here(*FAST, folder="again").metrics == first.metrics
+    assert run_here(*FAST, "seed=1", folder="other").metrics != first.metrics
+
+
+def test_a_finished_run_is_not_repeated_unless_asked(run_here, folder, monkeypatch):
+    first = run_here(*FAST)
+    before = (folder / "result.json").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_run", None)  # cannot be called
+        assert run_here(*FAST, "trainer.progress=false") == first
+    assert (folder / "result.json").read_bytes() == before
+    assert run_here(*FAST, "rerun=true").metrics == first.metrics
+    assert (folder / "previous" / first.config_hash / "result.json").read_bytes() == before
+
+
+def test_another_configuration_in_the_same_folder_starts_anew(run_here, folder):
+    first = run_here(*FAST)
+    second = run_here(*FAST, "model.dim=8")
+    assert second.config_hash != first.config_hash
+    assert pd.read_csv(folder / "metrics.csv")["step"].iloc[0] == 5
+    old = folder / "previous" / first.config_hash
+    assert json.loads((old / "result.json").read_text())["metrics"] == first.metrics
+    assert (old / "checkpoints" / "last.ckpt").exists()
+
+
+def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder, capfd):
+    """Killed after the last checkpoint, before the result."""
+    first = run_here(*FAST)
+    curves = (folder / "metrics.csv").read_bytes()
+    (folder / "result.json").unlink()
+    second = run_here(*FAST)
+    assert "going on from the last checkpoint" in capfd.readouterr().out
+    assert second.metrics == first.metrics
+    assert second.steps == 20
+    assert (folder / "metrics.csv").read_bytes() == curves
+
+
+def test_a_last_epoch_that_is_not_evaluated_has_no_metric_in_the_curves(run_here, folder):
+    run_here(*FAST, "trainer.max_steps=13")
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves["step"].tolist() == [5, 10, 13]
+    assert curves["map"].isna().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("model", ["mlp", "gcn", "gat", "sage", "sgc", "tokengt"])
+def test_every_model_learns(run_here, model):
+    extra = ["model.eigenvectors=4"] if model == "tokengt" else []
+    result = run_here(*TINY, f"model={model}", "trainer.plots=false", *extra)
+    assert result.status == "finished"
+    assert result.score > 50  # about 10 for points at random
+
+
+@pytest.mark.parametrize("manifold", ["stereographic", "poincare", "sphere", "euclidean"])
+def test_fpst_can_be_built_with_every_manifold_that_it_names(run_here, manifold):
+    result = run_here(*FPST, f"manifold={manifold}", "trainer.plots=false", "trainer.max_steps=5")
+    assert result.manifold == manifold
+    sign = {"poincare": -1, "sphere": 1}.get(manifold)
+    if sign is not None:
+        assert all(sign * kappa > 0 for kappa in result.curvatures["kappa/0"])
+
+
+def test_a_diverging_run_says_where_and_keeps_what_is_needed_to_look_into_it(run_here, folder):
+    sentence = r"not finite at step 2: .* encoder\.\S+; kappa/0 = -?0"
+    with pytest.raises(RunFailedError, match=sentence):
+        run_here(*DIVERGING)
+    result = read_result(folder)
+    assert result.status == "diverged"
+    assert "\n" not in result.error
+    kept = torch.load(folder / "diverged.pt", weights_only=True)
+    assert kept["step"] == 2
+    assert kept["batch"]["edge_index"].shape[0] == 2
+    assert any(name.startswith("encoder.") for name in kept["state_dict"])
+    with pytest.raises(RunFailedError, match="rerun=true repeats it"):
+        run_here(*DIVERGING)
+
+
+def test_on_a_device_where_looking_waits_the_same_step_is_found(run_here, folder, monkeypatch):
+    monkeypatch.setattr(finite_guard, "_is_cheap_to_read", lambda tensor: False)
+    with pytest.raises(RunFailedError, match="not finite at step 2: "):
+        run_here(*DIVERGING)  # found at the look of step 6, the first of the second epoch
+    with pytest.raises(RunFailedError, match="not finite at step 2: "):
+        run_here(*DIVERGING, "trainer.max_steps=4")  # found when training ends
+    assert torch.load(folder / "diverged.pt", weights_only=True)["step"] == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (MemoryError("everything is full"), "out_of_memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "out_of_memory"),
+        (RuntimeError("a mistake\nin two lines"), "failed"),
+        (UsageError("a wrong value."), "failed"),
+    ],
+)
+def test_whatever_ends_a_cell_is_written_and_the_sweep_goes_on(
+    run_here, folder, monkeypatch, error, status
+):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(training, "build_task", fail)
+    result = run_here(*FAST, mode=RunMode.MULTIRUN)
+    assert result == read_result(folder)
+    assert result.status == status
+    assert "\n" not in result.error
+    assert result.error.endswith(" ".join(str(error).split()))
+    surprise = status == "failed" and not isinstance(error, UsageError)
+    assert (folder / "traceback.txt").exists() == surprise
+
+
+def test_a_wrong_cell_does_not_replace_the_result_of_a_right_one(run_here, folder):
+    right = run_here(*TINY, "model=gat", "trainer.plots=false", mode=RunMode.MULTIRUN)
+    words = (*TINY, "model=gat", "model.heads=3")
+    wrong = run_here(*words, mode=RunMode.MULTIRUN)
+    assert wrong.status == "failed"
+    assert "does not divide" in wrong.error
+    assert read_result(folder / "previous" / right.config_hash) == right
+
+
+def test_a_surprise_in_a_single_run_is_raised_and_written(run_here, folder, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr(training, "build_task", fail)
+    with pytest.raises(ZeroDivisionError):
+        run_here(*FAST)
+    assert read_result(folder).error == "ZeroDivisionError: a mistake"
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("+model.foo=1", "unexpected keyword argument 'foo'"),
+        ("model.activation=swish", "swish"),
+        ("task.power=3", "power=3"),
+        ("model.eigenvectors=61", "60 nodes"),
+        ("model.attention=quadratic", "quadratic"),
+        ("model.token_fusion=max", "max"),
+        ("manifold.min=2 manifold.max=1", "1"),
+    ],
+)
+def test_values_that_a_constructor_refuses_are_the_users_error(run_here, words, answer):
+    with pytest.raises(UsageError, match=answer):
+        run_here(*FPST, *words.split())
+
+
+@pytest.mark.parametrize("steps", [20, 2000])
+def test_without_a_terminal_there_are_about_twenty_lines_of_progress(run_here, capfd, steps):
+    every = max(1, steps // 100)
+    run_here(*FAST, "model.dim=2", f"trainer.max_steps={steps}", f"trainer.steps_per_epoch={every}")
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == LINES_WITHOUT_TERMINAL
+    assert f"step {steps}/{steps}  loss " in lines[-1]
+    assert "mAP" in lines[-1]

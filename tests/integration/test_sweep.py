@@ -1,0 +1,88 @@
+"""Sweeps: tables, failing cells, several processes, a killed sweep started again."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from tiny_runs import FAST, ROOT, TINY
+
+TABLE = ("-m", "table=fpst/fig3", "dataset=synthetic_web", "model=mlp,gcn", "seed=0,1")
+CELLS = [
+    f"tables/fpst/fig3/synthetic_web/{model}/seed{s}" for model in ("gcn", "mlp") for s in (0, 1)
+]
+
+
+def test_a_table_is_filled_once_and_rendered(command):
+    words = (*TABLE, *TINY, "trainer.plots=false")
+    done = command(*words)
+    assert done.returncode == 0
+    results = command.results()
+    assert list(results) == CELLS
+    assert {result["experiment"] for result in results.values()} == {"fpst/fig3"}
+    assert "sweep of 4 cells: 4 finished" in done.stdout
+    hint = re.search(r"its table: python (.*)", done.stdout)
+
+    again = command(*words)
+    assert again.returncode == 0
+    assert again.stdout.count("already") == 4
+    assert command.results() == results
+
+    table = subprocess.run(
+        [sys.executable, *hint[1].split(), "--format", "csv"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for model in ("mlp", "gcn"):
+        scores = [results[cell]["score"] for cell in CELLS if f"/{model}/" in cell]
+        assert f"{sum(scores) / 2:.2f}"[:4] in table.stdout
+    assert not list(command.outputs.rglob(".sweep-*"))
+
+
+def test_a_failing_cell_stops_no_other_and_decides_the_exit_code(command):
+    """In two processes; the wrong cell comes first."""
+    sweep = ("-m", "hydra/launcher=parallel", "model=gat", "model.heads=3,2,4")
+    done = command(*sweep, *TINY, "trainer.plots=false")
+    assert done.returncode == 1
+    statuses = {r["config"]["model"]["heads"]: r["status"] for r in command.results().values()}
+    assert statuses == {3: "failed", 2: "finished", 4: "finished"}
+    summary = done.stdout[done.stdout.index("sweep of 3 cells") :]
+    assert "2 finished" in summary
+    assert "1 failed" in summary
+    assert "heads=3" in summary
+    assert "model.heads=3 does not divide model.dim=16" in summary
+    assert "heads=2" not in summary
+
+
+def test_a_killed_sweep_started_again_repeats_nothing_that_is_finished(command):
+    words = ("-m", "seed=0,1,2", *FAST, "trainer.max_steps=200", "trainer.steps_per_epoch=2")
+    process = command.start(*words)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:  # until the second cell is in its middle
+        if len(list(command.outputs.rglob("last.ckpt"))) == 2:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    (finished,) = command.results().values()
+    assert finished["seed"] == 0
+
+    done = command(*words)
+    assert done.returncode == 0
+    lines = done.stdout
+    assert lines.count("already") == 1
+    assert lines.count("going on from the last checkpoint") == 1
+    assert lines.count("starting in") == 1
+    results = command.results()
+    assert sorted(result["seed"] for result in results.values()) == [0, 1, 2]
+    assert finished in results.values()
+
+
+def test_a_table_without_the_flag_of_a_sweep_is_refused(command):
+    done = command("table=fpst/fig3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "add -m" in done.stderr

@@ -1,0 +1,86 @@
+"""Real runs on a graph of sixty nodes: in this process where that is enough, else by train.py."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import open_dict, read_write
+
+from curvlab.config import register_resolvers
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = (
+    "dataset.source.num_nodes=60",
+    "trainer.max_steps=20",
+    "trainer.steps_per_epoch=5",
+    "trainer.accelerator=cpu",
+)
+FAST = (*TINY, "model=mlp", "trainer.plots=false")
+
+
+def composed(folder: Path, words: Sequence[str], mode: RunMode):
+    """What Hydra hands to `train`, with its own part set as during a run."""
+    register_resolvers()
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        config = compose("train", list(words), return_hydra_config=True)
+    with read_write(config), open_dict(config):
+        config.hydra.runtime.output_dir = str(folder)
+        config.hydra.mode = mode
+    HydraConfig.instance().set_config(config)
+    run = copy.deepcopy(config)
+    with read_write(run), open_dict(run):
+        del run["hydra"]
+    return run
+
+
+class Command:
+    """`python train.py WORDS` with outputs and data in a folder of the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.outputs = folder / "outputs"
+        hidden = ("CURVLAB_MIRROR", "HYDRA_FULL_ERROR")
+        kept = {k: v for k, v in os.environ.items() if k not in hidden and "WANDB" not in k}
+        self.environment = {**kept, "OMP_NUM_THREADS": "1", "HOME": str(folder), "COLUMNS": "500"}
+
+    def line(self, *words: str) -> list[str]:
+        """The words of the command."""
+        flags = [word for word in words if word.startswith("-")]
+        rest = [word for word in words if not word.startswith("-")]
+        places = [f"paths.output_dir={self.outputs}", f"paths.data_dir={self.folder / 'data'}"]
+        return [sys.executable, str(ROOT / "train.py"), *flags, *places, *rest]
+
+    def start(self, *words: str) -> subprocess.Popen:
+        """Start it and do not wait."""
+        return subprocess.Popen(
+            self.line(*words),
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess:
+        """Run it to its end."""
+        process = self.start(*words)
+        try:
+            output, errors = process.communicate(timeout=240)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def results(self) -> dict[str, dict]:
+        """All result files below the outputs, by their folders."""
+        return {
+            str(path.parent.relative_to(self.outputs)): json.loads(path.read_text())
+            for path in sorted(self.outputs.rglob("result.json"))
+        }
