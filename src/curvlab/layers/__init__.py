@@ -7,6 +7,7 @@ from curvlab.layers.stereographic import (
     StereographicLayerNorm,
     StereographicLinear,
 )
+from curvlab.layers.stereographic_logits import StereographicLogits
 
 __all__ = [
     "StereographicActivation",
@@ -14,4 +15,5 @@ __all__ = [
     "StereographicFeedForward",
     "StereographicLayerNorm",
     "StereographicLinear",
+    "StereographicLogits",
 ]
