@@ -37,7 +37,7 @@ class RunProgress(ProgressBar):
 
     Args:
         curves: where the numbers come from.
-        label: what is being run.
+        label: what is being run, for the lines; the bar stands below the line that says it.
         shown: False for silence.
     """
 
@@ -61,7 +61,6 @@ class RunProgress(ProgressBar):
         if not (self._enabled and console.is_terminal and alone):
             return
         self._bar = Progress(
-            TextColumn(self.label),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[numbers]}"),
