@@ -1,6 +1,7 @@
 """Result files are whole, and a folder's old contents are used only where they still hold."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,24 @@ def test_preparing_removes_the_end_of_an_earlier_attempt(tmp_path):
     result("a", "failed").write(tmp_path)
     RunDirectory(tmp_path).prepare(result("a"), fresh=False)
     assert read_result(tmp_path) is None
+
+
+def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):
+    events = []
+    waiting = threading.Event()
+
+    def second():
+        with RunDirectory(tmp_path / "run").claimed(wait=waiting.set):
+            events.append("second")
+
+    with RunDirectory(tmp_path / "run").claimed(wait=waiting.set):
+        assert not waiting.is_set()
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert waiting.wait(timeout=60)
+        events.append("first")
+    thread.join(timeout=60)
+    assert events == ["first", "second"]
 
 
 def refuse(sentence):

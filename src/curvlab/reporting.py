@@ -50,6 +50,11 @@ def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
     _console.print(f"{label}, {result.manifold}: {how} in {shown(folder)}")
 
 
+def waiting(folder: Path) -> None:
+    """Say that another process runs the same."""
+    _console.print(f"another process is at work in {shown(folder)}: waiting for its end")
+
+
 def already_done(result: Result, folder: Path) -> None:
     """Say that a run is not repeated."""
     _console.print(

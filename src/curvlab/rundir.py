@@ -1,6 +1,10 @@
 """A run's folder: what is in it, and what of an earlier run may be used again."""
 
+import fcntl
+import os
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -31,6 +35,27 @@ class RunDirectory:
         """Where the last checkpoint is, if there is one."""
         return self.path / "checkpoints" / "last.ckpt"
 
+    @contextmanager
+    def claimed(self, wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the folder against other processes within the block.
+
+        Two sweeps may share cells, and workers of a killed sweep go on with theirs.
+
+        Args:
+            wait: called before waiting for the process that holds the folder, which ends with it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                wait()
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
     def conclusion(self, config_hash: str) -> Result | None:
         """The result of an earlier run of the same configuration that need not be repeated."""
         result = read_result(self.path)
@@ -47,7 +72,6 @@ class RunDirectory:
             result: the run that is about to start.
             fresh: do not go on from a checkpoint, even of the same configuration.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
         left = self._hash_of_contents()
         if left is not None and (fresh or left != result.config_hash):
             self._set_aside(left)

@@ -65,6 +65,12 @@ def train(config: DictConfig) -> Result:
     if config.print_config:
         print(OmegaConf.to_yaml(config, resolve=True))
     result = _describe(config)
+    with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
+        return _train(config, result, folder, multirun)
+
+
+def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: bool) -> Result:
+    """Do what is left to do in a run's folder."""
     done = None if config.rerun else folder.conclusion(result.config_hash)
     if done is not None:
         if done.status != "finished" and not multirun:
