@@ -32,8 +32,8 @@ class StereographicLogits(nn.Module):
         classes: number of classes.
         space: where the points lie.
         curvature: of `arsin`: `geometric` is the space's kappa, which makes D the distance;
-            `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it, NaN beyond
-            kappa = 1 where the argument leaves the domain.
+            `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it; beyond
+            kappa = 1 its argument can leave the domain and is then held at the boundary.
 
     Source: FPS-T, Eq. 4 and its product form; Ganea et al. 2018.
     """
