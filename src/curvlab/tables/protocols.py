@@ -6,18 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-NOT_PROTOCOL = (
-    "paths",
-    "logger",
-    "experiment",
-    "report",
-    "rerun",
-    "print_config",
-    "trainer.accelerator",
-    "trainer.threads",
-    "trainer.progress",
-    "trainer.plots",
-)
+from curvlab.config import NOT_IDENTITY, NOT_IDENTITY_TRAINER
+
+NOT_PROTOCOL = (*NOT_IDENTITY, *(f"trainer.{key}" for key in NOT_IDENTITY_TRAINER))
 """Parts of a config that say where a run computes and what it writes, not what it computes."""
 
 CELL = ["row", "column"]
