@@ -34,7 +34,7 @@ format: $(VENV)/.develop ## Format the code and sort its imports
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.runtime ## Time geometry, models and the training loop, beside other libraries
-	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench.py all
 
 tables: $(VENV)/.runtime ## Print every table of the papers with the numbers reproduced so far
 	@for table in $(TABLES); do $(BIN)/python scripts/tables.py $$table || exit 1; done

@@ -1,4 +1,4 @@
-"""Benchmarks: `python scripts/bench.py geometry`. Each prints its ratios beside their targets."""
+"""Benchmarks: `python scripts/bench.py geometry`, or all. They print ratios beside their targets."""
 
 import argparse
 from importlib import import_module
@@ -18,12 +18,13 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="\n".join(f"  {name:10} {what}" for name, what in BENCHMARKS.items()),
     )
-    parser.add_argument("benchmark", choices=BENCHMARKS)
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
     args = parser.parse_args()
-    import_module(f"curvlab.bench.{args.benchmark}").run(args)
+    for name in BENCHMARKS if args.benchmark == "all" else [args.benchmark]:
+        import_module(f"curvlab.bench.{name}").run(args)
 
 
 if __name__ == "__main__":
