@@ -1,4 +1,4 @@
-"""Benchmarks: `python scripts/bench.py geometry`, or all. They print ratios beside their targets."""
+"""Benchmarks: `python scripts/bench.py geometry`, or `all`; ratios stand beside their targets."""
 
 import argparse
 from importlib import import_module

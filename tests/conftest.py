@@ -2,9 +2,11 @@
 
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 with warnings.catch_warnings():
     # These libraries warn about TorchScript when they are imported; ours must not warn at all.
@@ -41,3 +43,12 @@ def mirror() -> Path:
     if folder is None:
         pytest.skip("no mirror of the raw data: set CURVLAB_MIRROR to its folder")
     return folder
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """Make float64 the default type for the time of a test, so that digits can be asserted."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)

@@ -1,6 +1,4 @@
-"""Double precision, and a small graph."""
-
-from collections.abc import Iterator
+"""A small graph."""
 
 import pytest
 import torch
@@ -8,15 +6,6 @@ from torch_geometric.data import Data
 
 from curvlab.data.synthetic import SyntheticWeb
 from curvlab.data.transforms import LaplacianEigenvectors, SparseAdjacency
-
-
-@pytest.fixture
-def float64() -> Iterator[None]:
-    """Make float64 the default type for the time of a test."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 @pytest.fixture
