@@ -1,18 +1,17 @@
 """The data module for full-batch training on one graph."""
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from lightning import LightningDataModule
+from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.checks import check_graph, check_labels
 from curvlab.data.sources import GraphSource
 from curvlab.data.transforms import GraphTransform, apply_transform
 from curvlab.errors import UsageError
-
-log = logging.getLogger(__name__)
 
 
 class RepeatedGraph:
@@ -37,8 +36,12 @@ class GraphDataModule(LightningDataModule):
         source: Where the graph comes from.
         transforms: Applied in order, once; random ones draw from `seed`.
         steps_per_epoch: Optimiser steps between two validations, at least 1.
-        seed: Seed of random transforms (noise on the features).
+        seed: The run's seed: of random transforms (noise on the features), and of the split if the
+            split does not fix its own.
         cache_dir: Folder of the disk cache of expensive transforms; None to compute always.
+        split: Adds the masks of training, validation and test, `split(graph, seed)`; None for tasks
+            that use all nodes.
+        one_logit: Whether two classes are told apart by one logit (sets scored by ROC-AUC).
     """
 
     def __init__(
@@ -48,6 +51,8 @@ class GraphDataModule(LightningDataModule):
         steps_per_epoch: int,
         seed: int,
         cache_dir: str | Path | None = None,
+        split: Callable[[Data, int], Data] | None = None,
+        one_logit: bool = False,
     ) -> None:
         super().__init__()
         if steps_per_epoch < 1:
@@ -57,6 +62,8 @@ class GraphDataModule(LightningDataModule):
         self.steps_per_epoch = steps_per_epoch
         self.seed = seed
         self.cache_dir = cache_dir
+        self.split = split
+        self.one_logit = one_logit
         self._graph: Data | None = None
 
     @property
@@ -75,6 +82,33 @@ class GraphDataModule(LightningDataModule):
     def num_features(self) -> int:
         """Number of features of a node."""
         return int(self.graph.num_features)
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a node has several labels, `y [nodes, labels]`, instead of one class."""
+        return bool(self._labels.dim() == 2)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of logits of a node: classes, labels, or 1 for two classes told by one logit.
+
+        Raises:
+            UsageError: The graph has no labels, or one logit is to tell more than two classes.
+        """
+        if self.multi_label:
+            return self._labels.shape[1]
+        classes = int(self._labels.max()) + 1
+        if self.one_logit and classes > 2:
+            raise UsageError(
+                f"one logit cannot tell {classes} classes apart: score the dataset by accuracy "
+                "(dataset.metric=accuracy)."
+            )
+        return 1 if self.one_logit else classes
+
+    @property
+    def _labels(self) -> Tensor:
+        check_labels(self.graph)
+        return self.graph.y
 
     def prepare_data(self) -> None:
         """Bring the raw files here (Lightning calls this in one process only)."""
@@ -107,6 +141,8 @@ class GraphDataModule(LightningDataModule):
 
     def _prepared(self) -> Data:
         data = self.source.load()
+        if self.split is not None:
+            data = self.split(data, self.seed)
         for position, transform in enumerate(self.transforms):
             # Own generator state per transform: a cache hit before it must not change its noise.
             with torch.random.fork_rng(devices=[]):
@@ -114,32 +150,3 @@ class GraphDataModule(LightningDataModule):
                 data = apply_transform(transform, data, self.cache_dir)
         check_graph(data)
         return data
-
-
-def check_graph(data: Data) -> None:
-    """Refuse a graph that cannot be trained on; nodes without neighbours are only counted.
-
-    Raises:
-        UsageError: No nodes, no edges, no features, edges to nodes that do not exist, or
-            features that are not finite or not one row a node.
-    """
-    nodes = int(data.num_nodes or 0)
-    if nodes == 0 or data.edge_index is None or data.num_edges == 0:
-        raise UsageError(
-            f"the graph is empty ({nodes} nodes, {data.num_edges} edges): check its source."
-        )
-    if not 0 <= int(data.edge_index.min()) <= int(data.edge_index.max()) < nodes:
-        raise UsageError(f"the graph has edges to nodes outside 0 ... {nodes - 1}.")
-    if data.x is None:
-        raise UsageError("the graph has no node features: give the dataset a `features` transform.")
-    if data.x.shape[0] != nodes:
-        raise UsageError(f"the graph has {nodes} nodes but {data.x.shape[0]} rows of features.")
-    bad_rows = (~torch.isfinite(data.x)).any(dim=1)
-    if bad_rows.any():
-        raise UsageError(
-            f"{int(bad_rows.sum())} nodes have features that are NaN or infinite, the first is "
-            f"node {int(bad_rows.nonzero()[0])}: clean the dataset's features."
-        )
-    isolated = nodes - len(torch.unique(data.edge_index))
-    if isolated:
-        log.info("%d of %d nodes have no neighbour", isolated, nodes)

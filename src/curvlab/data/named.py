@@ -33,6 +33,8 @@ def dataset_config(name: str, config_dir: Path, data_dir: Path | None = None) ->
     if data_dir is not None:
         paths.data_dir = str(data_dir)
     dataset = OmegaConf.load(config_dir / "dataset" / f"{name}.yaml")
+    assert isinstance(dataset, DictConfig)
+    dataset.pop("defaults", None)  # what else a run would choose by the dataset
     config = OmegaConf.create({"paths": paths, "dataset": dataset})
     OmegaConf.resolve(config)
     return config.dataset

@@ -6,9 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, degree, remove_self_loops, to_undirected
+from torch_geometric.utils import degree
 
 from curvlab.data.cache import cached
+from curvlab.data.checks import check_statistics
+from curvlab.data.cleaning import simple_edges
 from curvlab.data.sources import RemoteFile, fetch
 from curvlab.errors import UsageError
 
@@ -46,6 +48,7 @@ class EdgeListNetwork:
     ) -> None:
         self.name = name
         self.file = RemoteFile(path, url, sha256)
+        self.sha256 = sha256
         self.statistics = {
             "nodes": num_nodes,
             "undirected edges": num_edges,
@@ -67,7 +70,7 @@ class EdgeListNetwork:
         """
         (raw,) = self.download()
         folder = raw.parent.parent / "processed"
-        key = f"{raw.stem}-{self.file.sha256[:16]}"
+        key = f"{raw.stem}-{self.sha256[:16]}"
         tensors = cached(folder, key, lambda: _process(raw))
         data = Data(edge_index=tensors["edge_index"], num_nodes=int(tensors["num_nodes"]))
         self._check(data)
@@ -79,16 +82,7 @@ class EdgeListNetwork:
             "undirected edges": data.num_edges // 2,
             "neighbours at most": int(degree(data.edge_index[0], data.num_nodes).max()),
         }
-        if found != self.statistics:
-            differing = ", ".join(
-                f"{found[key]:,} {key} instead of {expected:,}"
-                for key, expected in self.statistics.items()
-                if found[key] != expected
-            )
-            raise UsageError(
-                f"{self.name} is not the graph that its configuration describes: it has "
-                f"{differing}; correct the statistics or the file's address and checksum."
-            )
+        check_statistics(self.name, found, self.statistics)
 
 
 def _process(raw: Path) -> dict[str, Tensor]:
@@ -119,16 +113,19 @@ def read_edge_list(path: Path) -> np.ndarray:
     return np.array(edges, dtype=np.int64)
 
 
+def numbered(edges: np.ndarray) -> tuple[Tensor, int]:
+    """Number the nodes by first appearance; return the edges `[2, edges]` and the nodes' number."""
+    _, first, inverse = np.unique(edges.ravel(), return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return torch.from_numpy(rank[inverse].reshape(-1, 2).T.copy()), len(first)
+
+
 def undirected_graph(edges: np.ndarray) -> tuple[Tensor, int]:
     """Number the nodes by first appearance; return `edge_index [2, 2M]` and their number.
 
     Both directions of every edge, sorted, no duplicates, no self-loops. A node that has
     nothing but a self-loop stays, without neighbours.
     """
-    _, first, inverse = np.unique(edges.ravel(), return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    edge_index = torch.from_numpy(rank[inverse].reshape(-1, 2).T.copy())
-    edge_index, _ = remove_self_loops(edge_index)
-    edge_index = to_undirected(edge_index, num_nodes=len(first))
-    return coalesce(edge_index, num_nodes=len(first)), len(first)
+    edge_index, num_nodes = numbered(edges)
+    return simple_edges(edge_index, num_nodes), num_nodes

@@ -1,0 +1,136 @@
+"""What a graph must be to be trained on, one sentence for each thing that it is not."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+
+def check_graph(data: Data) -> None:
+    """Refuse a graph that cannot be trained on; nodes without neighbours are only counted.
+
+    Raises:
+        UsageError: No nodes, no edges, no features, edges to nodes that do not exist, features
+            that are not finite or not one row a node, or labels that are not labels.
+    """
+    check_edges(data)
+    check_features(data)
+    if data.y is not None:
+        check_labels(data)
+    isolated = int(data.num_nodes or 0) - len(torch.unique(data.edge_index))
+    if isolated:
+        log.info("%d of %d nodes have no neighbour", isolated, data.num_nodes)
+
+
+def check_edges(data: Data) -> None:
+    """Refuse a graph without nodes or edges, or with edges to nodes that do not exist.
+
+    Raises:
+        UsageError: See above.
+    """
+    nodes = int(data.num_nodes or 0)
+    if nodes == 0 or data.edge_index is None or data.num_edges == 0:
+        raise UsageError(
+            f"the graph is empty ({nodes} nodes, {data.num_edges} edges): check its source."
+        )
+    if not 0 <= int(data.edge_index.min()) <= int(data.edge_index.max()) < nodes:
+        raise UsageError(f"the graph has edges to nodes outside 0 ... {nodes - 1}.")
+
+
+def check_features(data: Data) -> None:
+    """Refuse a graph without features, or with features that are not finite, one row a node.
+
+    Raises:
+        UsageError: See above.
+    """
+    nodes = int(data.num_nodes or 0)
+    if data.x is None:
+        raise UsageError("the graph has no node features: give the dataset a `features` transform.")
+    if data.x.shape[0] != nodes:
+        raise UsageError(f"the graph has {nodes} nodes but {data.x.shape[0]} rows of features.")
+    bad_rows = (~torch.isfinite(data.x)).any(dim=1)
+    if bad_rows.any():
+        raise UsageError(
+            f"{int(bad_rows.sum())} nodes have features that are NaN or infinite, the first is "
+            f"node {int(bad_rows.nonzero()[0])}: clean the dataset's features."
+        )
+
+
+def check_labels(data: Data, num_classes: int | None = None) -> None:
+    """Refuse labels that are missing, out of range or all the same.
+
+    Args:
+        data: `y [nodes]` holds classes 0, 1, ..., or `y [nodes, labels]` zeros and ones.
+        num_classes: Number of classes that there are; None if only the labels themselves say.
+
+    Raises:
+        UsageError: See above.
+    """
+    nodes = int(data.num_nodes or 0)
+    y = data.y
+    if y is None:
+        raise UsageError("the graph has no labels: choose a dataset of node classification.")
+    if y.shape[0] != nodes:
+        raise UsageError(f"the graph has {nodes} nodes but {y.shape[0]} labels.")
+    missing = torch.isnan(y).reshape(nodes, -1).any(dim=1) if y.is_floating_point() else y < 0
+    if y.dim() == 1:
+        missing = missing | (y < 0)
+    if missing.any():
+        raise UsageError(
+            f"{int(missing.sum())} nodes have no label (NaN or negative), the first is node "
+            f"{int(missing.nonzero()[0])}: leave them out of the graph or label them."
+        )
+    highest = num_classes - 1 if num_classes and y.dim() == 1 else None
+    wrong = _out_of_range(y, highest)
+    if wrong.any():
+        classes = "0 and 1" if y.dim() == 2 else f"0 ... {'' if highest is None else highest}"
+        raise UsageError(
+            f"{int(wrong.sum())} nodes have labels that are not among {classes.strip()}, the first "
+            f"is node {int(wrong.nonzero()[0])}: number the classes from 0."
+        )
+    if y.dim() == 1 and bool((y == y[0]).all()):
+        raise UsageError(
+            f"all {nodes} nodes are of class {int(y[0])}: there is nothing to tell apart."
+        )
+
+
+def _out_of_range(y: Tensor, highest: int | None) -> Tensor:
+    """Nodes `[nodes]` whose label is no class."""
+    if y.dim() == 2:
+        return ((y != 0) & (y != 1)).any(dim=1)
+    wrong = y != y.round() if y.is_floating_point() else torch.zeros_like(y, dtype=torch.bool)
+    return wrong if highest is None else wrong | (y > highest)
+
+
+def check_statistics(name: str, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Refuse a graph that is another one than its configuration describes.
+
+    Args:
+        name: What messages call the graph.
+        found: Its statistics, by what messages call them.
+        expected: What they must be; None where nothing is known.
+
+    Raises:
+        UsageError: All statistics that differ, in one sentence.
+    """
+    differing = [
+        f"{_shown(found[key])} {key} instead of {_shown(value)}"
+        for key, value in expected.items()
+        if value is not None and found[key] != value
+    ]
+    if differing:
+        raise UsageError(
+            f"{name} is not the graph that its configuration describes: it has "
+            f"{', '.join(differing)}; correct the statistics or the file's address and checksum."
+        )
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value}"

@@ -1,0 +1,174 @@
+"""Graphs with features and labels from files: fetched, read once, cleaned, checked, cached."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pooch
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.cache import cached
+from curvlab.data.checks import check_statistics
+from curvlab.data.cleaning import cleaned, homophily
+from curvlab.data.sources import RemoteFile, fetch
+from curvlab.errors import UsageError
+
+GIVEN = ("given_train", "given_val", "given_test")
+
+
+class LabelledGraph(ABC):
+    """A graph of node classification; a subclass says how its raw files are read.
+
+    What is read is cleaned (`curvlab.data.cleaning`) and kept in the folder `processed` beside the
+    raw files, under a name made from their contents. The statistics are asserted whenever the
+    graph is loaded, so that a file that parses but is another graph is noticed.
+
+    Args:
+        name: What messages call the graph.
+        folder: Folder of the raw files inside `data_dir`, and inside the mirror.
+        url: Address that the files' paths continue.
+        files: The raw files: `path` after the address, whose last part is the name in the folder,
+            and `sha256`, None where nobody has stated one.
+        statistics: `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected,
+            after cleaning), `num_features`, `num_classes`, `class_counts` and `homophily` (of the
+            edge list as it came, to four digits) that the graph must have; None where unknown.
+        given: What the splits that come with the graph are called; None if there are none.
+        data_dir: Folder of raw and processed files.
+        mirror: Folder with the same layout, used instead of the network.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: str,
+        url: str,
+        files: Sequence[Mapping[str, Any]],
+        statistics: Mapping[str, Any],
+        given: str | None,
+        data_dir: str | Path,
+        mirror: str | Path | None = None,
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self.files = [
+            RemoteFile(
+                f"{folder}/{PurePosixPath(file['path']).name}",
+                f"{url}/{file['path']}",
+                file["sha256"],
+            )
+            for file in files
+        ]
+        self.num_classes = int(statistics["num_classes"])
+        self.statistics = {
+            key: list(value) if isinstance(value, Sequence) else value
+            for key, value in statistics.items()
+        }
+        self.given = given
+        self.data_dir = Path(data_dir)
+        self.mirror = mirror
+
+    def download(self) -> list[Path]:
+        """Fetch the raw files and return where they are."""
+        return [fetch(file, self.data_dir, self.mirror) for file in self.files]
+
+    @abstractmethod
+    def read(self, paths: list[Path]) -> Data:
+        """Read the raw files, in the order of `files`, into the graph as it came.
+
+        Returns:
+            `x`, `edge_index`, `y` and, if there are given splits, `given_train`, `given_val` and
+            `given_test` `[nodes, splits]`.
+        """
+
+    def load(self) -> Data:
+        """Return the graph, with `given` and the given splits if it has some.
+
+        Raises:
+            UsageError: A file cannot be had, is corrupt or malformed, features or labels are
+                unusable, or the graph does not have the stated statistics.
+        """
+        paths = self.download()
+        sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
+        key = f"{self.name}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
+        processed = paths[0].parent.parent / "processed"
+        tensors = cached(processed, key, lambda: self._process(paths))
+        data = _unpacked(tensors)
+        self._check(data, tensors)
+        if self.given is not None:
+            data.given = self.given
+        return data
+
+    def _process(self, paths: list[Path]) -> dict[str, Tensor]:
+        try:
+            raw = self.read(paths)
+        except UsageError:
+            raise
+        except Exception as error:  # what a malformed file does to its reader is anybody's guess
+            raise UsageError(
+                f"the raw files of {self.name} in {paths[0].parent} cannot be read "
+                f"({type(error).__name__}: {error}): delete them and run again to fetch fresh ones."
+            ) from error
+        try:
+            return _packed(raw, cleaned(raw, self.num_classes))
+        except UsageError as error:
+            raise UsageError(f"{self.name}: {error}") from error
+
+    def _check(self, data: Data, tensors: dict[str, Tensor]) -> None:
+        counts = torch.bincount(data.y).tolist()
+        found = {
+            "num_nodes": data.num_nodes,
+            "raw_edges": int(tensors["raw_edges"]),
+            "num_edges": data.num_edges // 2,
+            "num_features": data.num_features,
+            "num_classes": len(counts),
+            "class_counts": counts,
+            "homophily": round(float(tensors["raw_homophily"]), 4),
+        }
+        words = {
+            "num_nodes": "nodes",
+            "raw_edges": "edges in the raw list",
+            "num_edges": "undirected edges",
+            "num_features": "features",
+            "num_classes": "classes",
+            "class_counts": "nodes of each class",
+            "homophily": "homophily",
+        }
+        check_statistics(
+            self.name,
+            {word: found[key] for key, word in words.items()},
+            {words[key]: value for key, value in self.statistics.items()},
+        )
+
+
+def _packed(raw: Data, data: Data) -> dict[str, Tensor]:
+    """The cleaned graph as tensors, the mostly empty features without their zeros."""
+    x = csr_array(data.x.numpy())
+    return {
+        "x_values": torch.from_numpy(x.data),
+        "x_columns": torch.from_numpy(x.indices),
+        "x_rows": torch.from_numpy(x.indptr),
+        "x_shape": torch.tensor(data.x.shape),
+        "y": data.y,
+        "edge_index": data.edge_index,
+        "raw_edges": torch.tensor(raw.num_edges),
+        "raw_homophily": torch.tensor(homophily(raw.edge_index, data.y), dtype=torch.float64),
+        **{name: raw[name].bool() for name in GIVEN if name in raw},
+    }
+
+
+def _unpacked(tensors: dict[str, Tensor]) -> Data:
+    parts = (tensors[name].numpy() for name in ("x_values", "x_columns", "x_rows"))
+    x: np.ndarray = csr_array(tuple(parts), shape=tuple(tensors["x_shape"].tolist())).toarray()
+    return Data(
+        x=torch.from_numpy(x),
+        y=tensors["y"],
+        edge_index=tensors["edge_index"],
+        num_nodes=len(x),
+        **{name: tensors[name] for name in GIVEN if name in tensors},
+    )
