@@ -56,7 +56,9 @@ def parse_arguments() -> argparse.Namespace:
     run = commands.add_parser("run", help="curves and embedding of a run, into its folder plots")
     run.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder with metrics.csv")
     run.add_argument(
-        "--color", choices=sorted(COLORS), default="degree", help="what colours the nodes"
+        "--color",
+        choices=sorted(COLORS),
+        help="what colours the nodes (default: their class if they have one, else their degree)",
     )
     return parser.parse_args()
 

@@ -15,16 +15,20 @@ from curvlab.errors import UsageError
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes",
-    "max_steps", "steps_per_epoch", "threads", "devices",
+    "max_steps", "steps_per_epoch", "threads", "devices", "validate_every", "patience", "min_steps",
 }  # fmt: skip
 POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip"}
 NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
+NON_NEGATIVE_INTEGERS = {"hops"}
 FRACTIONS = {"dropout", "cycle_fraction"}
 NUMBERS = {"kappa", "min", "max"}
-OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max"}
+OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max", "patience"}
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
+    "decoder": ("auto", "stereographic", "linear"),
+    "logit_curvature": ("geometric", "paper"),
+    "normalisation": ("none", "batch", "layer"),
 }
 
 # Keys that change where and how a run is computed, but not what.
@@ -63,7 +67,36 @@ def validate(config: DictConfig, multirun: bool) -> None:
         raise UsageError(
             f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
         )
+    check_selection(config)
     check_devices(config.trainer.devices, multirun)
+
+
+def check_selection(config: DictConfig) -> None:
+    """Check that a task whose weights are chosen by validation has what that takes, and no other.
+
+    Raises:
+        UsageError: it lacks the metric, the split or the trainer, or has one without a use.
+    """
+    task, dataset, trainer = config.task, config.dataset, config.trainer
+    chooses = "metric" in task
+    if chooses != ("validate_every" in trainer):
+        way = "chooses its weights by validation" if chooses else "keeps the last weights"
+        other = "early_stopping" if chooses else "default"
+        raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
+    if chooses != bool(config.split):
+        needs = "needs a split of the nodes" if chooses else "uses all nodes"
+        raise UsageError(
+            f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."
+        )
+    if not chooses:
+        return
+    if task.metric is None:
+        raise UsageError(f"dataset={dataset.name} names no metric: set task.metric=accuracy")
+    if trainer.validate_every > trainer.max_steps:
+        raise UsageError(
+            f"trainer.validate_every={trainer.validate_every} exceeds trainer.max_steps="
+            f"{trainer.max_steps}: no validation would choose the weights"
+        )
 
 
 def check_devices(devices: int, multirun: bool) -> None:
@@ -111,6 +144,8 @@ def check_value(path: str, value: Any) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if name in POSITIVE_INTEGERS and not (is_integer and value >= 1):
         raise UsageError(f"{path}={value} must be a whole number of at least 1")
+    if name in NON_NEGATIVE_INTEGERS and not (is_integer and value >= 0):
+        raise UsageError(f"{path}={value} must be a whole number of at least 0")
     if name in POSITIVE_NUMBERS and not (is_number and 0 < value < float("inf")):
         raise UsageError(f"{path}={value} must be a number greater than 0")
     if name in NON_NEGATIVE_NUMBERS and not (is_number and 0 <= value < float("inf")):

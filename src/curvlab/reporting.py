@@ -126,11 +126,12 @@ def shown(path: Path) -> str:
 
 @torch.no_grad()
 def save_embeddings(encoder: nn.Module, graph: Data, folder: Path) -> None:
-    """Write `embeddings.npz`: the points, the space and the edges, as the plots need them."""
+    """Write `embeddings.npz`: points, space, edges and classes, as the plots need them."""
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
     points = encoder(graph).float()
-    embedding = Embedding(points, cast(Space, encoder.manifold_out), graph.edge_index)
+    classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
+    embedding = Embedding(points, cast(Space, encoder.manifold_out), graph.edge_index, classes)
     save_embedding(folder / "embeddings.npz", embedding)
 
 

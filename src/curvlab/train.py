@@ -1,6 +1,7 @@
 """One run, from a configuration to its result file."""
 
 import traceback
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from torch import nn
 from curvlab import reporting
 from curvlab.building import build
 from curvlab.callbacks import (
+    BestValidation,
     Curves,
     DivergedError,
     FiniteGuard,
@@ -132,6 +134,7 @@ def _run(
     task = build_task(config, data)
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
+    best = build_selection(config) if task.chooses_weights else None
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     callbacks = [
         curves,
@@ -139,6 +142,7 @@ def _run(
         RandomState(),
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
         RunProgress(curves, label, shown=config.trainer.progress),
+        *([best] if best else []),
         LastCheckpoint(folder.checkpoint),  # last, since it holds the state of the others
     ]
     resumed = checkpoint is not None
@@ -146,10 +150,13 @@ def _run(
     with build_logger(config, result, folder.path, resumed) as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
         trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
-        (scores,) = trainer.test(task, datamodule=data, verbose=False)
-        result.metrics = {"test": {k.removeprefix("test/"): v for k, v in scores.items()}}
-        result.score = result.metrics["test"][task.score]
         result.best_step = result.steps = trainer.global_step
+        if best:
+            result.best_step = best.step
+            best.restore(task)
+        (scores,) = trainer.test(task, datamodule=data, verbose=False)
+        result.metrics = by_part(scores)
+        result.score = result.metrics["test"][task.score]
         result.parameters = sum(p.numel() for p in task.parameters())
         result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
         result.ms_per_step = timer.ms_per_step
@@ -164,8 +171,8 @@ def _run(
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
-    """Build the data module: the dataset, its features, and what the model asks for."""
-    transforms = [build(config.dataset.features)]
+    """Build the data module: the dataset, its split, its features, and what the model asks for."""
+    transforms = [build(config.dataset.features)] if config.dataset.features else []
     transforms += [build(t) for t in config.model.requires.transforms]
     return GraphDataModule(
         source=build(config.dataset.source),
@@ -173,31 +180,54 @@ def build_data(config: DictConfig) -> GraphDataModule:
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
         seed=config.seed,
         cache_dir=Path(config.paths.data_dir) / "cache",
+        split=build(config.split) if config.split else None,
+        one_logit=config.dataset.get("metric") == "roc_auc",
     )
 
 
 def build_encoder(config: DictConfig, in_channels: int) -> nn.Module:
     """Build the model from its configuration without what only describes it."""
-    options = _without(config.model, "name", "label", "requires")
+    options = _without(config.model, "name", "label", "requires", "hops")
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
     return build(options, in_channels=in_channels)
 
 
 def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
-    """A group's options without the keys that only describe it."""
-    return {str(key): value for key, value in config.items() if key not in keys}
+    """A group's options, resolved, without the keys that only describe it."""
+    options = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(options, dict)
+    return {str(key): value for key, value in options.items() if key not in keys}
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
-    """Build the task, a LightningModule with `encoder`, `score` and `loss_scale`."""
+    """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
+
+    It is told what it requires to know of the data.
+    """
     encoder = build_encoder(config, data.num_features)
     return build(
-        _without(config.task, "name"),
+        _without(config.task, "name", "requires"),
         encoder=encoder,
         optimizer=config.optimizer,
         _recursive_=False,
+        **{name: getattr(data, name) for name in config.task.requires},
     )
+
+
+def build_selection(config: DictConfig) -> BestValidation:
+    """Build what chooses the weights and the end of a run by validation."""
+    options = config.trainer
+    return BestValidation(options.validate_every, options.patience, options.min_steps)
+
+
+def by_part(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Metrics `test/map` ... as `{"test": {"map": ...}, ...}`."""
+    parts: dict[str, dict[str, float]] = {}
+    for name, value in scores.items():
+        part, metric = name.split("/", maxsplit=1)
+        parts.setdefault(part, {})[metric] = value
+    return parts
 
 
 def build_logger(

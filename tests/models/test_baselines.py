@@ -30,6 +30,10 @@ def network(layer, adjacency, **options):
         "activation": "relu",
         "dropout": 0.0,
         "skip_average": True,
+        "normalisation": "none",
+        "residual": False,
+        "input_layer": False,
+        "last_activation": False,
     }
     made = GraphNetwork(layer=layer, adjacency=adjacency, **{**defaults, **options})
     for parameter in made.parameters():

@@ -23,6 +23,7 @@ OPTIONS = {
     "dropout": 0.0,
     "eigenvectors": 3,
     "token_fusion": "sum",
+    "sign_flips": False,
 }
 VARIANTS = {
     "default": {},

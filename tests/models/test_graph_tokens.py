@@ -20,19 +20,19 @@ def parts(tokens, graph):
 
 
 def test_tokens_are_sums_of_features_identifiers_and_types(graph):
-    tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="sum")
+    tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="sum", sign_flips=False)
     torch.testing.assert_close(tokens(graph), sum(parts(tokens, graph)))
 
 
 def test_tokens_may_be_a_linear_map_of_their_parts(graph):
-    tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="linear")
+    tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="linear", sign_flips=False)
     joined = torch.cat(parts(tokens, graph), dim=1)
     expected = joined @ tokens.fusion.weight.T + tokens.fusion.bias
     torch.testing.assert_close(tokens(graph), expected)
 
 
 def test_one_token_a_node_and_one_a_direction_of_an_edge(graph):
-    tokens = GraphTokens(5, 3, 4, "sum")(graph)
+    tokens = GraphTokens(5, 3, 4, "sum", sign_flips=False)(graph)
     assert tokens.shape == (graph.num_nodes + graph.num_edges, 4)
     forward = graph.num_nodes
     u, v = graph.edge_index[:, 0]
@@ -41,7 +41,7 @@ def test_one_token_a_node_and_one_a_direction_of_an_edge(graph):
 
 
 def test_edge_tokens_ignore_the_features(graph):
-    tokens = GraphTokens(5, 3, 4, "sum")
+    tokens = GraphTokens(5, 3, 4, "sum", sign_flips=False)
     before = tokens(graph)
     graph.x = graph.x + 1
     after = tokens(graph)
@@ -51,4 +51,4 @@ def test_edge_tokens_ignore_the_features(graph):
 
 def test_unknown_fusion_is_refused():
     with pytest.raises(UsageError, match=r"token_fusion.*sum.*linear.*concat"):
-        GraphTokens(5, 3, 4, "concat")
+        GraphTokens(5, 3, 4, "concat", sign_flips=False)

@@ -82,6 +82,7 @@ def fpst_task(kappa=0.0, dim=8):
         dropout=0.0,
         eigenvectors=4,
         token_fusion="sum",
+        sign_flips=False,
     )
     return Reconstruction(encoder, ADAM, power=2)
 

@@ -14,15 +14,19 @@ from curvlab.manifolds import Curvature, Euclidean, Space, Stereographic
 
 @dataclass(frozen=True)
 class Embedding:
-    """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`."""
+    """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`.
+
+    `classes [nodes]` is there if a node has one.
+    """
 
     points: Tensor
     space: Space
     edge_index: Tensor
+    classes: Tensor | None = None
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
-    """Write `embeddings`, `edge_index` and the space as plain arrays (`.npz`), atomically.
+    """Write `embeddings`, `edge_index`, `classes` and the space as plain arrays, atomically.
 
     The space is `kappa [components]`, or for a flat one `conformal_factor`, its distance over
     `|x - y|`.
@@ -31,6 +35,8 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
         "embeddings": embedding.points.detach().cpu().numpy(),
         "edge_index": embedding.edge_index.cpu().numpy(),
     }
+    if embedding.classes is not None:
+        arrays["classes"] = embedding.classes.cpu().numpy()
     match embedding.space:
         case Stereographic():
             arrays["kappa"] = embedding.space.kappa.detach().cpu().numpy()
@@ -54,15 +60,16 @@ def load_embedding(path: Path) -> Embedding:
         with path.open("rb") as stream, np.load(stream) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files}
         points, edge_index = arrays["embeddings"], arrays["edge_index"]
+        classes = arrays.get("classes")
         if "conformal_factor" in arrays:
             flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
-            return Embedding(points, flat, edge_index)
+            return Embedding(points, flat, edge_index, classes)
         kappa = arrays["kappa"].reshape(-1).tolist()
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
     space = Stereographic(len(kappa))
     space.curvature = Curvature(kappa, len(kappa), learnable=False)
-    return Embedding(points, space, edge_index)
+    return Embedding(points, space, edge_index, classes)
 
 
 @torch.no_grad()

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import BoundaryNorm, Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -31,20 +32,25 @@ def save_figure(figure: Figure, path: Path) -> Path:
 
 
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
-    """Mean average precision and every curvature against the step, one axis below the other.
+    """Metrics and every curvature against the step, one axis below the other.
 
     Args:
-        metrics: Columns `step`, `map` (percent) and `kappa/LAYER/COMPONENT`, empty where a step
-            has no value; either of the two kinds may be missing.
+        metrics: Columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent) with the
+            one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty where a step has no
+            value; any of these kinds may be missing.
         title: Heading.
 
     Raises:
         UsageError: There is nothing to draw.
     """
     kappas = [name for name in metrics.columns if name.startswith("kappa/")]
-    panels = [kind for kind, there in (("map", "map" in metrics), ("kappa", kappas)) if there]
+    scores = [name for name in metrics.columns if name.startswith("val/")]
+    kinds = {"map": "map" in metrics, "loss": scores, "scores": scores, "kappa": kappas}
+    panels = [kind for kind, there in kinds.items() if there]
     if "step" not in metrics or not panels:
-        raise UsageError("the curves have no column step with map or kappa/...: nothing to draw.")
+        raise UsageError(
+            "the curves have no column step with map, val/... or kappa/...: nothing to draw."
+        )
     figure = Figure(figsize=(7, 2.2 + 1.9 * len(panels)), layout="constrained")
     figure.suptitle(title, fontsize=12, x=0.02, ha="left")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
@@ -54,12 +60,30 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
             last = _line(axis, metrics, "map", LINES[0])
             axis.set_ylabel("mAP (%)")
             axis.set_title(f"mean average precision, last {last:.2f}", loc="left", fontsize=10)
+        elif kind == "loss":
+            last = _line(axis, metrics, "loss", LINES[0])
+            axis.set_ylabel("loss")
+            axis.set_title(f"loss of the training nodes, last {last:.3g}", loc="left", fontsize=10)
+        elif kind == "scores":
+            _draw_scores(axis, metrics, scores)
         else:
             _draw_curvatures(axis, metrics, kappas)
     axes[-1].set_xlabel("optimiser step")
     axes[-1].set_xlim(left=0)
     axes[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
+
+
+def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
+    """Metrics of the validation nodes; of those that are equal throughout, the first."""
+    different = metrics[list(names)].T.drop_duplicates().index
+    for name, color in zip(different, LINES, strict=False):
+        _line(axis, metrics, name, color, name.removeprefix("val/"))
+    axis.set_ylabel("validation (%)")
+    best = metrics[names[0]].max()
+    title = f"validation nodes, highest {names[0].removeprefix('val/')} of these points {best:.2f}"
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
 
 
 def _draw_curvatures(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
@@ -100,6 +124,7 @@ def embedding_figure(
     value_label: str,
     title: str,
     subtitle: str = "",
+    categorical: bool = False,
 ) -> Figure:
     """Scatter of two principal components, coloured by a value a node, edges drawn lightly.
 
@@ -110,6 +135,7 @@ def embedding_figure(
         value_label: What the colour bar says; values over a wide positive range are on a log scale.
         title: Heading.
         subtitle: Second line, for instance the curvatures.
+        categorical: Whether values are classes 0, 1, ..., each with a colour of its own.
     """
     figure = Figure(figsize=(7, 6), layout="constrained")
     axis = figure.add_subplot()
@@ -125,17 +151,25 @@ def embedding_figure(
     order = np.argsort(values, kind="stable")  # large values on top
     wide = values.min() > 0 and values.max() > 20 * values.min()
     low, high = values.min(), max(values.max(), values.min() + 1)
+    count = int(values.max()) + 1
+    if categorical:
+        order = np.random.default_rng(0).permutation(len(values))  # no class on top
+        palette: Colormap = colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
+        norm: Normalize = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    else:
+        palette, norm = colormaps["viridis"], (LogNorm if wide else Normalize)(low, high)
     drawn = axis.scatter(
         points[order, 0],
         points[order, 1],
         c=values[order],
         s=float(np.clip(30_000 / len(points), 4, 40)),
-        cmap="viridis",
-        norm=LogNorm(low, high) if wide else Normalize(low, high),
+        cmap=palette,
+        norm=norm,
         linewidths=0,
         zorder=2,
     )
-    bar = figure.colorbar(drawn, ax=axis, shrink=0.8, pad=0.02)
+    ticks = np.arange(count) if categorical else None
+    bar = figure.colorbar(drawn, ax=axis, shrink=0.8, pad=0.02, ticks=ticks)
     bar.set_label(value_label)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     bar.outline.set_visible(False)

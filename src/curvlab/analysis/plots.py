@@ -17,10 +17,14 @@ from curvlab.analysis.figures import curves_figure, embedding_figure, save_figur
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 
-COLORS = {"degree": "number of neighbours", "depth": "edges from the best-connected node"}
+COLORS = {
+    "degree": "number of neighbours",
+    "depth": "edges from the best-connected node",
+    "class": "class",
+}
 
 
-def plot_run(run_dir: Path, title: str | None = None, color: str = "degree") -> list[Path]:
+def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) -> list[Path]:
     """Draw the curves and the embedding of a run into its folder `plots` and return the paths.
 
     Reads `metrics.csv` and, if there is one, `embeddings.npz`.
@@ -28,16 +32,18 @@ def plot_run(run_dir: Path, title: str | None = None, color: str = "degree") -> 
     Args:
         run_dir: Folder of the run.
         title: Heading of both pictures; by default what `result.json` says was run.
-        color: What colours the nodes, `degree` or `depth`.
+        color: What colours the nodes, `degree`, `depth` or `class`; by default their class if they
+            have one, else their degree.
 
     Raises:
-        UsageError: The folder has no curves, or a file in it is damaged.
+        UsageError: The folder has no curves, a file in it is damaged, or nodes have no classes.
     """
     title = title or _title(run_dir)
     plots = run_dir / "plots"
     paths = [save_figure(curves_figure(_metrics(run_dir), title), plots / "curves.png")]
     if (run_dir / "embeddings.npz").exists():
         embedding = load_embedding(run_dir / "embeddings.npz")
+        color = color or ("degree" if embedding.classes is None else "class")
         projection = principal_components(tangent_coordinates(embedding.points, embedding.space))
         figure = embedding_figure(
             projection,
@@ -46,13 +52,22 @@ def plot_run(run_dir: Path, title: str | None = None, color: str = "degree") -> 
             COLORS[color],
             title,
             _space_in_words(embedding),
+            categorical=color == "class",
         )
         paths.append(save_figure(figure, plots / "embedding.png"))
     return paths
 
 
 def node_values(embedding: Embedding, color: str) -> np.ndarray:
-    """Degree of each node, or its distance from the node with the most neighbours, `[nodes]`."""
+    """Class or degree of each node, or its distance from the best-connected one, `[nodes]`.
+
+    Raises:
+        UsageError: Nodes have no classes.
+    """
+    if color == "class":
+        if embedding.classes is None:
+            raise UsageError("the run's nodes have no class: colour them by degree or depth.")
+        return np.asarray(embedding.classes)
     adjacency = adjacency_matrix(embedding.edge_index, len(embedding.points))
     degree = np.diff(adjacency.indptr)
     if color == "degree":

@@ -1,5 +1,6 @@
 """What happens around the steps: progress, curves and curvatures, guards, timing, logging."""
 
+from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint
 from curvlab.callbacks.curves import Curves, curvatures
 from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard
@@ -9,6 +10,7 @@ from curvlab.callbacks.reproducibility import RandomState
 from curvlab.callbacks.timing import StepTimer
 
 __all__ = [
+    "BestValidation",
     "Curves",
     "DivergedError",
     "FiniteGuard",

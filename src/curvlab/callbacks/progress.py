@@ -118,12 +118,16 @@ class RunProgress(ProgressBar):
 
 
 def describe(row: dict[str, float]) -> str:
-    """A row of the curves in one line, for instance `loss 1.20  mAP 93.1  kappa -1.02 0.13`."""
+    """A row of the curves in one line, for instance `loss 1.20  mAP 93.1  kappa -1.02 0.13`.
+
+    Of several metrics of validation the first, which chooses the weights, is shown.
+    """
+    others = [name for name in row if name.startswith("val/")][1:]
     kappa = [f"{value:.2f}" for name, value in row.items() if name.startswith("kappa/")]
     parts = [
-        f"{'mAP' if name == 'map' else name} {value:.4g}"
+        f"{'mAP' if name == 'map' else name.replace('/', ' ')} {value:.4g}"
         for name, value in row.items()
-        if name != "step" and not name.startswith("kappa/")
+        if name not in ("step", *others) and not name.startswith("kappa/")
     ]
     if kappa:
         parts.append(f"kappa {' '.join(kappa[:4])}{' ...' if len(kappa) > 4 else ''}")

@@ -2,22 +2,31 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import SimpleConv
 
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
+from curvlab.layers.features import FeatureLinear
 from curvlab.manifolds import Euclidean
 from curvlab.models.encoder import Encoder
+
+NORMALISATIONS = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
 
 class GraphNetwork(Encoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
-    The last layer's output is activated only if it is averaged with the output of the same layer
-    on the graph without edges, `(f(x, {}) + act(f(x, E))) / 2`: the "skip" of the code of Q-GCN
-    (Xiong et al. 2022), without which reconstruction is several points worse.
+    `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; of the last layer's output neither norm nor
+    activation is taken unless `last_activation` says so, since a linear decoder follows: with one,
+    the plain network of the papers.
+
+    With `skip_average` the last output is the mean of the layer's on the graph without edges and
+    its activated one, `(f(x, {}) + act(f(x, E))) / 2`: the "skip" of the code of Q-GCN (Xiong et
+    al. 2022), without which reconstruction is several points worse.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
 
@@ -31,7 +40,15 @@ class GraphNetwork(Encoder):
         activation: `relu`, `elu`, `tanh` or `sigmoid`.
         dropout: of every layer's input.
         skip_average: see above.
+        normalisation: of every activated layer: `none`, `batch` or `layer`.
+        residual: add a linear map of every layer's input to its output.
+        input_layer: a linear map of the features to `dim` before the first layer.
+        last_activation: normalise and activate the last layer like the others and drop its output
+            out, so that the decoder reads hidden features.
         heads: outputs of width `dim / heads` that a layer concatenates.
+
+    Source: the options are those with which Luo et al. 2024 ("Classic GNNs are strong baselines")
+    bring these networks level with graph transformers.
     """
 
     def __init__(
@@ -44,20 +61,40 @@ class GraphNetwork(Encoder):
         activation: str,
         dropout: float,
         skip_average: bool,
+        normalisation: str,
+        residual: bool,
+        input_layer: bool,
+        last_activation: bool,
         heads: int = 1,
     ) -> None:
         super().__init__()
         if adjacency not in ("none", "edge_index", "csr"):
             raise UsageError(f"adjacency is 'none', 'edge_index' or 'csr', not {adjacency!r}")
+        if normalisation not in NORMALISATIONS:
+            raise UsageError(f"normalisation is 'none', 'batch' or 'layer', not {normalisation!r}")
         if dim % heads:
             raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
-        self.layers = nn.ModuleList(
-            layer(width, dim // heads) for width in [in_channels] + [dim] * (layers - 1)
+        if skip_average and last_activation:
+            raise UsageError(
+                "skip_average and last_activation both say what becomes of the last layer's "
+                "output: set one of them to false"
+            )
+        widths = [dim if input_layer else in_channels] + [dim] * (layers - 1)
+        self.layers = nn.ModuleList(layer(width, dim // heads) for width in widths)
+        self.takes_features = (
+            not input_layer and adjacency != "csr" and _take_features(self.layers, dropout)
         )
+        self.input_layer = FeatureLinear(in_channels, dim, dropout=dropout) if input_layer else None
+        self.shortcuts = nn.ModuleList(nn.Linear(width, dim) for width in widths if residual)
+        if residual and self.takes_features:
+            self.shortcuts[0] = FeatureLinear(in_channels, dim, dropout=dropout)
+        activated = layers if last_activation else layers - 1
+        self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
         self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
         self.skip_average = skip_average
+        self.last_activation = last_activation
         self.space = Euclidean(conformal_factor=1.0)
 
     @property
@@ -68,14 +105,17 @@ class GraphNetwork(Encoder):
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
         graph = self._graph(batch)
-        x = batch.x
-        for layer in self.layers[:-1]:
-            x = self.activation(self._propagate(layer, x, graph))
-        last = self._propagate(self.layers[-1], x, graph)
+        x = batch.x if self.input_layer is None else self.input_layer(batch.x)
+        for i, norm in enumerate(self.norms):
+            x = self.activation(norm(self._propagate(i, x, graph)))
+        if self.last_activation:
+            return F.dropout(x, self.dropout, self.training)
+        i = len(self.norms)
+        last = self._propagate(i, x, graph)
         if not self.skip_average:
             return last
         no_edges = (batch.edge_index[:, :0],) if graph else ()
-        alone = self._propagate(self.layers[-1], x, no_edges)
+        alone = self._propagate(i, x, no_edges)
         return (alone + self.activation(last)) / 2
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
@@ -84,6 +124,53 @@ class GraphNetwork(Encoder):
             return ()
         return (batch.adj_t,) if self.adjacency == "csr" else (batch.edge_index,)
 
-    def _propagate(self, layer: nn.Module, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
-        """One layer after dropout of its input."""
-        return layer(F.dropout(x, self.dropout, self.training), *graph)
+    def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
+        """One layer, and what is added to it, after dropout of its input."""
+        if i > 0 or not self.takes_features:
+            x = F.dropout(x, self.dropout, self.training)
+        out = self.layers[i](x, *graph)
+        return out + self.shortcuts[i](x) if self.shortcuts else out
+
+
+class MeanSAGE(nn.Module):
+    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
+
+    `SAGEConv` averages features before it projects them, at the price of their number instead of
+    `out_channels`.
+
+    Shapes: `[nodes, in_channels]`, `[2, edges]`; returns `[nodes, out_channels]`.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.lin = nn.Linear(in_channels, 2 * out_channels, bias=False)
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.mean = SimpleConv(aggr="mean")
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Map features `[nodes, in_channels]`."""
+        neighbours, own = self.lin(x).chunk(2, dim=-1)
+        return self.mean(neighbours, edge_index) + own + self.bias
+
+
+def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
+    """Let the first layer's linear map be one of features, where it acts on them as they come.
+
+    Weights and random numbers stay what they are. Layers of PyTorch Geometric call this map `lin`.
+
+    Returns:
+        Whether it could; dropout of the features is then that map's.
+    """
+    first = layers[0]
+    linear = first if isinstance(first, nn.Linear) else getattr(first, "lin", None)
+    if linear is None:
+        return False
+    out_features, in_features = linear.weight.shape
+    with torch.random.fork_rng(devices=[]):
+        made = FeatureLinear(in_features, out_features, linear.bias is not None, dropout)
+    made.load_state_dict(linear.state_dict())
+    if first is linear:
+        layers[0] = made
+    else:
+        first.lin = made
+    return True

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
+from curvlab.layers.features import FeatureLinear
 from curvlab.layers.stereographic import (
     StereographicAttention,
     StereographicFeedForward,
@@ -21,6 +22,10 @@ from curvlab.layers.stereographic import (
 )
 from curvlab.manifolds import Space
 from curvlab.models.encoder import Encoder
+
+
+class TokenFeatures(FeatureLinear, TokenLinear):
+    """A linear map of features that may be sparse, else in the layout of tokens."""
 
 
 class GraphTokens(nn.Module):
@@ -38,25 +43,29 @@ class GraphTokens(nn.Module):
         eigenvectors: `k`, number of eigenvectors.
         dim: width of a token.
         fusion: `sum` adds the three parts; `linear` maps their concatenation to `dim`.
+        sign_flips: in training, turn a random half of the eigenvectors around in each step: their
+            signs are arbitrary (TokenGT).
     """
 
-    def __init__(self, in_channels: int, eigenvectors: int, dim: int, fusion: str) -> None:
+    def __init__(
+        self, in_channels: int, eigenvectors: int, dim: int, fusion: str, sign_flips: bool
+    ) -> None:
         super().__init__()
         if fusion not in ("sum", "linear"):
             raise UsageError(f"token_fusion is 'sum' or 'linear', not {fusion!r}")
-        self.features = TokenLinear(in_channels, dim)
+        self.features = TokenFeatures(in_channels, dim)
         self.identifiers = nn.Linear(2 * eigenvectors, dim, bias=False)
         self.types = nn.Embedding(2, dim)
         self.fusion = TokenLinear(3 * dim, dim) if fusion == "linear" else None
+        self.sign_flips = sign_flips
 
     def forward(self, batch: Data) -> Tensor:
         """Tokens of one graph."""
         source, target = batch.edge_index
         nodes, edges = batch.num_nodes, source.numel()
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
-        first, second = (
-            half @ batch.eigenvectors.T for half in self.identifiers.weight.chunk(2, dim=1)
-        )
+        eigenvectors = self._eigenvectors(batch)
+        first, second = (half @ eigenvectors.T for half in self.identifiers.weight.chunk(2, dim=1))
         identifiers = torch.cat([first + second, first[:, source] + second[:, target]], dim=1).T
         features = self.features(batch.x)
         node_type, edge_type = self.types.weight
@@ -70,6 +79,13 @@ class GraphTokens(nn.Module):
             parts = (zeros, identifiers[nodes:], edge_type.expand(edges, -1))
             of_edges = self.fusion(torch.cat(parts, dim=-1))
         return torch.cat([of_nodes.T, of_edges.T], dim=1).T
+
+    def _eigenvectors(self, batch: Data) -> Tensor:
+        """The graph's eigenvectors, with signs of this step."""
+        vectors: Tensor = batch.eigenvectors
+        if not (self.sign_flips and self.training):
+            return vectors
+        return vectors * (2 * torch.randint(2, vectors.shape[1:], device=vectors.device) - 1)
 
 
 class FPSTBlock(nn.Module):
@@ -130,6 +146,7 @@ class FPST(Encoder):
         dropout: of the attention's output, and of the feed-forward's weights.
         eigenvectors: number of Laplacian eigenvectors in the tokens.
         token_fusion: `sum` or `linear`, see `GraphTokens`.
+        sign_flips: of the eigenvectors, see `GraphTokens`.
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
@@ -155,6 +172,7 @@ class FPST(Encoder):
         dropout: float,
         eigenvectors: int,
         token_fusion: str,
+        sign_flips: bool,
     ) -> None:
         super().__init__()
         if dim % heads:
@@ -162,7 +180,7 @@ class FPST(Encoder):
                 f"model.heads={heads} does not divide model.dim={dim}; every head takes an equal "
                 "block of the coordinates"
             )
-        self.tokens = GraphTokens(in_channels, eigenvectors, dim, token_fusion)
+        self.tokens = GraphTokens(in_channels, eigenvectors, dim, token_fusion, sign_flips)
         blocks = [
             FPSTBlock(
                 manifold(components=heads),

@@ -29,6 +29,7 @@ class Reconstruction(LightningModule):
         power: 2 for squared distances in the loss, 1 for distances.
     """
 
+    chooses_weights = False
     score = "map"  # of the test metrics, the one that the task is about
 
     def __init__(self, encoder: Encoder, optimizer: DictConfig, power: int) -> None:

@@ -1,0 +1,100 @@
+"""The weights of the best validation score, and the end of a run that no longer improves."""
+
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from torch import Tensor
+
+
+class BestValidation(Callback):
+    """Validates within an epoch, every few steps; keeps the best weights; stops after patience.
+
+    A validation is one forward pass. Lightning's own validation belongs to the end of an epoch,
+    which costs as much as several steps on a small graph, so that its `EarlyStopping` and
+    `ModelCheckpoint` could only look at every tenth step or so. Score, step and weights stay on
+    the device, where the better ones are chosen without waiting for it; the decision to stop is
+    made at the step where patience ends, and carried out at the end of that epoch, whose remaining
+    steps choose nothing. All is part of the checkpoint.
+
+    Better is strictly better: of equal scores the first counts.
+
+    Args:
+        interval: steps between two validations.
+        patience: steps without a better score after which the run ends; None for never.
+        min_steps: steps before which it does not end.
+    """
+
+    def __init__(self, interval: int, patience: int | None, min_steps: int) -> None:
+        self.interval = interval
+        self.patience = patience
+        self.min_steps = min_steps
+        self.weights: dict[str, Tensor] = {}
+        self._score = torch.tensor(-torch.inf)
+        self._step = torch.tensor(0)
+        self._ended = torch.tensor(False)
+        self._current: dict[str, Tensor] = {}
+
+    @property
+    def step(self) -> int:
+        """The step of the best score; 0 before the first validation."""
+        return int(self._step)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best so far."""
+        return {
+            "score": self._score,
+            "step": self._step,
+            "ended": self._ended,
+            "weights": self.weights,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """The best of the interrupted run."""
+        self._score, self._step = state_dict["score"], state_dict["step"]
+        self._ended, self.weights = state_dict["ended"], state_dict["weights"]
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Bring the best to the device; end at once if the interrupted run had only to end."""
+        device = pl_module.device
+        self._score, self._step = self._score.to(device), self._step.to(device)
+        self._ended = self._ended.to(device)
+        # Tensors that share their memory with the module's, for as long as it is trained.
+        self._current = pl_module.state_dict()
+        start = self.weights or {name: w.clone() for name, w in self._current.items()}
+        self.weights = {name: weight.to(device) for name, weight in start.items()}
+        trainer.should_stop = bool(self._ended)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Validate after every `interval` steps."""
+        if trainer.global_step % self.interval:
+            return
+        pl_module.eval()
+        with torch.no_grad():
+            self._look(pl_module.validation_score(batch), trainer.global_step)
+        pl_module.train()
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """End the run if it was decided to."""
+        if self._ended:
+            trainer.should_stop = True
+
+    def restore(self, pl_module: LightningModule) -> None:
+        """Give the module the best weights."""
+        pl_module.load_state_dict(self.weights)
+
+    def _look(self, score: Tensor, step: int) -> None:
+        """Keep score, step and weights if they are better, and decide whether to end."""
+        better = (score > self._score) & ~self._ended
+        self._score = torch.where(better, score, self._score)
+        self._step = torch.where(better, step, self._step)
+        if better.device.type != "cpu":
+            for name, weight in self._current.items():
+                torch.where(better, weight, self.weights[name], out=self.weights[name])
+        elif better:
+            for name, weight in self._current.items():
+                self.weights[name].copy_(weight)
+        if self.patience is not None and step >= self.min_steps:
+            self._ended = self._ended | (step - self._step >= self.patience)

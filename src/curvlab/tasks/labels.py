@@ -1,0 +1,135 @@
+"""What a node's label can be: how many logits it takes, its loss, its metrics."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch.nn.functional as F
+from torch import Tensor
+from torchmetrics.functional.classification import (
+    binary_auroc,
+    multiclass_accuracy,
+    multiclass_f1_score,
+    multilabel_auroc,
+    multilabel_f1_score,
+)
+
+from curvlab.errors import UsageError
+
+Metric = Callable[[Tensor, Tensor], Tensor]
+
+
+class Labels(ABC):
+    """A kind of labels. Metrics are torchmetrics', in percent, and stay on the device.
+
+    Attributes:
+        logits: number of logits of a node.
+        metrics: functions of logits `[nodes, logits]` and labels, by their names.
+    """
+
+    logits: int
+    metrics: Mapping[str, Metric]
+
+    @abstractmethod
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Mean loss of logits `[nodes, logits]`."""
+
+    def scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """All metrics in percent."""
+        return {name: self.score(name, logits, labels) for name in self.metrics}
+
+    def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
+        """One metric in percent."""
+        return 100 * self.metrics[name](logits, labels)
+
+
+class OneOfMany(Labels):
+    """One class a node, `labels [nodes]`: cross-entropy; the class is that of the largest logit."""
+
+    def __init__(self, classes: int) -> None:
+        self.logits = classes
+        self.metrics = _of_classes(classes)
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy."""
+        return F.cross_entropy(logits, labels)
+
+
+class YesOrNo(Labels):
+    """Two classes told by one logit, `labels [nodes]`: binary cross-entropy; yes above 0."""
+
+    logits = 1
+
+    def __init__(self) -> None:
+        of_classes = _of_classes(2)
+
+        def decided(metric: Metric) -> Metric:
+            return lambda logits, labels: metric((logits.squeeze(-1) > 0).long(), labels)
+
+        self.metrics = {name: decided(metric) for name, metric in of_classes.items()}
+        self.metrics["roc_auc"] = lambda logits, labels: binary_auroc(
+            logits.squeeze(-1), labels, validate_args=False
+        )
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Binary cross-entropy."""
+        return F.binary_cross_entropy_with_logits(logits.squeeze(-1), labels.to(logits.dtype))
+
+
+class ManyOfMany(Labels):
+    """Several labels a node, `labels [nodes, logits]` of zeros and ones: each is a yes or no.
+
+    Micro metrics are over all labels of all nodes, macro metrics and the area under the ROC curve
+    are means over labels.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.logits = count
+        f1 = partial(multilabel_f1_score, num_labels=count, validate_args=False)
+        auroc = partial(multilabel_auroc, num_labels=count, validate_args=False)
+        self.metrics = {
+            "f1_micro": lambda logits, labels: f1(logits.sigmoid(), labels.long(), average="micro"),
+            "f1_macro": lambda logits, labels: f1(logits.sigmoid(), labels.long(), average="macro"),
+            "roc_auc": lambda logits, labels: auroc(logits, labels.long(), average="macro"),
+        }
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Binary cross-entropy, mean over nodes and labels."""
+        return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+
+
+def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
+    """The kind of labels of a data module, if a metric can be had of it.
+
+    Args:
+        num_classes: of the data module: classes, labels, or 1 for two classes told by one logit.
+        multi_label: whether a node has several labels.
+        metric: the one that weights are chosen by.
+
+    Raises:
+        UsageError: There is no such metric of these labels.
+    """
+    labels: Labels
+    if multi_label:
+        labels, what = ManyOfMany(num_classes), "several labels a node"
+    elif num_classes == 1:
+        labels, what = YesOrNo(), "two classes told by one logit"
+    else:
+        labels, what = OneOfMany(num_classes), f"{num_classes} classes"
+    if metric not in labels.metrics:
+        raise UsageError(
+            f"task.metric={metric}: a dataset with {what} is scored by "
+            f"{', '.join(labels.metrics)}, which dataset.metric names"
+        )
+    return labels
+
+
+def _of_classes(classes: int) -> dict[str, Metric]:
+    """Metrics of one class a node, from logits or from classes."""
+    accuracy = partial(multiclass_accuracy, num_classes=classes, validate_args=False)
+    f1 = partial(multiclass_f1_score, num_classes=classes, validate_args=False)
+    return {
+        "accuracy": partial(accuracy, average="micro"),
+        "f1_micro": partial(f1, average="micro"),
+        "f1_macro": partial(f1, average="macro"),
+    }

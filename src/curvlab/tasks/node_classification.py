@@ -1,0 +1,134 @@
+"""Node classification: which class, or which labels, a node has."""
+
+from typing import NamedTuple
+
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch import Tensor
+from torch.optim import Optimizer
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.models.encoder import Encoder
+from curvlab.optim import build_optimizer
+from curvlab.tasks.decoders import logits_decoder
+from curvlab.tasks.labels import kind_of_labels
+
+PARTS = ("train", "val", "test")
+
+
+class Part(NamedTuple):
+    """Nodes of one part of the split: indices `[nodes]` and their labels `[nodes, ...]`."""
+
+    nodes: Tensor
+    labels: Tensor
+
+
+class NodeClassification(LightningModule):
+    """Cross-entropy on the training nodes; weights are chosen by the validation nodes' score.
+
+    Every step sees the whole graph and decodes the nodes of one part of its split only. Parts come
+    from the masks `train_mask`, `val_mask`, `test_mask` `[nodes]` of the batch. The test nodes are
+    scored once, with the weights of the best validation score (`BestValidation`). Source: FPS-T,
+    Section 5.2.
+
+    Args:
+        encoder: graph to points of its `manifold_out`.
+        optimizer: see `build_optimizer`.
+        metric: which of the metrics (see `curvlab.tasks.labels`) weights are chosen by.
+        decoder: see `logits_decoder`.
+        logit_curvature: see `StereographicLogits`.
+        dim: width of the encoder's points.
+        num_classes: number of logits, 1 for two classes told by one.
+        multi_label: whether a node has several labels.
+
+    Raises:
+        UsageError: The metric or the decoder does not exist for these labels and this space.
+    """
+
+    chooses_weights = True
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: DictConfig,
+        metric: str,
+        decoder: str,
+        logit_curvature: str,
+        dim: int,
+        num_classes: int,
+        multi_label: bool,
+    ) -> None:
+        super().__init__()
+        self.labels = kind_of_labels(num_classes, multi_label, metric)
+        self.encoder = encoder
+        self.decoder = logits_decoder(
+            decoder, encoder.manifold_out, dim, self.labels.logits, logit_curvature
+        )
+        self.optimizer_config = optimizer
+        self.score = metric
+        self._parts: dict[str, Part] = {}
+        self._labels_seen: Tensor | None = None
+
+    def configure_optimizers(self) -> Optimizer:
+        """Make the optimiser, with a group of its own for curvatures."""
+        return build_optimizer(self, self.optimizer_config)
+
+    def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
+        """Logits `[nodes, logits]` and labels of the nodes of a part."""
+        nodes, labels = self._part(batch, part)
+        return self.decoder(self.encoder(batch).index_select(0, nodes)), labels
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        """Compute the mean loss of the training nodes."""
+        return self.labels.loss(*self(batch, "train"))
+
+    def validation_score(self, batch: Data) -> Tensor:
+        """The metric that weights are chosen by, in percent, of the validation nodes."""
+        return self.labels.score(self.score, *self(batch, "val"))
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the point of the curve."""
+        self._log("val", batch)
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        self._log("val", batch)
+        self._log("test", batch)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: nothing, it is a mean."""
+        return 1
+
+    def _log(self, part: str, batch: Data) -> None:
+        """Log all metrics of a part, the one that weights are chosen by first."""
+        scores = self.labels.scores(*self(batch, part))
+        scores = {self.score: scores.pop(self.score), **scores}
+        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
+
+    def _part(self, batch: Data, part: str) -> Part:
+        """Nodes and labels of a part, looked up once: a mask's indices make a device wait."""
+        if self._labels_seen is not batch.y:
+            self._parts = split_parts(batch)
+            self._labels_seen = batch.y
+        return self._parts[part]
+
+
+def split_parts(batch: Data) -> dict[str, Part]:
+    """The parts of a graph's split.
+
+    Raises:
+        UsageError: There are no labels or no split, or a part is empty.
+    """
+    if batch.y is None:
+        raise UsageError("the graph has no labels: choose a dataset with classes, such as cora")
+    parts = {}
+    for name in PARTS:
+        mask = batch.get(f"{name}_mask")
+        if mask is None:
+            raise UsageError("the graph has no split: choose one of split=..., see --help")
+        nodes = mask.nonzero().squeeze(-1)
+        if not len(nodes):
+            raise UsageError(f"the split has no {name} nodes: choose another, see --help")
+        parts[name] = Part(nodes, batch.y[nodes])
+    return parts
