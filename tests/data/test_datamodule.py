@@ -8,7 +8,9 @@ import torch
 from lightning import LightningModule, Trainer
 from torch_geometric.data import Data
 
-from curvlab.data.datamodule import GraphDataModule, check_graph
+from curvlab.data.checks import check_graph
+from curvlab.data.datamodule import GraphDataModule
+from curvlab.data.splits import PARTS, RandomSplit
 from curvlab.data.synthetic import SyntheticWeb
 from curvlab.data.transforms import IdentityFeatures, LaplacianEigenvectors
 from curvlab.errors import UsageError
@@ -130,6 +132,11 @@ EDGES = torch.tensor([[0, 1], [1, 0]])
         (Data(x=torch.zeros(3, 3), edge_index=EDGES, num_nodes=2), "3 rows"),
         (Data(x=torch.tensor([[0.0], [torch.nan]]), edge_index=EDGES), "the first is node 1"),
         (Data(x=torch.tensor([[torch.inf], [0.0]]), edge_index=EDGES), "NaN or infinite"),
+        (Data(x=torch.zeros(2, 3), edge_index=EDGES, y=torch.tensor([0, 1, 0])), "3 labels"),
+        (Data(x=torch.zeros(2, 3), edge_index=EDGES, y=torch.tensor([1, 1])), "of class 1"),
+        (Data(x=torch.zeros(2, 3), edge_index=EDGES, y=torch.tensor([0, -1])), "is node 1"),
+        (Data(x=torch.zeros(2, 3), edge_index=EDGES, y=torch.tensor([[0.0], [2.0]])), "0 and 1"),
+        (Data(x=torch.zeros(2, 3), edge_index=EDGES, y=torch.tensor([[torch.nan], [1]])), "node 0"),
     ],
 )
 def test_unusable_graphs_are_refused(data, words):
@@ -141,3 +148,74 @@ def test_nodes_without_neighbours_are_counted(caplog):
     with caplog.at_level(logging.INFO):
         check_graph(Data(x=torch.zeros(5, 1), edge_index=EDGES))
     assert "3 of 5 nodes have no neighbour" in caplog.text
+
+
+class LabelledSource(SyntheticWeb):
+    """Sixty nodes whose labels the test gives; two of them have no neighbour."""
+
+    def __init__(self, y):
+        super().__init__(58, 0.5, seed=0)
+        self.y = y
+
+    def load(self):
+        data = super().load()
+        data.num_nodes = 60
+        data.y = self.y
+        return data
+
+
+def labelled_module(y, seed=0, stratified=True, **options):
+    split = RandomSplit("random", 0.2, 0.2, stratified, None)
+    source, transforms = LabelledSource(y), [IdentityFeatures(0.0), LaplacianEigenvectors(4)]
+    return GraphDataModule(source, transforms, 5, seed, split=split, **options)
+
+
+THREE = torch.arange(60) % 3
+
+
+def test_the_split_follows_the_runs_seed_and_has_isolated_nodes_too():
+    first, again, other = (labelled_module(THREE, seed).graph for seed in (0, 0, 1))
+    for part in PARTS:
+        assert torch.equal(first[part], again[part])
+        assert not torch.equal(first[part], other[part])
+    assert sum(first[part].int() for part in PARTS).tolist() == [1] * 60
+    assert first.eigenvectors.shape == (60, 4)
+
+
+def test_the_split_comes_before_the_transforms():
+    class Looking(IdentityFeatures):
+        def forward(self, data):
+            assert "train_mask" in data
+            return super().forward(data)
+
+    module = labelled_module(THREE)
+    module.transforms = [Looking(0.0)]
+    assert module.graph.x.shape == (60, 60)
+
+
+SEVERAL = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]).repeat(30, 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "one_logit", "classes", "multi_label"),
+    [
+        (THREE, False, 3, False),
+        (THREE % 2, False, 2, False),
+        (THREE % 2, True, 1, False),
+        (SEVERAL, False, 3, True),
+        (SEVERAL, True, 3, True),
+    ],
+)
+def test_number_of_logits(y, one_logit, classes, multi_label):
+    module = labelled_module(y, one_logit=one_logit, stratified=False)
+    assert module.num_classes == classes
+    assert module.multi_label is multi_label
+
+
+def test_one_logit_for_three_classes_and_no_labels_are_refused():
+    with pytest.raises(UsageError, match="one logit cannot tell 3 classes"):
+        _ = labelled_module(THREE, one_logit=True).num_classes
+    with pytest.raises(UsageError, match="no labels"):
+        _ = labelled_module(None).graph
+    with pytest.raises(UsageError, match="no labels"):
+        _ = module().num_classes

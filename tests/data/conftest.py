@@ -1,0 +1,67 @@
+"""Sources of graphs as their configurations describe them, with files of the test's choosing."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.building import build
+from curvlab.data.named import dataset_config
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+NOWHERE = "http://127.0.0.1:9"  # port 9 (discard) of this machine refuses connections
+
+
+def without_checksums(node):
+    """The same containers, every checksum replaced by "none known"."""
+    if isinstance(node, dict):
+        return {k: None if k == "sha256" else without_checksums(v) for k, v in node.items()}
+    return [without_checksums(item) for item in node] if isinstance(node, list) else node
+
+
+@pytest.fixture
+def described(tmp_path):
+    """`described(name, mirror, key=value, ...)`: a dataset's configuration without a network.
+
+    Raw files come from the mirror and go to `tmp_path / "data"`; keys with dots lie below `source`.
+    """
+
+    def make(name: str, mirror: Path | None = None, **changes) -> DictConfig:
+        config = dataset_config(name, CONFIGS, tmp_path / "data")
+        if "url" in config.source:
+            config.source.url = NOWHERE
+            config.source.mirror = mirror and str(mirror)
+        for key, value in changes.items():
+            OmegaConf.update(config, key, value, force_add=True)
+        return config
+
+    return make
+
+
+@pytest.fixture
+def tiny(described, tmp_path):
+    """`tiny(name, statistics, **changes)`: a source for files that the test put into the mirror.
+
+    The folder is `tmp_path / "mirror"`; no checksum is asserted, and only these statistics are.
+    """
+
+    def make(name: str, statistics: dict, **changes):
+        config = described(name, tmp_path / "mirror", **changes)
+        plain = without_checksums(OmegaConf.to_container(config.source))
+        plain["statistics"] = statistics
+        return build(OmegaConf.create(plain))
+
+    return make
+
+
+@pytest.fixture
+def split():
+    """`split(name, dataset, key=value, ...)`: a split as its configuration describes it."""
+
+    def make(name: str, dataset: str = "airport", **changes):
+        config = OmegaConf.load(CONFIGS / "split" / f"{name}.yaml")
+        config = OmegaConf.create({"split": config, "dataset": {"name": dataset}})
+        config.split.update(changes)
+        return build(config.split)
+
+    return make

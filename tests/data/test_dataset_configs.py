@@ -1,0 +1,95 @@
+"""`dataset=NAME` is all that it takes: the configuration brings its task, split and metric."""
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import open_dict
+
+from curvlab.config import register_resolvers, validate
+from curvlab.data.named import dataset_config, dataset_names
+from curvlab.train import build_data
+
+# The main table's protocol, or the disjoint one where that leaks.
+DEFAULTS = {
+    "cora": ("public", "accuracy"),
+    "citeseer": ("public", "accuracy"),
+    "pubmed": ("public", "accuracy"),
+    "texas": ("fpst", "accuracy"),
+    "cornell": ("fpst", "accuracy"),
+    "wisconsin": ("fpst", "accuracy"),
+    "actor": ("fpst", "accuracy"),
+    "airport": ("random_70_15_15", "accuracy"),
+    "disease": ("hgcn", "accuracy"),
+    "disease_synthetic": ("hgcn", "accuracy"),
+    "chameleon": ("given", "accuracy"),
+    "squirrel": ("given", "accuracy"),
+    "minesweeper": ("given", "roc_auc"),
+    "tolokers": ("given", "roc_auc"),
+    "roman_empire": ("given", "accuracy"),
+    "questions": ("given", "roc_auc"),
+    "coauthor_cs": ("quota", "accuracy"),
+    "coauthor_physics": ("quota", "accuracy"),
+}
+
+
+def composed(root, *words):
+    register_resolvers()
+    with initialize_config_dir(str(root / "configs"), version_base="1.3"):
+        return compose("train", ["model=mlp", *words])
+
+
+def test_every_dataset_with_labels_is_here(request):
+    configs = request.config.rootpath / "configs"
+    names = dataset_names(configs)
+    tasks = {name: list(dataset_config(name, configs).tasks) for name in names}
+    assert {name for name in names if "node_classification" in tasks[name]} == set(DEFAULTS)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_dataset_brings_its_task_split_and_metric(name, request):
+    config = composed(request.config.rootpath, f"dataset={name}")
+    assert config.task.name == "node_classification"
+    assert (config.split.name, config.dataset.metric) == DEFAULTS[name]
+    validate(config, multirun=False)
+    build_data(config)  # builds source, split and transforms; loads nothing
+
+
+def test_the_command_line_has_the_last_word(request):
+    config = composed(request.config.rootpath, "dataset=airport", "split=hgcn", "split.draw=3")
+    assert (config.split.name, config.split.dataset, config.split.draw) == ("hgcn", "airport", 3)
+
+
+def test_datasets_without_labels_have_no_split(request):
+    config = composed(request.config.rootpath, "dataset=synthetic_web")
+    assert not config.split
+    assert build_data(config).split is None
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "features"),
+    [("texas", 5, 1703), ("airport", 4, 11), ("tolokers", 1, 10), ("chameleon", 5, 2325)],
+)
+def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_path, request):
+    config = composed(
+        request.config.rootpath,
+        f"dataset={name}",
+        f"paths.data_dir={tmp_path}",
+        f"paths.mirror={mirror}",
+    )
+    data = build_data(config)
+    assert (data.num_classes, data.num_features) == (classes, features)
+    assert data.graph.train_mask.any()
+    rows = data.graph.x.sum(dim=1)
+    bags = name in ("texas", "chameleon")
+    assert bool(((rows - 1).abs() < 1e-5).logical_or(rows == 0).all()) == bags
+
+
+def test_unfiltered_graphs_and_raw_features_are_a_word_away(mirror, tmp_path, request):
+    places = (f"paths.data_dir={tmp_path}", f"paths.mirror={mirror}")
+    words = ("dataset=squirrel", "dataset.filtered=false", *places)
+    assert build_data(composed(request.config.rootpath, *words)).num_nodes == 5201
+    words = ("dataset=texas", "dataset.features=null", *places)
+    config = composed(request.config.rootpath, *words)
+    assert build_data(config).graph.x.max() == 1
+    with open_dict(config):
+        config.split = {}
+    assert "train_mask" not in build_data(config).graph

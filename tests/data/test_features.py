@@ -1,0 +1,101 @@
+"""Scaled, extended and mixed features against their definitions."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.linalg import fractional_matrix_power
+from torch_geometric.data import Data
+from torch_geometric.nn import SGConv
+
+from curvlab.data.features import DegreeFeatures, HopFeatures, RowNormalise
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.transforms import LaplacianEigenvectors, apply_transform
+from curvlab.errors import UsageError
+
+
+@pytest.fixture
+def graph():
+    """Forty nodes and two without neighbours."""
+    data = SyntheticWeb(40, 0.5, seed=0).load()
+    data.num_nodes = 42
+    data.x = torch.randn(42, 5, generator=torch.Generator().manual_seed(0))
+    return data
+
+
+def test_rows_sum_to_one_and_empty_rows_stay_empty():
+    data = Data(x=torch.tensor([[1.0, 3.0], [0.0, 0.0], [-2.0, 1.0], [1.0, -1.0]]))
+    expected = [[0.25, 0.75], [0.0, 0.0], [2.0, -1.0], [0.0, 0.0]]
+    assert RowNormalise()(data).x.tolist() == expected
+
+
+def test_missing_features_stay_missing():
+    assert RowNormalise()(Data(x=torch.tensor([[torch.nan, 1.0]]))).x.isnan().all()
+
+
+def test_degrees_are_appended_one_hot_and_clipped():
+    # A star of four leaves and one node alone.
+    edges = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 4], [1, 2, 3, 4, 0, 0, 0, 0]])
+    data = Data(x=2 * torch.ones(6, 2), edge_index=edges, num_nodes=6)
+    x = DegreeFeatures(max_degree=3, row_normalise=False)(data).x
+    leaf, hub, alone = [2, 2, 0, 1, 0, 0, 1], [2, 2, 0, 0, 0, 1, 1], [2, 2, 1, 0, 0, 0, 1]
+    assert x.tolist() == [hub, leaf, leaf, leaf, leaf, alone]
+    scaled = DegreeFeatures(max_degree=3, row_normalise=True)(data).x
+    assert scaled[:, :2].eq(0.5).all()
+    assert torch.equal(scaled[:, 2:], x[:, 2:])
+
+
+@pytest.mark.parametrize("hops", [1, 2, 10])
+def test_hops_are_powers_of_the_normalised_adjacency(hops, graph):
+    adjacency = np.eye(42)
+    adjacency[tuple(graph.edge_index.numpy())] = 1
+    scale = fractional_matrix_power(np.diag(adjacency.sum(axis=1)), -0.5)
+    expected = np.linalg.matrix_power(scale @ adjacency @ scale, hops) @ graph.x.double().numpy()
+    found = HopFeatures(hops)(graph).x
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
+    assert torch.equal(found[40:], graph.x[40:])  # nodes without neighbours keep theirs
+
+
+def test_hops_are_what_sgc_propagates(graph):
+    layer = SGConv(5, 5, K=3, bias=False)
+    torch.nn.init.eye_(layer.lin.weight)
+    expected = layer(graph.x, graph.edge_index)
+    torch.testing.assert_close(HopFeatures(3)(graph).x, expected.detach())
+
+
+def test_no_hops_leave_the_features_and_no_file(graph, tmp_path):
+    assert apply_transform(HopFeatures(0), graph, tmp_path).x is graph.x
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hops_are_cached_by_features_graph_and_number(graph, tmp_path):
+    first = apply_transform(HopFeatures(2), graph, tmp_path)
+    again = apply_transform(HopFeatures(2), graph, tmp_path)
+    assert torch.equal(first.x, again.x)
+    assert len(list(tmp_path.iterdir())) == 1
+    assert not torch.equal(first.x, graph.x)
+    apply_transform(HopFeatures(3), graph, tmp_path)
+    other = graph.clone()
+    other.x = graph.x + 1
+    moved = apply_transform(HopFeatures(2), other, tmp_path)
+    assert not torch.equal(moved.x, first.x)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_hops_and_eigenvectors_go_together_on_a_graph_in_pieces(graph, tmp_path):
+    data = graph
+    for transform in (HopFeatures(10), LaplacianEigenvectors(42)):
+        data = apply_transform(transform, data, tmp_path)
+    assert torch.isfinite(data.x).all()
+    torch.testing.assert_close(data.eigenvectors.T @ data.eigenvectors, torch.eye(42))
+
+
+@pytest.mark.parametrize("hops", [-1, 1.5, True])
+def test_impossible_hops_are_refused(hops):
+    with pytest.raises(UsageError, match="hops="):
+        HopFeatures(hops)
+
+
+def test_impossible_degrees_are_refused():
+    with pytest.raises(UsageError, match="max_degree=-1"):
+        DegreeFeatures(-1, row_normalise=False)

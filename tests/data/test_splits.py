@@ -1,0 +1,216 @@
+"""Splits on labels of the test's making: sizes, quotas, proportions, and what is refused."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from curvlab.data.splits import PARTS, RandomSplit
+from curvlab.errors import UsageError
+
+
+def labelled(counts, shuffled=True):
+    """A graph without edges whose classes have so many nodes."""
+    y = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    if shuffled:
+        y = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(0))]
+    return Data(y=y, num_nodes=len(y))
+
+
+def with_splits(number, given, nodes=6):
+    """A graph that comes with splits; in split i, node i is trained on, the next validates."""
+    train, val = torch.eye(nodes)[:, :number], torch.eye(nodes).roll(1, 0)[:, :number]
+    data = labelled([nodes // 2, nodes - nodes // 2])
+    data.given_train, data.given_val = train.bool(), val.bool()
+    data.given_test = ~(data.given_train | data.given_val)
+    data.given = given
+    return data
+
+
+def parts(data):
+    return [set(data[part].nonzero().flatten().tolist()) for part in PARTS]
+
+
+def same(first, second):
+    return parts(first) == parts(second)
+
+
+RANDOM = ["random_60_20_20", "random_48_32_20", "random_70_15_15", "fpst"]
+DRAWN = [*RANDOM, "random_per_class", "quota", "hgcn"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_parts_are_disjoint_masks_and_the_draw_decides(name, split):
+    data = labelled([900, 800, 900]) if name != "hgcn" else labelled([300, 200])
+    first = split(name, draw=0)(data, seed=7)
+    for part in PARTS:
+        assert first[part].dtype == torch.bool
+        assert first[part].shape == (data.num_nodes,)
+        assert first[part].any()
+    assert sum(first[part].int() for part in PARTS).max() == 1
+    assert same(first, split(name, draw=0)(data, seed=8))
+    assert not same(first, split(name, draw=1)(data, seed=7))
+    assert "train_mask" not in data
+
+
+@pytest.mark.parametrize("name", [*RANDOM[:3], "quota"])
+def test_the_runs_seed_draws_where_nothing_is_fixed(name, split):
+    data = labelled([50, 60, 70])
+    assert not same(split(name)(data, seed=0), split(name)(data, seed=1))
+    assert same(split(name)(data, seed=1), split(name, draw=1)(data, seed=0))
+
+
+@pytest.mark.parametrize("name", ["fpst", "random_per_class", "hgcn"])
+def test_splits_that_papers_drew_once_are_the_same_for_every_seed(name, split):
+    data = labelled([900, 800])
+    assert same(split(name)(data, seed=0), split(name)(data, seed=1))
+
+
+def test_global_generators_have_no_part_in_it(split):
+    data = labelled([900, 800, 900])
+    before = [split(name, draw=2)(data, 0) for name in DRAWN if name != "hgcn"]
+    torch.manual_seed(12345)
+    after = [split(name, draw=2)(data, 0) for name in DRAWN if name != "hgcn"]
+    assert all(map(same, before, after))
+
+
+def test_another_process_draws_the_same():
+    code = (
+        "import torch; from torch_geometric.data import Data;"
+        "from curvlab.data.splits import RandomSplit;"
+        "y = torch.arange(90) % 3;"
+        "data = RandomSplit('r', 0.2, 0.2, True, None)(Data(y=y, num_nodes=90), 3);"
+        "print(data.test_mask.nonzero().flatten().tolist())"
+    )
+    said = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True
+    )
+    y = torch.arange(90) % 3
+    here = RandomSplit("r", 0.2, 0.2, True, None)(Data(y=y, num_nodes=90), 3)
+    assert said.stdout.decode().strip() == str(here.test_mask.nonzero().flatten().tolist())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(3, 60), min_size=2, max_size=6),
+    st.sampled_from([(0.2, 0.2), (0.32, 0.2), (0.15, 0.15), (0.1, 0.6)]),
+    st.integers(0, 5),
+)
+def test_stratified_parts_have_every_class_in_proportion_and_exact_sizes(counts, fractions, seed):
+    if min(fractions) * sum(counts) < 1:
+        return
+    data = RandomSplit("r", *fractions, True, None)(labelled(counts), seed)
+    val, test = (round(f * sum(counts)) for f in fractions)
+    assert [len(part) for part in parts(data)] == [sum(counts) - val - test, val, test]
+    for mask, fraction in zip(PARTS[1:], fractions, strict=True):
+        inside = torch.bincount(data.y[data[mask]], minlength=len(counts))
+        assert (inside - fraction * torch.tensor(counts)).abs().max() <= 1
+
+
+def test_a_class_of_one_node_turns_stratification_off(split, caplog):
+    data = labelled([33, 1, 18, 101, 30])  # Texas
+    with caplog.at_level(logging.INFO):
+        masks = split("random_60_20_20")(data, 0)
+    assert "class 1 has only 1 nodes" in caplog.text
+    assert [len(part) for part in parts(masks)] == [109, 37, 37]
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [(183, [109, 37, 37]), (251, [151, 50, 50])])
+def test_fpsts_sizes_are_rounded(nodes, expected, split):
+    masks = split("fpst")(labelled([nodes - 40, 40]), 0)
+    assert [len(part) for part in parts(masks)] == expected
+
+
+def test_several_labels_a_node_can_be_split_but_not_by_class(split):
+    data = Data(y=torch.randint(0, 2, (40, 3)).float(), num_nodes=40)
+    assert [len(part) for part in parts(split("fpst")(data, 0))] == [24, 8, 8]
+    for name in ("random_60_20_20", "quota", "random_per_class"):
+        with pytest.raises(UsageError, match="one class a node"):
+            split(name)(data, 0)
+
+
+def test_per_class_sizes(split):
+    masks = split("random_per_class")(labelled([600, 500, 700]), 0)
+    assert masks.y[masks.train_mask].bincount().tolist() == [20, 20, 20]
+    assert [len(part) for part in parts(masks)] == [60, 500, 1000]
+
+
+def test_quota_takes_the_whole_of_small_classes(split):
+    counts = [10, 100, 190]  # 300 nodes: 60 a class
+    masks = split("quota")(labelled(counts), 0)
+    assert masks.y[masks.train_mask].bincount().tolist() == [10, 60, 60]
+    assert [len(part) for part in parts(masks)] == [130, 60, 110]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "counts", "words"),
+    [
+        ("random_per_class", {}, [600, 19, 1000], "class 1 has only 19.*train_per_class"),
+        ("random_per_class", {}, [500, 500], "only 960 nodes are not trained on"),
+        ("random_per_class", {"val": 0}, [600, 700], "split.val=0"),
+        ("random_60_20_20", {"val": 0.8}, [30, 30], "their sum must be below 1"),
+        ("random_60_20_20", {"test": 0.0}, [30, 30], "greater than 0"),
+        ("fpst", {}, [1, 1], "leaves val without a node in a graph of 2"),
+        ("quota", {"train": 0.7, "val": 0.3}, [30, 30], "their sum must be below 1"),
+        ("quota", {"draw": 10}, [30, 30], "has 10 published seeds, numbers 0 to 9, not 10"),
+        ("hgcn", {}, [1, 1], "leaves val without a node"),
+        ("random_60_20_20", {"draw": -1}, [30, 30], "split.draw=-1"),
+        ("random_60_20_20", {"draw": 0.5}, [30, 30], "split.draw=0.5"),
+    ],
+)
+def test_impossible_sizes_are_refused(name, changes, counts, words, split):
+    with pytest.raises(UsageError, match=words) as caught:
+        split(name, **changes)(labelled(counts), 0)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_quota_beyond_the_nodes_is_refused(split):
+    # Ten classes of one node: a quota of 0.6 is rounded to 1 and takes them all.
+    with pytest.raises(UsageError, match="wants 2 validation nodes, but only 0 nodes"):
+        split("quota")(labelled([1] * 10), 0)
+
+
+@pytest.mark.parametrize("name", ["given", "geom_gcn"])
+def test_given_splits_are_the_datasets_columns(name, split):
+    data = with_splits(4, "geom_gcn")
+    for seed in range(4):
+        masks = split(name)(data, seed)
+        assert parts(masks)[:2] == [{seed}, {(seed + 1) % 6}]
+        assert len(parts(masks)[2]) == 4
+        assert not [key for key in masks.keys() if "given" in key]  # noqa: SIM118 - PyG's method
+    assert same(split(name, draw=2)(data, 0), split(name)(data, 2))
+
+
+def test_the_public_split_is_one_for_every_seed(split):
+    data = with_splits(1, "public")
+    assert same(split("public")(data, 0), split("public")(data, 9))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("given", labelled([3, 3]), "no splits of the kind split=given: it comes with none"),
+        ("public", with_splits(4, "geom_gcn"), "its own are split=geom_gcn"),
+        ("geom_gcn", with_splits(4, "given"), "its own are split=given"),
+        ("geom_gcn", with_splits(4, "geom_gcn"), "4 splits, 0 to 3, and the run's seed asks for"),
+    ],
+)
+def test_given_splits_that_are_not_there_are_refused(name, data, words, split):
+    with pytest.raises(UsageError, match=words):
+        split(name)(data, seed=4)
+
+
+def test_a_fixed_number_out_of_range_is_refused_by_its_key(split):
+    with pytest.raises(UsageError, match=r"split\.draw asks for number 4"):
+        split("given", draw=4)(with_splits(4, "given"), seed=0)
+
+
+@pytest.mark.parametrize("y", [None, torch.tensor([0, 1, -1, 0]), torch.zeros(4).long()])
+def test_graphs_whose_labels_cannot_be_split_are_refused(y, split):
+    with pytest.raises(UsageError, match=r"no label|class 0"):
+        split("random_60_20_20")(Data(y=y, num_nodes=4), 0)

@@ -1,0 +1,93 @@
+"""The generated disease obeys the rules of its process."""
+
+import pytest
+import torch
+from torch_geometric.utils import degree
+
+from curvlab.building import build
+from curvlab.data.synthetic_disease import SyntheticDisease
+from curvlab.errors import UsageError
+
+OPTIONS = {
+    "depth": 5,
+    "min_children": 2,
+    "max_children": 6,
+    "infection": 0.618,
+    "susceptible": (0.244, 0.84),
+    "resistant": (0.62, 0.75),
+    "features": 40,
+}
+
+
+def parents(data):
+    """The parent of every node but the root: its only neighbour with a smaller number."""
+    source, target = data.edge_index
+    down = source < target
+    assert torch.equal(target[down].sort().values, torch.arange(1, data.num_nodes))
+    return source[down][target[down].argsort()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_tree_along_which_only_the_infected_infect(seed):
+    data = SyntheticDisease(**OPTIONS, seed=seed).load()
+    assert data.num_edges == 2 * (data.num_nodes - 1)
+    parent = parents(data)
+    children = torch.bincount(parent)
+    assert int(children.min()) >= 0
+    inner = children[children > 0]
+    assert (int(inner.min()), int(inner.max())) == (2, 6)
+    depth = torch.zeros(data.num_nodes, dtype=torch.long)
+    for node in range(1, data.num_nodes):
+        depth[node] = depth[parent[node - 1]] + 1
+    assert torch.equal(depth[degree(data.edge_index[0]) == 1].unique(), torch.tensor([5]))
+    assert data.y[0] == 1
+    assert (data.y[1:] <= data.y[parent]).all()
+
+
+def test_the_rates_and_moments_are_the_stated_ones():
+    graphs = [SyntheticDisease(**OPTIONS, seed=seed).load() for seed in range(20)]
+    exposed = torch.cat([g.y[1:][g.y[parents(g)] == 1] for g in graphs]).double()
+    assert float(exposed.mean()) == pytest.approx(0.618, abs=4 * 0.486 / len(exposed) ** 0.5)
+    infected = torch.cat([g.x[g.y == 1] for g in graphs])
+    assert float(infected.mean()) == pytest.approx(0.244, abs=0.01)
+    assert float(infected.std()) == pytest.approx(0.84, abs=0.01)
+    escaped = torch.cat([g.x[1:][(g.y[1:] == 0) & (g.y[parents(g)] == 1)] for g in graphs])
+    assert float(escaped.mean()) == pytest.approx(0.62, abs=0.01)
+    never = torch.cat([g.x[1:][g.y[parents(g)] == 0] for g in graphs])
+    mixture = 0.618 * 0.244 + 0.382 * 0.62
+    assert float(never.mean()) == pytest.approx(mixture, abs=0.01)
+
+
+def test_the_seed_decides_and_nothing_else():
+    first, again = (SyntheticDisease(**OPTIONS, seed=3).load() for _ in range(2))
+    other = SyntheticDisease(**OPTIONS, seed=4).load()
+    assert torch.equal(first.x, again.x)
+    assert torch.equal(first.edge_index, again.edge_index)
+    assert first.x.shape != other.x.shape or not torch.equal(first.x, other.x)
+
+
+def test_its_configuration_needs_no_file_and_is_no_disease(described, split):
+    config = described("disease_synthetic")
+    assert "synthetic" in config.label
+    source = build(config.source)
+    assert source.download() == []
+    data = split("hgcn", dataset="disease_synthetic")(source.load(), 0)
+    assert data.num_features == 1000
+    assert data.y[data.test_mask].float().mean() == 0.5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"depth": 0},
+        {"min_children": 0},
+        {"max_children": 1},
+        {"features": 0},
+        {"infection": 1.0},
+        {"infection": 0.0},
+        {"seed": -1},
+    ],
+)
+def test_impossible_values_are_refused(change):
+    with pytest.raises(UsageError, match="must"):
+        SyntheticDisease(**{**OPTIONS, "seed": 0, **change})
