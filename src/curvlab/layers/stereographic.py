@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Space, Stereographic, kernels, stereographic
+from curvlab.manifolds import Space, Stereographic, kernels
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -100,10 +100,13 @@ class StereographicLayerNorm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
-        v = self.space.logmap0(x)
+        return self.space.expmap0_projected(self.tangent(self.space.logmap0(x)))
+
+    def tangent(self, v: Tensor) -> Tensor:
+        """The same between the logarithms of the points: the Euclidean layer norm."""
         centred = v - v.mean(-1, keepdim=True)
         scale = (centred.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        return self.space.expmap0_projected(torch.addcmul(self.bias, centred * scale, self.weight))
+        return torch.addcmul(self.bias, centred * scale, self.weight)
 
 
 class StereographicActivation(nn.Module):
@@ -151,9 +154,13 @@ class StereographicFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
+        return self.from_tangent(self.space.logmap0(x))
+
+    def from_tangent(self, v: Tensor) -> Tensor:
+        """The same from the logarithms `[..., dim]` of the points."""
         # The exponential after the activation and the logarithm before the outer layer cancel, up
         # to the rim, which activations that do not lengthen vectors do not reach.
-        hidden = self.function(self.space.logmap0(self.inner(x)))
+        hidden = self.function(self.space.logmap0(self.inner.from_tangent(v)))
         return self.outer.from_tangent(hidden)
 
 
@@ -207,16 +214,20 @@ class StereographicAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[tokens, dim]` to points `[tokens, dim]`."""
+        return self.from_lifted(x, self.space.logmap0(x))
+
+    def from_lifted(self, x: Tensor, v: Tensor) -> Tensor:
+        """The same from points and their logarithms, both `[tokens, dim]`."""
+        query, key = self._heads(self.query(x)), self._heads(self.key(x))
+        value = self._heads(self.value.from_tangent(v))
         kappa = self.space.kappa if isinstance(self.space, Stereographic) else None
-        query, key, value = (self._heads(layer(x)) for layer in (self.query, self.key, self.value))
-        if kappa is not None:
-            # Transport from the value to the origin multiplies by lambda_V / lambda_0.
-            to_origin = 1 / kernels.gap(value, kappa[:, None, None], wide=False)
-            query, key = query * to_origin, key * to_origin
+        shrink = _transport_to_origin(value, kappa)
+        if shrink is not None:
+            query, key = query * shrink, key * shrink
         if self.kind == "linear":
-            heads = linear_attention(query, key, value, kappa)
+            heads = _linear_attention(query, key, value, kappa, shrink)
         else:
-            heads = midpoint_attention(query @ key.mT, value, kappa)
+            heads = _midpoint_attention(query @ key.mT, value, kappa, shrink)
         return self.out(heads.movedim(0, -2).flatten(-2))
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -237,7 +248,7 @@ def midpoint_attention(similarity: Tensor, value: Tensor, kappa: Tensor | None) 
     Shapes: similarity `[heads, queries, keys]`, value (points) `[heads, keys, dim]`, kappa
     `[heads]` or None for flat space without a map; returns `[heads, queries, dim]`.
     """
-    return _half_quotient((_weighted_values(value, kappa).mT @ similarity.mT).mT, kappa)
+    return _midpoint_attention(similarity, value, kappa, _transport_to_origin(value, kappa))
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None) -> Tensor:
@@ -249,21 +260,38 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | 
     Shapes: query, key (tangent at the origin), value (points) `[heads, tokens, dim]`, kappa
     `[heads]` or None for flat space without a map; returns `[heads, tokens, dim]`.
     """
-    summary = _weighted_values(value, kappa).mT @ positive_features(key)
+    return _linear_attention(query, key, value, kappa, _transport_to_origin(value, kappa))
+
+
+def _transport_to_origin(value: Tensor, kappa: Tensor | None) -> Tensor | None:
+    """`lambda_V / lambda_0 = 1 / (1 + kappa |V|^2)`, `[heads, tokens, 1]`; None where flat."""
+    return None if kappa is None else 1 / kernels.gap(value, kappa[:, None, None], wide=False)
+
+
+def _midpoint_attention(
+    similarity: Tensor, value: Tensor, kappa: Tensor | None, shrink: Tensor | None
+) -> Tensor:
+    return _half_quotient((_weighted_values(value, shrink).mT @ similarity.mT).mT, kappa)
+
+
+def _linear_attention(
+    query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None, shrink: Tensor | None
+) -> Tensor:
+    summary = _weighted_values(value, shrink).mT @ positive_features(key)
     return _half_quotient((summary @ positive_features(query).mT).mT, kappa)
 
 
-def _weighted_values(value: Tensor, kappa: Tensor | None) -> Tensor:
+def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
     """The midpoint's numerator and denominator in one tensor, `[lambda V, lambda - 1]`."""
-    if kappa is None:
-        return torch.cat([value, torch.ones_like(value[..., :1])], dim=-1)
-    conformal = 2 / kernels.gap(value, kappa[:, None, None], wide=False)
-    return torch.cat([conformal * value, conformal - 1], dim=-1)
+    if shrink is None:
+        parts = value, torch.ones_like(value[..., :1])
+    else:
+        parts = 2 * shrink * value, 2 * shrink - 1
+    return kernels.join_last(*parts)
 
 
 def _half_quotient(sums: Tensor, kappa: Tensor | None) -> Tensor:
     """`1/2 (x) (numerator / denominator)` of sums `[heads, tokens, dim + 1]`."""
-    numerator, denominator = sums[..., :-1], sums[..., -1]
     if kappa is None:
-        return numerator / denominator.unsqueeze(-1)
-    return stereographic.midpoint_from_sums(numerator, denominator, kappa[:, None])
+        return sums[..., :-1] / sums[..., -1:]
+    return kernels.half_quotient(sums, kappa[:, None, None])

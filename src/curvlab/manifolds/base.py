@@ -64,6 +64,14 @@ class Space(geoopt.Manifold):
         """Logarithm at the origin, `[..., dim]`."""
 
     @abstractmethod
+    def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """`expmap0_projected(v)` and its logarithm, which is v but for the rim, `[..., dim]`."""
+
+    @abstractmethod
+    def clip(self, v: Tensor) -> Tensor:
+        """`logmap0(expmap0_projected(v))` in one step, `[..., dim]`."""
+
+    @abstractmethod
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """Sum of points, `[..., dim]`."""
 

@@ -38,6 +38,14 @@ class Euclidean(Space):
         """The point itself."""
         return x
 
+    def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The vector itself, twice."""
+        return v, v
+
+    def clip(self, v: Tensor) -> Tensor:
+        """The vector itself."""
+        return v
+
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum x + y."""
         return x + y

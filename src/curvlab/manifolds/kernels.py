@@ -6,12 +6,13 @@ They accumulate in place where they can: a fresh array costs more than the arith
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from curvlab.manifolds import tangents
 from curvlab.manifolds import trigonometry as trig
 from curvlab.manifolds.tolerances import tolerance
 
@@ -30,10 +31,19 @@ def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tens
 
 _CACHED_ELEMENTS = 2**17
 
+RadialProfile = Callable[[Tensor, Tensor | None, bool], tangents.Profile]
+
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """Inner product over the last axis, which is kept with length one."""
     return (x * y).sum(-1, keepdim=True)
+
+
+def join_last(*parts: Tensor) -> Tensor:
+    """Concatenation over the last axis in the first part's layout in memory."""
+    if parts[0].stride(-1) == 1:
+        return torch.cat(parts, dim=-1)
+    return torch.cat([part.mT for part in parts], dim=-2).mT
 
 
 def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
@@ -101,85 +111,167 @@ def gap(x: Tensor, kappa: Tensor, wide: bool = True) -> Tensor:
 class _Scale(Function):
     """x * ratio(kappa |x|^2): every map that moves a point along its ray from the origin.
 
-    With `near_rim`, ratio and slope also get 1 + kappa |x|^2, with all its digits.
+    `profile` gives ratio and derivative (`curvlab.manifolds.tangents`); with `near_rim` it gets
+    1 + kappa |x|^2 with all its digits. What the backward pass needs of them is kept, `[..., 1]`,
+    unless that is to be differentiated itself.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def _arguments(x: Tensor, kappa: Tensor, near_rim: bool) -> tuple[Tensor, ...]:
-        return _gap_arguments(x, kappa) if near_rim else (kappa * squared_norm(x),)
+    def _small(
+        x: Tensor, kappa: Tensor, profile: RadialProfile, near_rim: bool, with_slope: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """|x|^2, ratio and its derivative."""
+        if near_rim:
+            z, gap = _gap_arguments(x, kappa)
+            return squared_norm(x), *profile(z, gap, with_slope)
+        norm = squared_norm(x)
+        return norm, *profile(kappa * norm, None, with_slope)
 
     @staticmethod
     def forward(
-        x: Tensor,
-        kappa: Tensor,
-        ratio: Callable[..., Tensor],
-        _slope: Callable[..., Tensor],
-        near_rim: bool,
-    ) -> Tensor:
-        return x * ratio(*_Scale._arguments(x, kappa, near_rim))
+        x: Tensor, kappa: Tensor, profile: RadialProfile, near_rim: bool, with_slope: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        norm, ratio, slope = _Scale._small(x, kappa, profile, near_rim, with_slope)
+        return x * ratio, norm, ratio, slope
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        x, kappa, ctx.ratio, ctx.slope, ctx.near_rim = inputs
-        ctx.save_for_backward(x, kappa)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        x, kappa, ctx.profile, ctx.near_rim, with_slope = inputs
+        if with_slope:
+            ctx.mark_non_differentiable(*output[1:])
+            ctx.save_for_backward(x, kappa, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (g,) = grads
-        x, kappa = ctx.saved_tensors
-        arguments = _Scale._arguments(x, kappa, ctx.near_rim)
-        pull = ctx.slope(*arguments) * dot(g, x)
-        g_x = (g * ctx.ratio(*arguments)).addcmul_(x, 2 * kappa * pull)
-        g_kappa = pull * squared_norm(x)
+        g = grads[0]
+        x, kappa, norm, ratio, slope = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            norm, ratio, slope = _Scale._small(x, kappa, ctx.profile, ctx.near_rim, True)
+        pull = slope * dot(g, x)
+        g_x = (g * ratio).addcmul_(x, 2 * kappa * pull)
+        g_kappa = pull * norm
         return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None, None, None
+
+
+def _scale(x: Tensor, kappa: Tensor, profile: RadialProfile, near_rim: bool = False) -> Tensor:
+    return _Scale.apply(x, kappa, profile, near_rim, torch.is_grad_enabled())[0]
 
 
 def scale_tan(x: Tensor, kappa: Tensor) -> Tensor:
     """tan_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.tan_ratio, trig.tan_slope, False)
+    return _scale(x, kappa, tangents.tangent)
 
 
 def scale_tan_rim(x: Tensor, kappa: Tensor) -> Tensor:
     """tan_k(|x|) x / |x|, stopped at the rim of the ball."""
-    return _Scale.apply(x, kappa, trig.tan_rim_ratio, trig.tan_rim_slope, False)
+    return _scale(x, kappa, tangents.tangent_rim)
 
 
-def scale_artan(x: Tensor, kappa: Tensor, wide: bool = True) -> Tensor:
-    """artan_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.artan_ratio, trig.artan_slope, wide)
+def scale_clip(x: Tensor, kappa: Tensor) -> Tensor:
+    """The logarithm of `scale_tan_rim`: the same vector but where it leads beyond the rim."""
+    return _scale(x, kappa, tangents.clip)
+
+
+def scale_artan(x: Tensor, kappa: Tensor, projected: bool = False) -> Tensor:
+    """artan_k(|x|) x / |x|, at less cost for points that are known to be projected."""
+    if projected:
+        return _scale(x, kappa, tangents.artan_projected)
+    return _scale(x, kappa, tangents.artan, near_rim=True)
 
 
 def scale_sin(x: Tensor, kappa: Tensor) -> Tensor:
     """sin_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.sin_ratio, trig.sin_slope, False)
+    return _scale(x, kappa, trig.sin)
 
 
 def scale_arsin(x: Tensor, kappa: Tensor) -> Tensor:
     """arsin_k(|x|) x / |x|."""
-    return _Scale.apply(x, kappa, trig.arsin_ratio, trig.arsin_slope, False)
+    return _scale(x, kappa, trig.arsin)
 
 
 def scale_half(x: Tensor, kappa: Tensor) -> Tensor:
     """The point half as far from the origin."""
-    return _Scale.apply(x, kappa, trig.half_tan_ratio, trig.half_tan_slope, True)
+    return _scale(x, kappa, tangents.half_tan, near_rim=True)
 
 
 def scale_rim(x: Tensor, kappa: Tensor) -> Tensor:
     """The point, moved back to the rim of the ball if it lies outside."""
-    return _Scale.apply(x, kappa, trig.rim_ratio, trig.rim_slope, False)
+    return _scale(x, kappa, tangents.rim)
 
 
-def _mobius_scalars(x: Tensor, y: Tensor, kappa: Tensor, wide: bool) -> tuple[Tensor, ...]:
-    """X + y, |x + y|^2, 1 + kappa |x|^2, 1 + kappa |y|^2 and the common denominator."""
-    s = x + y
-    s2 = squared_norm(s)
-    (_, a), (_, b) = _gap_arguments(x, kappa, wide), _gap_arguments(y, kappa, wide)
-    # The denominator cannot be known better than to a rounding of its first term; below that,
-    # only for kappa > 0, the sum is the point at infinity up to rounding.
-    denominator = torch.maximum(a * b - kappa * s2, torch.finfo(x.dtype).eps * a * b)
-    return s, s2, a, b, denominator
+class _Lift(Function):
+    """A tangent vector at the origin as a point, stopped at the rim, and that point's logarithm.
+
+    Both are the vector times a factor, from one norm.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
+        norm = squared_norm(v)
+        (point, point_slope), (clip, clip_slope) = tangents.lift(kappa * norm, with_slope)
+        return v * point, v * clip, norm, point, point_slope, clip, clip_slope
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        v, kappa, with_slope = inputs
+        if with_slope:
+            ctx.mark_non_differentiable(*output[2:])
+            ctx.save_for_backward(v, kappa, *output[2:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        g_point, g_clip = grads[:2]
+        v, kappa, norm, point, point_slope, clip, clip_slope = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            norm = squared_norm(v)
+            (point, point_slope), (clip, clip_slope) = tangents.lift(kappa * norm, True)
+        pull = dot((g_point * point_slope).addcmul_(g_clip, clip_slope), v)
+        g_v = (g_point * point).addcmul_(g_clip, clip).addcmul_(v, 2 * kappa * pull)
+        g_kappa = pull * norm
+        return g_v.sum_to_size(v.shape), g_kappa.sum_to_size(kappa.shape), None
+
+
+def lift(v: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
+    """`scale_tan_rim(v)` and `scale_clip(v)`."""
+    return _Lift.apply(v, kappa, torch.is_grad_enabled())[:2]
+
+
+class _MobiusScalars(NamedTuple):
+    """What the Moebius sum is made of besides its vectors, all `[..., 1]`.
+
+    Attributes:
+        x2: |x|^2.
+        y2: |y|^2.
+        s2: |x + y|^2.
+        a: 1 + kappa |x|^2.
+        b: 1 + kappa |y|^2.
+        denominator: a b - kappa |x + y|^2.
+    """
+
+    x2: Tensor
+    y2: Tensor
+    s2: Tensor
+    a: Tensor
+    b: Tensor
+    denominator: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, y: Tensor, s: Tensor, kappa: Tensor, wide: bool) -> "_MobiusScalars":
+        """Compute them; `wide` takes a and b through float64."""
+        x2, y2, s2 = squared_norm(x), squared_norm(y), squared_norm(s)
+        if wide:
+            a, b = _gap_arguments(x, kappa)[1], _gap_arguments(y, kappa)[1]
+        else:
+            a, b = floored_gap(kappa * x2, x.dtype), floored_gap(kappa * y2, x.dtype)
+        # The denominator cannot be known better than to a rounding of its first term; below that,
+        # only for kappa > 0, the sum is the point at infinity up to rounding.
+        ab = a * b
+        denominator = torch.maximum(ab - kappa * s2, torch.finfo(x.dtype).eps * ab)
+        return cls(x2, y2, s2, a, b, denominator)
 
 
 class _MobiusAdd(Function):
@@ -193,40 +285,51 @@ class _MobiusAdd(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor, kappa: Tensor, wide: bool, projected: bool) -> Tensor:
-        s, s2, a, _, denominator = _mobius_scalars(x, y, kappa, wide)
-        along_s, along_x = a / denominator, -kappa * s2 / denominator
+    def forward(
+        x: Tensor, y: Tensor, kappa: Tensor, wide: bool, projected: bool
+    ) -> tuple[Tensor, ...]:
+        s = x + y
+        scalars = _MobiusScalars.of(x, y, s, kappa, wide)
+        along_s = scalars.a / scalars.denominator
+        along_x = -kappa * scalars.s2 / scalars.denominator
         if projected:
-            stop = trig.rim_ratio(-along_x)
+            stop, _ = tangents.rim(-along_x)
             along_s, along_x = along_s * stop, along_x * stop
-        return (s * along_s).addcmul_(x, along_x)
+        return (s * along_s).addcmul_(x, along_x), *scalars
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:3])
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.wide, ctx.projected = inputs[3:]
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs[:3], *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (g,) = grads
-        x, y, kappa = ctx.saved_tensors
-        s, s2, a, b, denominator = _mobius_scalars(x, y, kappa, ctx.wide)
+        g = grads[0]
+        x, y, kappa, *saved = ctx.saved_tensors
+        s = x + y
+        scalars = _MobiusScalars(*saved)
+        if torch.is_grad_enabled():
+            scalars = _MobiusScalars.of(x, y, s, kappa, ctx.wide)
+        x2, y2, s2, a, b, denominator = scalars
         along_s, along_x = a / denominator, -kappa * s2 / denominator
-        g_kappa = torch.zeros_like(s2)
+        g_along_s, g_along_x = dot(g, s), dot(g, x)
+        to_s, to_x = along_s, along_x
         if ctx.projected:
-            total = (s * along_s).addcmul_(x, along_x)
-            pull = trig.rim_slope(-along_x) * dot(g, total)
-            g_kappa = pull * s2 / denominator
-            g = (g * trig.rim_ratio(-along_x)).addcmul_(total, 2 * kappa * pull)
-        g_along_s, g_along_x = dot(g, s) / denominator, dot(g, x) / denominator
+            # The rim's factor depends on kappa times the sum's squared norm, which is -along_x.
+            stop, stop_slope = tangents.rim(-along_x, with_slope=True)
+            pull = stop_slope * (g_along_s * along_s + g_along_x * along_x)
+            g_along_s, g_along_x = stop * g_along_s, stop * g_along_x - pull
+            to_s, to_x = stop * along_s, stop * along_x
+        g_along_s, g_along_x = g_along_s / denominator, g_along_x / denominator
         g_denominator = -(g_along_s * along_s + g_along_x * along_x)
         # g_denominator carries one division by the denominator, as g_along_* do.
         g_s2 = -(g_along_x + g_denominator)
         g_a, g_b = g_along_s + g_denominator * b, g_denominator * a
-        g_s = (g * along_s).addcmul_(s, 2 * kappa * g_s2)
-        g_x = (g * along_x).addcmul_(x, 2 * kappa * g_a).add_(g_s)
+        g_s = (g * to_s).addcmul_(s, 2 * kappa * g_s2)
+        g_x = torch.addcmul(g_s, g, to_x).addcmul_(x, 2 * kappa * g_a)
         g_y = g_s.addcmul_(y, 2 * kappa * g_b)
-        g_kappa = g_kappa + s2 * g_s2 + squared_norm(x) * g_a + squared_norm(y) * g_b
+        g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b
         return (
             g_x.sum_to_size(x.shape),
             g_y.sum_to_size(y.shape),
@@ -240,7 +343,7 @@ def mobius_add(
     x: Tensor, y: Tensor, kappa: Tensor, wide: bool = True, projected: bool = False
 ) -> Tensor:
     """Moebius sum of points `[..., dim]`; see `stereographic.mobius_add`."""
-    return _MobiusAdd.apply(x, y, kappa, wide, projected)
+    return _MobiusAdd.apply(x, y, kappa, wide, projected)[0]
 
 
 class _SquaredNorms(Function):
@@ -274,3 +377,59 @@ def squared_norms(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     the ball it is 2e-4, and one rounding of |x|^2 would be an error of 3e-4 in it.
     """
     return _SquaredNorms.apply(x, y)
+
+
+class _HalfQuotient(Function):
+    """N / (D + sign(D) sqrt(D^2 + kappa |N|^2)) of sums [N, D] `[..., dim + 1]`.
+
+    Half the way (in the sense of `scale_half`) to the quotient N / D, with its limit where D
+    crosses 0 (kappa > 0: a direction on the equator).
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def _small(sums: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
+        """|N|^2, the sign of D, |D|, the root, and whether rounding has put N / D on the rim."""
+        floor = tolerance(sums.dtype).floor
+        d = sums[..., -1:]
+        norm = squared_norm(sums[..., :-1])
+        size = d.abs().clamp(min=torch.finfo(sums.dtype).tiny)
+        square = size.square()
+        # For kappa < 0 the quotient lies inside the ball; rounding may put it on the rim.
+        free = square + kappa * norm
+        inside = torch.maximum(free, floor * square)
+        root = inside.clamp(min=torch.finfo(sums.dtype).tiny).sqrt()
+        return norm, torch.copysign(torch.ones_like(d), d), size, root, torch.sign(inside - free)
+
+    @staticmethod
+    def forward(sums: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
+        small = _HalfQuotient._small(sums, kappa)
+        _, sign, size, root, _ = small
+        return sums[..., :-1] * (sign / (size + root)), *small
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        g = grads[0]
+        sums, kappa, *small = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            small = _HalfQuotient._small(sums, kappa)
+        norm, sign, size, root, on_rim = small
+        n = sums[..., :-1]
+        factor = sign / (size + root)
+        g_sum = -dot(g, n) * factor / (size + root)
+        g_inside = g_sum * (1 - on_rim) / root
+        g_n = (g * factor).addcmul_(n, kappa * g_inside)
+        g_d = sign * (g_sum + size * g_inside)
+        g_kappa = 0.5 * norm * g_inside
+        return join_last(g_n, g_d), g_kappa.sum_to_size(kappa.shape)
+
+
+def half_quotient(sums: Tensor, kappa: Tensor) -> Tensor:
+    """1/2 (x) (N / D) of sums [N, D] `[..., dim + 1]`; see `stereographic.midpoint_from_sums`."""
+    return _HalfQuotient.apply(sums, kappa)[0]

@@ -14,7 +14,7 @@ documentation; Bachmann et al. 2020, constant curvature graph convolutional netw
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels
+from curvlab.manifolds import kernels, tangents
 from curvlab.manifolds.kernels import curvature_like, dot, floored_gap, gap, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
@@ -22,11 +22,9 @@ from curvlab.manifolds.trigonometry import (
     arsin_k,
     arsin_ratio,
     artan_k,
-    artan_ratio,
     safe_sqrt,
     sin_k,
     tan_k,
-    tan_ratio,
 )
 
 __all__ = [
@@ -92,8 +90,8 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
     k = curvature_like(kappa, w.dtype, w)
     r = curvature_like(r, w.dtype, w)
     z = k * squared_norm(w)
-    stretch = r * artan_ratio(z, gap(w, k))
-    return (w * (stretch * tan_ratio(z * stretch.square()))).to(x.dtype)
+    stretch = r * tangents.artan(z, gap(w, k))[0]
+    return (w * (stretch * tangents.tangent(z * stretch.square())[0])).to(x.dtype)
 
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -250,15 +248,8 @@ def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | f
     (kappa > 0: a direction on the equator). `numerator` is `[..., dim]`, `denominator` `[...]`.
     """
     w = working(numerator)
-    k = curvature_like(kappa, w.dtype, w)
-    d = denominator.to(w.dtype).unsqueeze(-1)
-    eps = torch.finfo(w.dtype).tiny
-    d = torch.where(d < 0, d.clamp(max=-eps), d.clamp(min=eps))
-    square = d.square()
-    # For kappa < 0 the sum lies inside the ball; rounding may put it on the rim.
-    inside = torch.maximum(square + k * squared_norm(w), tolerance(w.dtype).floor * square)
-    root = inside.clamp(min=eps).sqrt()
-    return (w / (d + torch.where(d < 0, -root, root))).to(numerator.dtype)
+    sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
+    return kernels.half_quotient(sums, curvature_like(kappa, w.dtype, w)).to(numerator.dtype)
 
 
 def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:

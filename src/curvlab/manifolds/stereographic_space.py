@@ -77,7 +77,16 @@ class Stereographic(Space):
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
-        return self._join(kernels.scale_artan(self._blocks(x), self._kappa(x), wide=False))
+        return self._join(kernels.scale_artan(self._blocks(x), self._kappa(x), projected=True))
+
+    def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """`expmap0_projected(v)` and its logarithm, with one norm."""
+        point, clipped = kernels.lift(self._blocks(v), self._kappa(v))
+        return self._join(point), self._join(clipped)
+
+    def clip(self, v: Tensor) -> Tensor:
+        """`logmap0(expmap0_projected(v))`."""
+        return self._join(kernels.scale_clip(self._blocks(v), self._kappa(v)))
 
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """Moebius sum."""

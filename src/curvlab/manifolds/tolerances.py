@@ -19,20 +19,46 @@ class Tolerance:
             one: no representable point inside the ball comes closer to the rim.
         series_degree: terms kept of the power series in z = kappa |x|^2 for |z| < `SERIES_RADIUS`;
             the first neglected term is below the rounding error of the type.
+        tan: smallest z, and levels there, of the continued fraction of tan_k: beyond, tanh is 1.
+        tan_rim: the same when the result is stopped at the rim that `boundary` keeps free.
+        artan: halvings of the angle, and levels of the continued fraction after them, of artan_k
+            for all points inside the ball (1 + z >= `floor`).
+        artan_projected: the same for points that `project` has seen.
     """
 
     boundary: float
     floor: float
     series_degree: int
+    tan: tuple[float, int]
+    tan_rim: tuple[float, int]
+    artan: tuple[int, int]
+    artan_projected: tuple[int, int]
 
 
 SERIES_RADIUS = 0.05
 """Below this |z| the power series is used. The closed forms of the derivatives lose a factor of
 1 / |z| to cancellation, 20 roundings at this radius, and the series needs few terms."""
 
+# The levels are the fewest with which the error of the fraction is below the rounding error.
 _TABLE = {
-    torch.float32: Tolerance(boundary=4e-3, floor=2.0**-24, series_degree=5),
-    torch.float64: Tolerance(boundary=1e-5, floor=2.0**-53, series_degree=11),
+    torch.float32: Tolerance(
+        boundary=4e-3,
+        floor=2.0**-24,
+        series_degree=5,
+        tan=(-81.0, 12),
+        tan_rim=(-9.8, 7),
+        artan=(4, 5),
+        artan_projected=(2, 7),
+    ),
+    torch.float64: Tolerance(
+        boundary=1e-5,
+        floor=2.0**-53,
+        series_degree=11,
+        tan=(-360.0, 26),
+        tan_rim=(-37.5, 16),
+        artan=(6, 8),
+        artan_projected=(4, 10),
+    ),
 }
 
 

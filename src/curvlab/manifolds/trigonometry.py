@@ -11,27 +11,17 @@ Source: FPS-T (Curve Your Attention), appendix A; Bachmann et al. 2020, constant
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import torch
 from torch import Tensor
 
+from curvlab.manifolds import tangents
+from curvlab.manifolds.tangents import Profile
 from curvlab.manifolds.tolerances import SERIES_RADIUS, tolerance
 
 _TERMS = 13
 
 
-def _tan_series() -> list[Fraction]:
-    """Coefficients of tan(s)/s in s^2, from the equation 2 z T' = 1 + z T^2 - T."""
-    series = [Fraction(1)]
-    for n in range(1, _TERMS):
-        convolution = sum((series[i] * series[n - 1 - i] for i in range(n)), start=Fraction(0))
-        series.append(convolution / (2 * n + 1))
-    return series
-
-
-_TAN = tuple(float(c) for c in _tan_series())
-_ARTAN = tuple((-1) ** n / (2 * n + 1) for n in range(_TERMS))
 _SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(_TERMS))
 _ARSIN = tuple(math.comb(2 * n, n) / 4**n / (2 * n + 1) for n in range(_TERMS))
 
@@ -54,7 +44,7 @@ def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(n * c for n, c in enumerate(coefficients))[1:]
 
 
-_TAN_SLOPE, _ARTAN_SLOPE, _SIN_SLOPE, _ARSIN_SLOPE = map(_derivative, (_TAN, _ARTAN, _SIN, _ARSIN))
+_SIN_SLOPE, _ARSIN_SLOPE = _derivative(_SIN), _derivative(_ARSIN)
 
 
 def _blend(
@@ -79,33 +69,6 @@ def _slope(z: Tensor, coefficients: tuple[float, ...], ratio: Tensor, product: T
     small = z.abs() < SERIES_RADIUS
     series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), coefficients)
     return torch.where(small, series, (product - ratio) / (2 * torch.where(small, 1.0, z)))
-
-
-def tan_ratio(z: Tensor) -> Tensor:
-    """tan_k(x) / x as a function of z = kappa x^2: tan(s)/s, 1 at 0, tanh(s)/s for z < 0."""
-    return _blend(z, _TAN, torch.tanh, torch.tan)
-
-
-def tan_slope(z: Tensor) -> Tensor:
-    """Derivative of `tan_ratio`."""
-    ratio = tan_ratio(z)
-    return _slope(z, _TAN_SLOPE, ratio, 1 + z * ratio.square())
-
-
-def artan_ratio(z: Tensor, gap: Tensor | None = None) -> Tensor:
-    """artan_k(x) / x as a function of z = kappa x^2: atan(s)/s, 1 at 0, artanh(s)/s for z < 0.
-
-    `gap` is 1 + z where it is known better than from z: near the rim of the ball it is small.
-    """
-    rim = (1 + z if gap is None else gap).clamp(min=tolerance(z.dtype).floor)
-    root = torch.where(z < 0, rim, 1.0).sqrt()
-    return _blend(z, _ARTAN, lambda s: torch.log((1 + s) / root), torch.atan)
-
-
-def artan_slope(z: Tensor, gap: Tensor | None = None) -> Tensor:
-    """Derivative of `artan_ratio`."""
-    rim = (1 + z if gap is None else gap).clamp(min=tolerance(z.dtype).floor)
-    return _slope(z, _ARTAN_SLOPE, artan_ratio(z, gap), rim.reciprocal())
 
 
 def sin_ratio(z: Tensor) -> Tensor:
@@ -140,46 +103,15 @@ def arsin_slope(z: Tensor, ratio: Tensor | None = None) -> Tensor:
     return _slope(z, _ARSIN_SLOPE, ratio, (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt())
 
 
-def half_tan_ratio(z: Tensor, gap: Tensor) -> Tensor:  # noqa: ARG001
-    """tan_k(artan_k(x) / 2) / x = 1 / (1 + sqrt(1 + z)), gap = 1 + z."""
-    return 1 / (1 + gap.sqrt())
+def sin(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
+    """`sin_ratio` and its derivative as a profile (`curvlab.manifolds.tangents`)."""
+    return sin_ratio(z), sin_slope(z) if with_slope else None
 
 
-def half_tan_slope(z: Tensor, gap: Tensor) -> Tensor:  # noqa: ARG001
-    """Derivative of `half_tan_ratio`."""
-    root = gap.sqrt()
-    return -0.5 / (root * (1 + root).square())
-
-
-def rim_ratio(z: Tensor) -> Tensor:
-    """Factor that brings a point outside the rim (z < 0) back onto it, 1 for all others."""
-    reach = 1 - tolerance(z.dtype).boundary
-    stopped = reach * (-z).clamp(min=reach**2).rsqrt()
-    return torch.where(-z > reach**2, stopped, 1.0)
-
-
-def rim_slope(z: Tensor) -> Tensor:
-    """Derivative of `rim_ratio`."""
-    reach = 1 - tolerance(z.dtype).boundary
-    stopped = 0.5 * reach * (-z).clamp(min=reach**2).pow(-1.5)
-    return torch.where(-z > reach**2, stopped, 0.0)
-
-
-def tan_rim_ratio(z: Tensor) -> Tensor:
-    """`tan_ratio` stopped at the rim of the ball: expmap0 and project in one factor."""
-    ratio = tan_ratio(z)
-    reach = 1 - tolerance(z.dtype).boundary
-    stopped = reach * (-z).clamp(min=reach**2).rsqrt()
-    return torch.where(-z * ratio.square() > reach**2, stopped, ratio)
-
-
-def tan_rim_slope(z: Tensor) -> Tensor:
-    """Derivative of `tan_rim_ratio`."""
-    ratio = tan_ratio(z)
-    reach = 1 - tolerance(z.dtype).boundary
-    stopped = 0.5 * reach * (-z).clamp(min=reach**2).pow(-1.5)
-    inner = _slope(z, _TAN_SLOPE, ratio, 1 + z * ratio.square())
-    return torch.where(-z * ratio.square() > reach**2, stopped, inner)
+def arsin(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
+    """`arsin_ratio` and its derivative as a profile."""
+    ratio = arsin_ratio(z)
+    return ratio, arsin_slope(z, ratio) if with_slope else None
 
 
 def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:
@@ -194,12 +126,12 @@ def tan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
 
     `x` and `kappa` broadcast elementwise, here and in the three functions below.
     """
-    return x * tan_ratio(_arguments(x, kappa)[0]).to(x.dtype)
+    return x * tangents.tangent(_arguments(x, kappa)[0])[0].to(x.dtype)
 
 
 def artan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `tan_k` on its first period: atan (kappa > 0), artanh (kappa < 0)."""
-    return x * artan_ratio(*_arguments(x, kappa)).to(x.dtype)
+    return x * tangents.artan(*_arguments(x, kappa))[0].to(x.dtype)
 
 
 def sin_k(x: Tensor, kappa: Tensor | float) -> Tensor:

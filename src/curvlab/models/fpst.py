@@ -109,19 +109,28 @@ class FPSTBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.space = space
-        self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else nn.Identity()
+        self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else None
         self.attention = StereographicAttention(dim, heads, head_dim, space, attention, out_proj)
-        self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else nn.Identity()
+        self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else None
         self.feed_forward = StereographicFeedForward(
             dim, ffn_ratio * dim, activation, space, weight_dropout=dropout
         )
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map points `[tokens, dim]` to points `[tokens, dim]`."""
-        attended = self.dropout(self.attention(self.norm1(x)))
-        x = self.space.add(attended, x)
-        return self.space.add(self.feed_forward(self.norm2(x)), x)
+    def forward(self, tangent: Tensor) -> Tensor:
+        """Map tokens, tangent vectors at the origin, to points, both `[tokens, dim]`."""
+        # A point is needed with its logarithm or as its logarithm alone: `lift` and `clip` are
+        # the exponential with the logarithm that would follow it.
+        x, tangent = self.space.lift(tangent)
+        if self.norm1 is None:
+            attended = self.attention.from_lifted(x, tangent)
+        else:
+            attended = self.attention.from_lifted(*self.space.lift(self.norm1.tangent(tangent)))
+        x = self.space.add(self.dropout(attended), x)
+        tangent = self.space.logmap0(x)
+        if self.norm2 is not None:
+            tangent = self.space.clip(self.norm2.tangent(tangent))
+        return self.space.add(self.feed_forward.from_tangent(tangent), x)
 
 
 class FPST(Encoder):
@@ -206,8 +215,7 @@ class FPST(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        tangent = self.tokens(batch)
-        for block, space in zip(self.blocks, self.spaces, strict=True):
-            x = block(space.expmap0_projected(tangent))
-            tangent = space.logmap0(x)
+        x = self.blocks[0](self.tokens(batch))
+        for block, before in zip(self.blocks[1:], self.spaces, strict=False):
+            x = block(before.logmap0(x))
         return x[: batch.num_nodes]
