@@ -36,16 +36,19 @@ def main() -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     arguments = parse_arguments()
-    names = dataset_names(CONFIGS) if arguments.names == ["all"] else arguments.names
-    try:
-        configs = [dataset_config(name, CONFIGS, arguments.data_dir) for name in names]
-        for config in configs:
+    everything = arguments.names == ["all"]
+    code = 0
+    for name in dataset_names(CONFIGS) if everything else arguments.names:
+        try:
+            config = dataset_config(name, CONFIGS, arguments.data_dir)
             files = build(config.source).download()
             print(f"{config.name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
-    except UsageError as error:
-        print(f"download.py: {error}", file=sys.stderr)
-        return 2
-    return 0
+        except UsageError as error:
+            print(f"download.py: {error}", file=sys.stderr)
+            code = 2
+            if not everything:  # of all datasets, some can always not be had
+                break
+    return code
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class GivenSplit(Split):
         if draw >= number:
             which = "the run's seed" if self.draw is None else "split.draw"
             raise UsageError(
-                f"the dataset comes with {number} splits, 0 to {number - 1}, and {which} asks for "
+                f"the dataset comes with splits number 0 to {number - 1}, and {which} asks for "
                 f"number {draw}: choose one of them by split.draw."
             )
         train, val, test = (data[name][:, draw].nonzero().flatten() for name in GIVEN)
