@@ -197,7 +197,7 @@ def test_the_public_split_is_one_for_every_seed(split):
         ("given", labelled([3, 3]), "no splits of the kind split=given: it comes with none"),
         ("public", with_splits(4, "geom_gcn"), "its own are split=geom_gcn"),
         ("geom_gcn", with_splits(4, "given"), "its own are split=given"),
-        ("geom_gcn", with_splits(4, "geom_gcn"), "splits number 0 to 3, and the run's seed asks for"),
+        ("geom_gcn", with_splits(4, "geom_gcn"), "number 0 to 3, and the run.s seed asks"),
     ],
 )
 def test_given_splits_that_are_not_there_are_refused(name, data, words, split):
