@@ -218,4 +218,5 @@ class FPST(Encoder):
         x = self.blocks[0](self.tokens(batch))
         for block, before in zip(self.blocks[1:], self.spaces, strict=False):
             x = block(before.logmap0(x))
-        return x[: batch.num_nodes]
+        # Cut in the layout of the layers, which the gradient then arrives in as well.
+        return x.T[:, : batch.num_nodes].T

@@ -1,0 +1,147 @@
+"""Squared distances of many pairs of points as functions of one bilinear form, with derivatives.
+
+On every space of the reconstruction task the squared distance `D` of two points is a function of a
+form that is bilinear in features of the two: `|x - y|^2` where it is flat, and
+`u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model. A profile
+evaluates that function on a tile of pairs, in arrays that its caller keeps.
+"""
+
+from collections.abc import Callable
+from math import comb
+
+import torch
+from torch import Tensor
+
+# Floors that keep quotients of two zeros finite and are far below what float32 resolves.
+_SMALLEST_KAPPA = 1e-10
+_SMALLEST_FORM = 1e-30
+# Just short of the antipode (4 sin^2 = 4), where the distance has a kink.
+_ANTIPODE = 4 - 4e-6
+# |kappa| below which d(distance)/d(kappa) is summed from its series: the closed form divides a
+# difference of order kappa^2 by kappa^2. Pairs with kappa u^2 beyond the series' reach have
+# exp(-D) = 0 there.
+_FLAT = 2e-2
+# asin(sqrt y)^2 = y sum_n c_n y^n, c_n = 4^(n+1) / (2 (n+1)^2 binom(2n+2, n+1)).
+_SERIES = [4.0**n / (2 * n**2 * comb(2 * n, n)) for n in range(1, 10)]
+
+Number = Tensor | float
+
+
+class FlatProfile:
+    """`D = scale * form`.
+
+    Attributes:
+        form_scale: what the features are multiplied by before their product.
+        by_form: `dD / d(form)`.
+    """
+
+    def __init__(self, scale: float) -> None:
+        self.form_scale: Number = scale
+        self.by_form = scale
+
+    def evaluate(self, form: Tensor, total: Tensor) -> None:
+        """Subtract `D` of a tile of scaled forms, which is overwritten, from `total`."""
+        total.sub_(form.clamp_min_(0))
+
+
+class CurvedProfile:
+    """`D = (2 arsin_kappa(u))^2` as a function of the form `u^2` and of kappa.
+
+    With `w = 4 |kappa| u^2`, the double angle `t = 2 asinh(sqrt(w / 4))` (hyperbolic) or
+    `2 asin(sqrt(w / 4))` (spherical) and `r = sqrt(w (1 +- w / 4))`: `D = t^2 / |kappa|`,
+    `dD/d(u^2) = 4 t / r`, and at fixed `u^2` `dD/d(kappa) = (w t / r - t^2) / (kappa |kappa|)`.
+
+    On the processor the sign of kappa chooses the branch; on an accelerator, where looking at it
+    would wait for the device, both are computed.
+
+    Attributes:
+        form_scale: what the features are multiplied by before their product: forms `w`.
+        by_form: `dD/d(u^2)` in units of `t / r`.
+        by_kappa: `dD/d(kappa)` in units of the entries that `evaluate` leaves.
+    """
+
+    by_form = 4.0
+
+    def __init__(self, kappa: Tensor) -> None:
+        kappa = kappa.detach()
+        magnitude = kappa.abs().clamp_min(_SMALLEST_KAPPA)
+        self.kappa: Number = torch.where(kappa > 0, magnitude, -magnitude)
+        self.magnitude: Number = magnitude
+        self.hyperbolic: Tensor | bool = kappa <= 0
+        self.nearly_flat: Tensor | bool = magnitude < _FLAT
+        if kappa.device.type == "cpu":
+            self.kappa, self.magnitude = self.kappa.item(), magnitude.item()
+            self.hyperbolic = bool(self.hyperbolic)
+            self.nearly_flat = bool(self.nearly_flat)
+
+    @property
+    def form_scale(self) -> Number:
+        """See the class docstring."""
+        return 4 * self.magnitude
+
+    @property
+    def by_kappa(self) -> Number:
+        """See the class docstring."""
+        closed = -1 / (self.kappa * self.magnitude)
+        return 1 * self.nearly_flat + (1 - 1 * self.nearly_flat) * closed
+
+    def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
+        """Subtract `D` of a tile of scaled forms, which is overwritten, from `total`.
+
+        `slope` becomes `t / r`, and `entry` the difference in `dD/d(kappa)`, or where the space is
+        nearly flat that derivative itself, from its series.
+        """
+        w = form.clamp_min_(_SMALLEST_FORM)
+        _choose(self.hyperbolic, _hyperbolic_angle, _spherical_angle, w, entry, slope)
+        torch.div(entry, slope, out=slope)
+        entry.square_()
+        if isinstance(self.magnitude, Tensor):
+            total.sub_(entry / self.magnitude)
+        else:
+            total.sub_(entry, alpha=1 / self.magnitude)
+        _choose(self.nearly_flat, self._kappa_series, _kappa_difference, w, slope, entry)
+
+    def _kappa_series(self, w: Tensor, _slope: Tensor, entry: Tensor) -> None:
+        """`dD/d(kappa) = 4 u^4 sum_n n c_n (kappa u^2)^(n-1)`, for small `kappa u^2`."""
+        u2 = w / self.form_scale
+        y = (self.kappa * u2).clamp_(-1, 1)
+        entry.zero_()
+        for n in range(len(_SERIES) - 1, 0, -1):
+            entry.mul_(y).add_(n * _SERIES[n])
+        entry.mul_(u2.square_()).mul_(4)
+
+
+def _kappa_difference(w: Tensor, slope: Tensor, entry: Tensor) -> None:
+    """`t^2 - w t / r` from `w`, `t / r` and `t^2`."""
+    entry.addcmul_(w, slope, value=-1)
+
+
+def _hyperbolic_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
+    """`t = 2 asinh(sqrt(w / 4)) = log(1 + w / 2 + r)` and `r`: one logarithm, right down to 0."""
+    torch.addcmul(w, w, w, value=0.25, out=root).sqrt_()
+    torch.add(root, w, alpha=0.5, out=angle).log1p_()
+
+
+def _spherical_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
+    """`t = 2 asin(sqrt(w / 4))` and `r`."""
+    w = w.clamp_max(_ANTIPODE)
+    torch.addcmul(w, w, w, value=-0.25, out=root).sqrt_()
+    torch.mul(w, 0.25, out=angle).sqrt_().asin_().mul_(2)
+
+
+def _choose(
+    condition: Tensor | bool,
+    if_true: Callable[..., None],
+    if_false: Callable[..., None],
+    given: Tensor,
+    *results: Tensor,
+) -> None:
+    """Fill the results by one of two functions, or by both where the condition is not known."""
+    if isinstance(condition, bool):
+        return (if_true if condition else if_false)(given, *results)
+    others = [result.clone() for result in results]
+    if_true(given, *results)
+    if_false(given, *others)
+    for result, other in zip(results, others, strict=True):
+        torch.where(condition, result, other, out=result)
+    return None
