@@ -1,5 +1,7 @@
 """The classes: products of components, the flat space, geoopt's optimisers."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -99,25 +101,40 @@ def test_components_are_independent_spaces():
     assert space.conformal_factor(x).shape == (5, 2)
 
 
+def sum_of_points(space, v, make):
+    x, y = space.expmap0_projected(v[0]), space.expmap0_projected(v[1])
+    return space.add(x, y) if make == "fused" else space.project(space.mobius_add(x, y))
+
+
+def sum_with_one_point(space, v, make):
+    y = space.expmap0_projected(v[1, 0])
+    if make == "fused":
+        return space.expmap0_add(v[0], y)
+    return space.project(space.mobius_add(space.expmap0_projected(v[0]), y.expand_as(v[0])))
+
+
+def point_and_logarithm(space, v, make):
+    if make == "fused":
+        point, tangent = space.lift(v[0])
+        return point - 2 * tangent + 3 * space.clip(v[1])
+    point, other = space.expmap0_projected(v[0]), space.expmap0_projected(v[1])
+    return point - 2 * space.logmap0(point) + 3 * space.logmap0(other)
+
+
 @pytest.mark.parametrize("size", [0.2, 3.0])
-def test_sum_of_models_is_the_projected_moebius_sum(size):
+@pytest.mark.parametrize("function", [sum_of_points, sum_with_one_point, point_and_logarithm])
+def test_fused_maps_are_the_composed_ones(function, size):
     """Also for points beyond the rim, first and second derivatives, and either memory layout."""
     kappas = torch.tensor([-1.0, 0.5], dtype=torch.float64)
     space = Stereographic(2).double()
     generator = torch.Generator().manual_seed(0)
     v = size * torch.randn(2, 5, 6, generator=generator, dtype=torch.float64)
 
-    def run(add, v, kappas):
+    def run(make, v, kappas):
         space.curvature = lambda: kappas
-        x, y = space.expmap0_projected(v)
-        return add(x, y)
+        return function(space, v, make)
 
-    def fused(v, kappas):
-        return run(space.add, v, kappas)
-
-    def composed(v, kappas):
-        return run(lambda x, y: space.project(space.mobius_add(x, y)), v, kappas)
-
+    fused, composed = partial(run, "fused"), partial(run, "composed")
     del space.curvature
     inputs = v.requires_grad_(), kappas.requires_grad_()
     torch.testing.assert_close(fused(*inputs), composed(*inputs))

@@ -298,7 +298,7 @@ class OnAnAccelerator(tiled.CurvedProfile):
 
     def __init__(self, kappa: Tensor) -> None:
         super().__init__(kappa)
-        for name, value in vars(self).items():
+        for name, value in list(vars(self).items()):
             if isinstance(value, bool):
                 setattr(self, name, torch.tensor(value))
             elif isinstance(value, float):

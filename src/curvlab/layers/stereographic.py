@@ -82,10 +82,10 @@ class StereographicLinear(nn.Linear):
     def from_tangent(self, v: Tensor) -> Tensor:
         """The same from the logarithms `[..., in_features]` of the points."""
         weight = F.dropout(self.weight, self.weight_dropout, self.training)
-        out = self.space.expmap0_projected(linear(v, weight))
+        out = linear(v, weight)
         if self.bias is None:
-            return out
-        return self.space.add(out, self.space.expmap0_projected(self.bias))
+            return self.space.expmap0_projected(out)
+        return self.space.expmap0_add(out, self.space.expmap0_projected(self.bias))
 
 
 class StereographicLayerNorm(nn.LayerNorm):

@@ -84,6 +84,10 @@ class Space(geoopt.Manifold):
         return self.project(self.mobius_add(x, y))
 
     @abstractmethod
+    def expmap0_add(self, v: Tensor, y: Tensor) -> Tensor:
+        """`add(expmap0_projected(v), y)` of vectors `[..., dim]` and one point y `[dim]`."""
+
+    @abstractmethod
     def conformal_factor(self, x: Tensor) -> Tensor:
         """Length of a tangent vector over its coordinates' norm, `[..., components]`."""
 

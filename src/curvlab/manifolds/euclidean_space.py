@@ -50,6 +50,10 @@ class Euclidean(Space):
         """The sum x + y."""
         return x + y
 
+    def expmap0_add(self, v: Tensor, y: Tensor) -> Tensor:
+        """The sum v + y."""
+        return v + y
+
     def project(self, x: Tensor) -> Tensor:
         """The point itself."""
         return x

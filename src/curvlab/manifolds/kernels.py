@@ -346,6 +346,84 @@ def mobius_add(
     return _MobiusAdd.apply(x, y, kappa, wide, projected)[0]
 
 
+class _ExpAdd(Function):
+    """exp_0(u) (+) c, either stopped at the rim, for vectors u `[..., tokens, dim]` and one c.
+
+    Both maps are combinations P u + Q c with factors from |u|^2 and <u, c> alone (c `[..., 1,
+    dim]`), so that the point exp_0(u) between them is never made.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def _small(u: Tensor, c: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Any, ...]:
+        """|u|^2, <u, c>, the exponential's factor and its derivative."""
+        norm = squared_norm(u)
+        return norm, (c @ u.mT).mT, *tangents.tangent_rim(kappa * norm, None, with_slope)
+
+    @staticmethod
+    def _sum(norm: Tensor, product: Tensor, ratio: Tensor, c: Tensor, kappa: Tensor) -> Any:
+        """The scalars of `_MobiusAdd` for x = ratio u, y = c, and its factors of s and x."""
+        x2, y2 = ratio.square() * norm, squared_norm(c)
+        s2 = torch.addcmul(x2 + y2, ratio, product, value=2)
+        a, b = floored_gap(kappa * x2, c.dtype), floored_gap(kappa * y2, c.dtype)
+        ab = a * b
+        denominator = torch.maximum(ab - kappa * s2, torch.finfo(c.dtype).eps * ab)
+        scalars = _MobiusScalars(x2, y2, s2, a, b, denominator)
+        return scalars, a / denominator, -kappa * s2 / denominator
+
+    @staticmethod
+    def forward(u: Tensor, c: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
+        norm, product, ratio, slope = _ExpAdd._small(u, c, kappa, with_slope)
+        _, along_s, along_x = _ExpAdd._sum(norm, product, ratio, c, kappa)
+        stop, _ = tangents.rim(-along_x)
+        result = u * (stop * ratio * (along_s + along_x))
+        return result.addcmul_(c, stop * along_s), norm, product, ratio, slope
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        if inputs[3]:
+            ctx.mark_non_differentiable(*output[1:])
+            ctx.save_for_backward(*inputs[:3], *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        g = grads[0]
+        u, c, kappa, norm, product, ratio, slope = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            norm, product, ratio, slope = _ExpAdd._small(u, c, kappa, True)
+        (x2, y2, s2, a, b, denominator), along_s, along_x = _ExpAdd._sum(
+            norm, product, ratio, c, kappa
+        )
+        stop, stop_slope = tangents.rim(-along_x, with_slope=True)
+        g_dot_u = dot(g, u)
+        g_along_x = ratio * g_dot_u
+        g_along_s = g_along_x + (c @ g.mT).mT
+        pull = stop_slope * (g_along_s * along_s + g_along_x * along_x)
+        g_along_s, g_along_x = (
+            stop * g_along_s / denominator,
+            (stop * g_along_x - pull) / denominator,
+        )
+        g_denominator = -(g_along_s * along_s + g_along_x * along_x)
+        g_s2 = -(g_along_x + g_denominator)
+        g_a, g_b = g_along_s + g_denominator * b, g_denominator * a
+        # The derivative by x = ratio u is to_x g + 2 kappa (g_a + g_s2) x + 2 kappa g_s2 c.
+        to_x = stop * (along_s + along_x)
+        by_x, by_c = 2 * kappa * ratio * (g_a + g_s2), 2 * kappa * g_s2
+        pull = slope * (to_x * g_dot_u + by_x * norm + by_c * product)
+        g_u = (g * (ratio * to_x)).addcmul_(u, ratio * by_x + 2 * kappa * pull)
+        g_u.addcmul_(c, ratio * by_c)
+        g_c = (stop * along_s).mT @ g + (ratio * by_c).mT @ u
+        g_c = g_c + c * (2 * kappa * (g_b + g_s2)).sum(-2, keepdim=True)
+        g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b + norm * pull
+        return g_u, g_c.sum_to_size(c.shape), g_kappa.sum_to_size(kappa.shape), None
+
+
+def exp_add(u: Tensor, c: Tensor, kappa: Tensor) -> Tensor:
+    """`mobius_add(scale_tan_rim(u), c)`, projected, of `[..., tokens, dim]` and `[..., 1, dim]`."""
+    return _ExpAdd.apply(u, c, kappa, torch.is_grad_enabled())[0]
+
+
 class _SquaredNorms(Function):
     """|x - y|^2, |x|^2 and |y|^2 in float64, without keeping float64 copies of the points."""
 

@@ -96,6 +96,13 @@ class Stereographic(Space):
         """Moebius sum, projected in the same pass."""
         return self._sum(x, y, projected=True)
 
+    def expmap0_add(self, v: Tensor, y: Tensor) -> Tensor:
+        """`add(expmap0_projected(v), y)` for one point y, without the point in between."""
+        if v.dim() == 1:
+            return self.expmap0_add(v.unsqueeze(0), y).squeeze(0)
+        y = y.view(*[1] * (v.dim() - 1), -1)
+        return self._join(kernels.exp_add(self._blocks(v), self._blocks(y), self._kappa(v)))
+
     def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
         axes = max(x.dim(), y.dim())
         x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
