@@ -68,7 +68,7 @@ class YesOrNo(Labels):
 
         self.metrics = {name: decided(metric) for name, metric in of_classes.items()}
         self.metrics["roc_auc"] = lambda logits, labels: binary_auroc(
-            logits.squeeze(-1), labels, validate_args=False
+            _ranks(logits.squeeze(-1)), labels, validate_args=False
         )
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -88,9 +88,9 @@ class ManyOfMany(Labels):
         f1 = partial(multilabel_f1_score, num_labels=count, validate_args=False)
         auroc = partial(multilabel_auroc, num_labels=count, validate_args=False)
         self.metrics = {
-            "f1_micro": lambda logits, labels: f1(logits.sigmoid(), labels.long(), average="micro"),
-            "f1_macro": lambda logits, labels: f1(logits.sigmoid(), labels.long(), average="macro"),
-            "roc_auc": lambda logits, labels: auroc(logits, labels.long(), average="macro"),
+            "f1_micro": lambda logits, y: f1((logits > 0).long(), y.long(), average="micro"),
+            "f1_macro": lambda logits, y: f1((logits > 0).long(), y.long(), average="macro"),
+            "roc_auc": lambda logits, y: auroc(_ranks(logits), y.long(), average="macro"),
         }
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -122,6 +122,15 @@ def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
             f"{', '.join(labels.metrics)}, which dataset.metric names"
         )
     return labels
+
+
+def _ranks(logits: Tensor) -> Tensor:
+    """Numbers from 0 to 1 in the order of the logits, equal where they are.
+
+    Of numbers outside that range torchmetrics takes a sigmoid, after which large logits are equal.
+    """
+    values, positions = logits.unique(return_inverse=True)
+    return positions / len(values)
 
 
 def _of_classes(classes: int) -> dict[str, Metric]:

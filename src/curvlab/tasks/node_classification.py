@@ -108,9 +108,11 @@ class NodeClassification(LightningModule):
 
     def _part(self, batch: Data, part: str) -> Part:
         """Nodes and labels of a part, looked up once: a mask's indices make a device wait."""
-        if self._labels_seen is not batch.y:
+        if not self._parts or self._labels_seen is not batch.y:
             self._parts = split_parts(batch)
             self._labels_seen = batch.y
+            if self.score == "roc_auc":
+                check_two_classes(self._parts)
         return self._parts[part]
 
 
@@ -132,3 +134,18 @@ def split_parts(batch: Data) -> dict[str, Part]:
             raise UsageError(f"the split has no {name} nodes: choose another, see --help")
         parts[name] = Part(nodes, batch.y[nodes])
     return parts
+
+
+def check_two_classes(parts: dict[str, Part]) -> None:
+    """Refuse parts of one class, of which there is no ROC curve.
+
+    Raises:
+        UsageError: The validation or the test nodes are all of one class.
+    """
+    for name in ("val", "test"):
+        labels = parts[name].labels
+        if labels.dim() == 1 and bool((labels == labels[0]).all()):
+            raise UsageError(
+                f"all {len(labels)} {name} nodes are of class {int(labels[0])}, where ROC-AUC is "
+                "not defined: choose another split, or dataset.metric=accuracy"
+            )

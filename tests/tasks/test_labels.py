@@ -1,0 +1,111 @@
+"""Metrics of classes and labels against scikit-learn's, losses against their definitions."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+
+from curvlab.errors import UsageError
+from curvlab.tasks.labels import kind_of_labels
+
+NODES = 60
+
+
+def logits_of(count):
+    return torch.randn(NODES, count, generator=torch.Generator().manual_seed(0))
+
+
+def labels_of(high, *shape):
+    return torch.randint(high, (NODES, *shape), generator=torch.Generator().manual_seed(1))
+
+
+def percent(scores):
+    return {name: 100 * score for name, score in scores.items()}
+
+
+def test_of_several_classes():
+    kind = kind_of_labels(5, multi_label=False, metric="f1_macro")
+    logits, y = logits_of(5), labels_of(4)  # the last class is predicted but never true
+    predicted = logits.argmax(1)
+    expected = {
+        "accuracy": accuracy_score(y, predicted),
+        "f1_micro": f1_score(y, predicted, average="micro"),
+        "f1_macro": f1_score(y, predicted, average="macro"),
+    }
+    assert kind.scores(logits, y) == pytest.approx(percent(expected), rel=1e-5)
+    assert expected["accuracy"] == pytest.approx(expected["f1_micro"])
+    loss = -logits.log_softmax(1)[torch.arange(NODES), y].mean()
+    torch.testing.assert_close(kind.loss(logits, y), loss)
+
+
+def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
+    kind = kind_of_labels(4, multi_label=False, metric="accuracy")
+    y = torch.tensor([0, 1, 1, 0])
+    logits = torch.eye(4)[[0, 1, 0, 0]]
+    expected = 100 * f1_score(y, [0, 1, 0, 0], average="macro")
+    assert kind.score("f1_macro", logits, y).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_of_two_classes_told_by_one_logit():
+    kind = kind_of_labels(1, multi_label=False, metric="roc_auc")
+    logits, y = logits_of(1).round(decimals=1), labels_of(2)  # with ties
+    predicted = (logits[:, 0] > 0).long()
+    expected = {
+        "accuracy": accuracy_score(y, predicted),
+        "f1_micro": f1_score(y, predicted, average="micro"),
+        "f1_macro": f1_score(y, predicted, average="macro"),
+        "roc_auc": roc_auc_score(y, logits[:, 0]),
+    }
+    assert kind.scores(logits, y) == pytest.approx(percent(expected), rel=1e-5)
+    right = torch.where(y == 1, logits[:, 0], -logits[:, 0]).sigmoid()
+    torch.testing.assert_close(kind.loss(logits, y), -right.log().mean())
+
+
+def test_roc_auc_does_not_depend_on_where_the_logits_lie():
+    """Not on a sigmoid that ends at 1 in single precision."""
+    kind = kind_of_labels(1, multi_label=False, metric="roc_auc")
+    y = torch.tensor([0, 1, 0, 1])
+    logits = torch.tensor([[98.0], [99.0], [97.0], [100.0]])
+    assert kind.score("roc_auc", logits, y).item() == 100
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
+def test_of_several_labels(dtype):
+    kind = kind_of_labels(3, multi_label=True, metric="f1_micro")
+    logits, y = logits_of(3), labels_of(2, 3)
+    predicted = (logits > 0).long()
+    expected = {
+        "f1_micro": f1_score(y, predicted, average="micro"),
+        "f1_macro": f1_score(y, predicted, average="macro"),
+        "roc_auc": roc_auc_score(y, logits, average="macro"),
+    }
+    assert kind.scores(logits, y.to(dtype)) == pytest.approx(percent(expected), rel=1e-5)
+    right = torch.where(y == 1, logits, -logits).sigmoid()
+    torch.testing.assert_close(kind.loss(logits, y.to(dtype)), -right.log().mean())
+
+
+@pytest.mark.parametrize(
+    ("classes", "multi_label", "logits"), [(7, False, 7), (1, False, 1), (4, True, 4)]
+)
+def test_number_of_logits(classes, multi_label, logits):
+    assert kind_of_labels(classes, multi_label, "f1_micro").logits == logits
+
+
+@pytest.mark.parametrize(
+    ("classes", "multi_label", "metric", "answer"),
+    [
+        (7, False, "roc_auc", "7 classes is scored by accuracy, f1_micro, f1_macro"),
+        (2, False, "roc_auc", "2 classes"),
+        (3, True, "accuracy", "several labels a node is scored by f1_micro, f1_macro, roc_auc"),
+        (7, False, "acuracy", "acuracy.*accuracy, f1_micro"),
+    ],
+)
+def test_a_metric_that_the_labels_do_not_have_is_refused(classes, multi_label, metric, answer):
+    with pytest.raises(UsageError, match=answer):
+        kind_of_labels(classes, multi_label, metric)
+
+
+def test_scores_stay_on_the_device_as_tensors():
+    scores = kind_of_labels(3, False, "accuracy").scores(logits_of(3), labels_of(3))
+    assert all(isinstance(score, torch.Tensor) for score in scores.values())
+    assert np.isfinite([float(score) for score in scores.values()]).all()

@@ -1,0 +1,219 @@
+"""Node classification on a graph of planted classes."""
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+from torch_geometric.utils import stochastic_blockmodel_graph
+
+from curvlab.data.transforms import LaplacianEigenvectors
+from curvlab.errors import UsageError
+from curvlab.manifolds import Curvature, Stereographic
+from curvlab.models.baselines import GraphNetwork
+from curvlab.models.fpst import FPST
+from curvlab.tasks import node_classification
+from curvlab.tasks.node_classification import NodeClassification, split_parts
+
+SIZES = (30, 30, 30)
+
+
+@pytest.fixture
+def graph():
+    """Three classes of thirty nodes, told by their edges; features are noise around weak means."""
+    torch.manual_seed(0)
+    links = torch.full((3, 3), 0.02) + 0.25 * torch.eye(3)
+    edge_index = stochastic_blockmodel_graph(list(SIZES), links)
+    y = torch.repeat_interleave(torch.arange(3), torch.tensor(SIZES))
+    data = Data(x=torch.randn(90, 8), y=y, edge_index=edge_index, num_nodes=90)
+    data.x[torch.arange(90), y] += 1.0
+    part = torch.randperm(90) % 3
+    for i, name in enumerate(("train", "val", "test")):
+        data[f"{name}_mask"] = part == i
+    return LaplacianEigenvectors(4)(data)
+
+
+def gcn():
+    return GraphNetwork(
+        in_channels=8,
+        layer=GCNConv,
+        adjacency="edge_index",
+        dim=8,
+        layers=2,
+        activation="relu",
+        dropout=0.2,
+        skip_average=False,
+        normalisation="none",
+        residual=False,
+        input_layer=False,
+        last_activation=False,
+    )
+
+
+def fpst():
+    return FPST(
+        in_channels=8,
+        manifold=Stereographic,
+        dim=8,
+        layers=1,
+        heads=2,
+        head_dim=None,
+        ffn_ratio=1,
+        activation="relu",
+        layer_norm=True,
+        attention="linear",
+        out_proj=True,
+        dropout=0.2,
+        eigenvectors=4,
+        token_fusion="sum",
+        sign_flips=True,
+    )
+
+
+def task(encoder, **options):
+    optimizer = OmegaConf.create(
+        {
+            "_target_": "torch.optim.Adam",
+            "_partial_": True,
+            "lr": 0.01,
+            "curvature_lr": 1e-4,
+            "weight_decay": 5e-4,
+        }
+    )
+    defaults = {
+        "metric": "accuracy",
+        "decoder": "auto",
+        "logit_curvature": "geometric",
+        "dim": 8,
+        "num_classes": 3,
+        "multi_label": False,
+    }
+    return NodeClassification(encoder=encoder, optimizer=optimizer, **{**defaults, **options})
+
+
+def trained(made, graph, steps=200):
+    optimizer = made.configure_optimizers()
+    made.train()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        made.training_step(graph, 0).backward()
+        optimizer.step()
+    return made.eval()
+
+
+@torch.no_grad()
+def accuracy(made, graph, part):
+    logits, labels = made(graph, part)
+    return 100 * (logits.argmax(1) == labels).float().mean().item()
+
+
+# A GCN averages over neighbours; attention without hops has to find the class in the node itself.
+@pytest.mark.parametrize(("encoder", "clearer"), [(gcn, 0.0), (fpst, 2.0)])
+def test_planted_classes_are_found(graph, encoder, clearer):
+    graph.x[torch.arange(90), graph.y] += clearer
+    made = trained(task(encoder()), graph)
+    assert accuracy(made, graph, "test") > 85
+    with torch.no_grad():
+        assert made.validation_score(graph) == pytest.approx(accuracy(made, graph, "val"))
+
+
+@pytest.mark.parametrize("encoder", [gcn, fpst])
+def test_only_the_training_nodes_are_learnt_from(graph, encoder):
+    """Other nodes' labels change neither the loss nor its gradients."""
+
+    def loss_and_gradients(data):
+        torch.manual_seed(0)
+        made = task(encoder())
+        made.training_step(data, 0).backward()
+        torch.manual_seed(1)
+        loss = made.training_step(data, 0)
+        return loss, [p.grad for p in made.parameters()]
+
+    other = graph.clone()
+    other.y = torch.where(graph.train_mask, graph.y, (graph.y + 1) % 3)
+    torch.testing.assert_close(loss_and_gradients(other), loss_and_gradients(graph), rtol=0, atol=0)
+    other.y = (graph.y + 1) % 3
+    assert loss_and_gradients(other)[0] != loss_and_gradients(graph)[0]
+
+
+def test_the_loss_is_the_mean_over_the_training_nodes(graph):
+    made = task(gcn()).eval()
+    logits = made.decoder(made.encoder(graph)).log_softmax(1)
+    mask = graph.train_mask
+    expected = -logits[mask, graph.y[mask]].mean()
+    torch.testing.assert_close(made.training_step(graph, 0), expected)
+    assert made.loss_scale(graph) == 1
+
+
+@pytest.mark.parametrize("labels", ["one logit", "several"])
+def test_yes_or_no_labels_are_learnt(graph, labels):
+    if labels == "one logit":
+        graph.y = (graph.y == 0).long()
+        made = task(gcn(), num_classes=1, metric="roc_auc")
+    else:
+        graph.y = torch.stack([graph.y == 0, graph.y != 1], dim=1).float()
+        made = task(gcn(), num_classes=2, multi_label=True, metric="f1_micro")
+    untrained = made.training_step(graph, 0).item()
+    trained(made, graph)
+    with torch.no_grad():
+        assert made.validation_score(graph) > 90
+        assert made.training_step(graph, 0) < 0.5 * untrained
+
+
+def test_decoder_and_encoder_are_optimised_and_curvatures_by_themselves(graph):
+    made = task(fpst())
+    ordinary, curvatures = made.configure_optimizers().param_groups
+    assert (curvatures["lr"], curvatures["weight_decay"]) == (1e-4, 0)
+    assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 5e-4)
+    found = {id(p) for m in made.modules() if isinstance(m, Curvature) for p in m.parameters()}
+    assert {id(p) for p in curvatures["params"]} == found
+    everything = [id(p) for group in (ordinary, curvatures) for p in group["params"]]
+    assert sorted(everything) == sorted(id(p) for p in made.parameters())
+    decoder = {id(p) for p in made.decoder.parameters()}
+    assert decoder & found  # on the space of the last layer
+    assert decoder - found <= {id(p) for p in ordinary["params"]}
+
+
+def test_masks_are_looked_up_once(graph, monkeypatch):
+    made = task(gcn())
+    made.training_step(graph, 0)
+    monkeypatch.setattr(node_classification, "split_parts", None)  # cannot be called
+    for _ in range(3):
+        made.training_step(graph, 0)
+        made.validation_score(graph)
+
+
+def test_parts_of_the_split(graph):
+    parts = split_parts(graph)
+    assert list(parts) == ["train", "val", "test"]
+    for name, (nodes, labels) in parts.items():
+        assert torch.equal(nodes, graph[f"{name}_mask"].nonzero().flatten())
+        assert torch.equal(labels, graph.y[nodes])
+
+
+def without(graph, *names):
+    graph = graph.clone()
+    for name in names:
+        del graph[name]
+    return graph
+
+
+def test_a_graph_that_cannot_be_classified_is_refused(graph):
+    made = task(gcn())
+    for broken, answer in [
+        (without(graph, "y"), "no labels"),
+        (without(graph, "val_mask"), "no split: choose one"),
+    ]:
+        with pytest.raises(UsageError, match=answer):
+            made.training_step(broken, 0)
+    graph.test_mask[:] = False
+    with pytest.raises(UsageError, match="no test nodes"):
+        made.training_step(graph, 0)
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_roc_auc_of_nodes_of_one_class_is_refused(graph, part):
+    graph.y = torch.where(graph[f"{part}_mask"], 1, torch.arange(90) % 2)
+    made = task(gcn(), num_classes=1, metric="roc_auc")
+    with pytest.raises(UsageError, match=f"30 {part} nodes are of class 1, where ROC-AUC"):
+        made.training_step(graph, 0)
