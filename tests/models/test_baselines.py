@@ -7,7 +7,7 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
-from curvlab.models.baselines import GraphNetwork
+from curvlab.models.baselines import GraphNetwork, MeanSAGE
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
@@ -160,3 +160,114 @@ def test_what_cannot_be_built_is_refused():
         network(GATConv, "edge_index", heads=3)
     with pytest.raises(UsageError, match="'gelu'"):
         network(nn.Linear, "none", activation="gelu")
+
+
+def options(**changed):
+    return {"skip_average": False, "layers": 2, **changed}
+
+
+@pytest.mark.usefixtures("float64")
+def test_without_the_average_the_last_layer_is_plain(graph):
+    """With a linear decoder after it, the network of the papers."""
+    made = network(GCNConv, "edge_index", **options())
+    first, second = made.layers
+    hidden = torch.relu(symmetric(graph) @ graph.x @ first.lin.weight.T + first.bias)
+    expected = symmetric(graph) @ hidden @ second.lin.weight.T + second.bias
+    torch.testing.assert_close(made(graph), expected)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("normalisation", ["batch", "layer"])
+@pytest.mark.parametrize("last", [False, True])
+def test_activated_layers_are_normalised(graph, normalisation, last):
+    made = network(nn.Linear, "none", **options(normalisation=normalisation, last_activation=last))
+
+    def normalised(x, norm):
+        axis = 0 if normalisation == "batch" else 1
+        scale = (x.var(axis, correction=0, keepdim=True) + 1e-5).sqrt()
+        return (x - x.mean(axis, True)) / scale + norm.bias
+
+    expected = made.layers[1](normalised(made.layers[0](graph.x), made.norms[0]).relu())
+    if last:
+        expected = normalised(expected, made.norms[1]).relu()
+    torch.testing.assert_close(made(graph), expected)
+    assert len(made.norms) == 1 + last
+
+
+@pytest.mark.usefixtures("float64")
+def test_residual_adds_a_linear_map_of_every_layers_input(graph):
+    made = network(GCNConv, "edge_index", **options(residual=True))
+    (first, second), (around, around_second) = made.layers, made.shortcuts
+    hidden = (first(graph.x, graph.edge_index) + around(graph.x)).relu()
+    expected = second(hidden, graph.edge_index) + around_second(hidden)
+    torch.testing.assert_close(made(graph), expected)
+
+
+@pytest.mark.usefixtures("float64")
+def test_input_layer_maps_features_before_the_first_layer(graph):
+    made = network(SAGEConv, "csr", **options(input_layer=True, layers=1))
+    assert made.layers[0].in_channels == 4
+    x = graph.x @ made.input_layer.weight.T + made.input_layer.bias
+    torch.testing.assert_close(made(graph), made.layers[0](x, graph.adj_t))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalisation", ["none", "batch", "layer"])
+def test_every_option_at_once_trains(graph, kind, normalisation):
+    layer, adjacency, heads = KINDS[kind]
+    everything = options(
+        normalisation=normalisation, residual=True, input_layer=True, last_activation=True
+    )
+    made = network(layer, adjacency, heads=heads, dropout=0.5, **everything)
+    made(graph).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in made.parameters())
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kind", ["mlp", "gcn", "gat"])
+@pytest.mark.parametrize("residual", [False, True])
+def test_sparse_features_give_what_dense_ones_give(graph, kind, residual):
+    layer, adjacency, _ = KINDS[kind]
+    graph.x = torch.eye(12, 40)
+    made = network(layer, adjacency, in_channels=40, **options(residual=residual))
+    dense = graph.clone()
+    dense.x = graph.x.clone().requires_grad_()  # goes the ordinary way
+    torch.testing.assert_close(made(graph), made(dense))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_of_features_is_drawn_once(graph, kind):
+    """With the features zeroed at rate 1/2 and twice as large, a linear network is unbiased."""
+    layer, adjacency, _ = KINDS[kind]
+    if kind == "gat":
+        pytest.skip("attention is not linear")
+    made = network(layer, adjacency, dropout=0.5, layers=1, skip_average=False)
+    torch.manual_seed(0)
+    mean = torch.stack([made(graph) for _ in range(3000)]).mean(0)
+    made.eval()
+    torch.testing.assert_close(mean, made(graph), atol=0.12, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+def test_sage_that_projects_first_is_sage(graph):
+    first, plain = MeanSAGE(5, 4), SAGEConv(5, 4)
+    with torch.no_grad():
+        plain.lin_l.weight.copy_(first.lin.weight[:4])
+        plain.lin_r.weight.copy_(first.lin.weight[4:])
+        plain.lin_l.bias.copy_(first.bias.normal_())
+    torch.testing.assert_close(first(graph.x, graph.edge_index), plain(graph.x, graph.edge_index))
+
+
+def test_a_first_layer_on_features_keeps_weights_and_random_numbers():
+    torch.manual_seed(0)
+    plain = [nn.Linear(5, 4), nn.Linear(4, 4)]
+    made = network(nn.Linear, "none", layers=2)
+    for layer, expected in zip(made.layers, plain, strict=True):
+        assert torch.equal(layer.weight, expected.weight)
+
+
+def test_unknown_normalisation_and_options_that_contradict_each_other_are_refused():
+    with pytest.raises(UsageError, match=r"none.*batch.*layer.*'group'"):
+        network(nn.Linear, "none", normalisation="group")
+    with pytest.raises(UsageError, match="set one of them to false"):
+        network(nn.Linear, "none", last_activation=True)

@@ -52,3 +52,32 @@ def test_edge_tokens_ignore_the_features(graph):
 def test_unknown_fusion_is_refused():
     with pytest.raises(UsageError, match=r"token_fusion.*sum.*linear.*concat"):
         GraphTokens(5, 3, 4, "concat", sign_flips=False)
+
+
+def test_signs_of_eigenvectors_change_in_training_only(graph):
+    """Every step's tokens are those of some choice of signs, and not always of the same."""
+    tokens = GraphTokens(5, 3, 4, "sum", sign_flips=True)
+    plain = GraphTokens(5, 3, 4, "sum", sign_flips=False)
+    plain.load_state_dict(tokens.state_dict())
+    signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * 3)
+    possible = []
+    for choice in signs:
+        flipped = graph.clone()
+        flipped.eigenvectors = graph.eigenvectors * choice
+        possible.append(plain(flipped))
+    torch.manual_seed(0)
+    found = set()
+    for _ in range(60):
+        made = tokens(graph)
+        found.add(next(i for i, p in enumerate(possible) if torch.allclose(made, p)))
+    assert found == set(range(8))
+    tokens.eval()
+    torch.testing.assert_close(tokens(graph), possible[0])
+
+
+def test_sparse_features_give_the_tokens_of_dense_ones(graph):
+    tokens = GraphTokens(40, 3, 4, "sum", sign_flips=False)
+    graph.x = torch.eye(12, 40)  # one of forty features a node
+    torch.testing.assert_close(tokens(graph), sum(parts(tokens, graph)))
+    dense = tokens(graph.clone().update({"x": graph.x.clone().requires_grad_()}))
+    torch.testing.assert_close(tokens(graph), dense.detach())

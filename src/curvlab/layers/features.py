@@ -91,7 +91,7 @@ class _SparseProduct(torch.autograd.Function):
         _, ctx.values, ctx.rows = inputs
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """`(X^T grad)^T`."""
         return (ctx.rows.transpose(ctx.values.to(grad.dtype)) @ grad).T, None, None
 
