@@ -7,6 +7,7 @@ from torch.nn import functional
 from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers import StereographicAttention
+from curvlab.layers import stereographic as layers
 from curvlab.layers.stereographic import linear_attention, midpoint_attention, positive_features
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
 
@@ -86,8 +87,11 @@ def test_worked_example_in_flat_space_without_maps():
 
 
 @pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("at_once", [2, 2**15])
 @pytest.mark.parametrize("kappas", [(-1.0, 0.5, 0.0), (-4.0, 1e-7, -1e-7)])
-def test_linear_time_form_equals_the_quadratic_one(kappas):
+def test_linear_time_form_equals_the_quadratic_one(kappas, at_once, monkeypatch):
+    """Also where the tokens are taken in a few at a time."""
+    monkeypatch.setattr(layers, "TOKENS_AT_ONCE", at_once)
     query, key, value, kappa = random_heads(kappas)
     quadratic = midpoint_attention(kernel_similarity(query, key), value, kappa)
     linear = linear_attention(query, key, value, kappa)

@@ -21,6 +21,10 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.manifolds import Space, Stereographic, kernels
 
+TOKENS_AT_ONCE = 2**15
+"""Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
+fresh memory every time, which costs more than the arithmetic on it."""
+
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x W^T + b`, `[tokens, in] -> [tokens, out]`, with the tokens side by side in memory."""
@@ -277,8 +281,20 @@ def _midpoint_attention(
 def _linear_attention(
     query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None, shrink: Tensor | None
 ) -> Tensor:
-    summary = _weighted_values(value, shrink).mT @ positive_features(key)
-    return _half_quotient((summary @ positive_features(query).mT).mT, kappa)
+    tokens = key.shape[-2]
+    at_once = TOKENS_AT_ONCE if key.device.type == "cpu" else tokens
+    keys, values = key.split(at_once, dim=-2), value.split(at_once, dim=-2)
+    shrinks = [None] * len(keys) if shrink is None else shrink.split(at_once, dim=-2)
+    summaries = [
+        _weighted_values(v, s).mT @ positive_features(k)
+        for k, v, s in zip(keys, values, shrinks, strict=True)
+    ]
+    summary = sum(summaries[1:], start=summaries[0])
+    heads = [
+        _half_quotient((summary @ positive_features(q).mT).mT, kappa)
+        for q in query.split(at_once, dim=-2)
+    ]
+    return heads[0] if len(heads) == 1 else torch.cat([head.mT for head in heads], dim=-1).mT
 
 
 def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
