@@ -11,7 +11,12 @@ import torch
 from matplotlib import _pylab_helpers
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
+from curvlab.analysis.embeddings import (
+    Embedding,
+    load_embedding,
+    principal_components,
+    save_embedding,
+)
 from curvlab.analysis.figures import curvature_figure, curves_figure, embedding_figure, save_figure
 from curvlab.analysis.plots import node_values, plot_run
 from curvlab.errors import UsageError
@@ -150,3 +155,57 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     (tmp_path / "metrics.csv").write_text("")
     with pytest.raises(UsageError, match="not a table"):
         plot_run(tmp_path)
+
+
+def classified(heads=1):
+    table = metrics(heads=heads).drop(columns="map")
+    for name, offset in (("accuracy", 0), ("f1_micro", 0), ("f1_macro", -5)):
+        table.insert(2, f"val/{name}", 60 + table["step"] / 10 + offset)
+    order = ["step", "loss", "val/accuracy", "val/f1_micro", "val/f1_macro"]
+    return table[[*order, *(name for name in table if name.startswith("kappa/"))]]
+
+
+def test_curves_of_classification_show_loss_and_metrics_of_validation():
+    """Micro F1, which is the accuracy here, is not drawn over it."""
+    table = classified()
+    figure = curves_figure(table, "a run")
+    loss, scores, curvature = figure.axes
+    np.testing.assert_allclose(loss.lines[0].get_ydata(), table["loss"])
+    drawn = {
+        line.get_label(): line.get_ydata() for line in scores.lines if len(line.get_xdata()) > 1
+    }
+    assert drawn.keys() == {"accuracy", "f1_macro"}
+    np.testing.assert_allclose(drawn["f1_macro"], table["val/f1_macro"])
+    assert "highest accuracy of these points 70.00" in scores.get_title(loc="left")
+    assert curvature.lines
+    assert_texts_are_apart_and_inside(figure)
+
+
+def test_nodes_are_coloured_by_their_class_if_they_have_one(tmp_path):
+    graph = nx.path_graph(6)
+    edges = torch.tensor(list(graph.edges)).T
+    edge_index = torch.cat([edges, edges.flip(0)], dim=1)
+    classes = torch.tensor([2, 0, 1, 1, 0, 2])
+    embedding = Embedding(torch.randn(6, 3), Euclidean(), edge_index, classes)
+    save_embedding(tmp_path / "embeddings.npz", embedding)
+    loaded = load_embedding(tmp_path / "embeddings.npz")
+    assert torch.equal(loaded.classes, classes)
+    assert node_values(loaded, "class").tolist() == classes.tolist()
+    projection = principal_components(embedding.points)
+    figure = embedding_figure(
+        projection, edge_index.numpy(), classes.numpy(), "class", "a run", categorical=True
+    )
+    axis, bar = figure.axes
+    (points,) = [drawn for drawn in axis.collections if drawn.get_array() is not None]
+    FigureCanvasAgg(figure).draw()
+    colours = {
+        tuple(xy): tuple(c)
+        for xy, c in zip(points.get_offsets().tolist(), points.get_facecolors(), strict=True)
+    }
+    by_node = [colours[tuple(xy)] for xy in projection.coordinates.tolist()]
+    assert by_node[0] == by_node[5]
+    assert len(set(by_node)) == 3
+    assert [tick.get_text() for tick in bar.get_yticklabels()] == ["0", "1", "2"]
+    without = Embedding(torch.randn(6, 3), Euclidean(), edge_index)
+    with pytest.raises(UsageError, match="no class"):
+        node_values(without, "class")

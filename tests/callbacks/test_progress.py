@@ -52,6 +52,10 @@ def test_silence(fit, small, tmp_path, capsys):
             {"step": 5, "loss": 2.0, **{f"kappa/{i}/0": 0.5 for i in range(6)}},
             "loss 2  kappa 0.50 0.50 0.50 0.50 ...",
         ),
+        (
+            {"step": 5, "loss": 2.0, "val/roc_auc": 81.25, "val/accuracy": 70.0, "kappa/0/0": 1.0},
+            "loss 2  val roc_auc 81.25  kappa 1.00",
+        ),
     ],
 )
 def test_a_row_in_one_line(row, expected):

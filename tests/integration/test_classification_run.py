@@ -1,0 +1,198 @@
+"""Runs of node classification: what they leave, which weights count, how they resume."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from test_command import kill_after
+from tiny_runs import ROOT
+
+from curvlab.cli import check_overrides
+from curvlab.errors import UsageError
+from curvlab.results import read_result
+from curvlab.tasks.node_classification import NodeClassification
+
+SMALL = (
+    "dataset=disease_synthetic",
+    "dataset.source.depth=3",
+    "dataset.source.features=12",
+    "split=random_60_20_20",
+    "trainer.max_steps=40",
+    "trainer.steps_per_epoch=5",
+    "trainer.accelerator=cpu",
+)
+GCN = (*SMALL, "model=gcn", "model.dropout=0.2", "trainer.plots=false")
+FPST = (*SMALL, "model=fpst", "model.eigenvectors=4", "model.layers=1")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def last_checkpoint(folder):
+    return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
+    result = run_here(*FPST)
+    assert result == read_result(folder)
+    assert (result.status, result.task) == ("finished", "node_classification")
+    assert result.metrics.keys() == {"val", "test"}
+    for part in ("val", "test"):
+        assert result.metrics[part].keys() == {"accuracy", "f1_micro", "f1_macro"}
+    assert result.score == result.metrics["test"]["accuracy"]
+    assert 1 <= result.best_step <= result.steps == 40
+    curves = pd.read_csv(folder / "metrics.csv")
+    names = ["val/accuracy", "val/f1_micro", "val/f1_macro", "kappa/0/0", "kappa/0/1"]
+    assert curves.columns.tolist() == ["step", "loss", *names]
+    assert curves["step"].tolist() == list(range(5, 41, 5))
+    assert curves["loss"].iloc[-1] < curves["loss"].iloc[0]
+    assert curves["val/accuracy"].max() <= result.metrics["val"]["accuracy"] + 1e-4
+    assert set(np.load(folder / "embeddings.npz")["classes"].tolist()) == {0, 1}
+    pictures = sorted(path.name for path in (folder / "plots").iterdir())
+    assert pictures == ["curves.png", "embedding.png"]
+
+
+def test_the_test_nodes_are_scored_once_with_the_weights_of_the_best_validation(
+    run_here, folder, monkeypatch
+):
+    """Training goes wrong after some steps, so that the last weights are not the best."""
+    scored = []
+    forward = NodeClassification.forward
+
+    def watched(task, batch, part):
+        if part == "test":
+            scored.append({name: p.detach().clone() for name, p in task.state_dict().items()})
+        return forward(task, batch, part)
+
+    step = NodeClassification.training_step
+
+    def worse_after_twenty(task, batch, i):
+        loss = step(task, batch, i)
+        return -loss if task.global_step >= 20 else loss
+
+    monkeypatch.setattr(NodeClassification, "forward", watched)
+    monkeypatch.setattr(NodeClassification, "training_step", worse_after_twenty)
+    words = (*GCN, "model=mlp", "dataset.source.depth=4", "dataset.metric=roc_auc")
+    result = run_here(*words)
+    assert 1 <= result.best_step <= 20 < result.steps == 40
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves["val/roc_auc"].iloc[-1] < result.metrics["val"]["roc_auc"] - 10
+    (weights,) = scored
+
+    monkeypatch.setattr(NodeClassification, "training_step", step)
+    monkeypatch.setattr(NodeClassification, "forward", forward)
+    until = f"trainer.max_steps={result.best_step}"
+    short = run_here(*words, until, folder="until_best")
+    assert short.metrics == result.metrics
+    last = last_checkpoint(folder.parent / "until_best")["state_dict"]
+    assert all(torch.equal(weights[name], last[name]) for name in last)
+
+
+def test_a_run_ends_when_patience_does(run_here):
+    words = ("trainer.max_steps=1000", "trainer.patience=10", "trainer.min_steps=1")
+    result = run_here(*GCN, *words)
+    assert result.best_step + 10 <= result.steps < result.best_step + 10 + 5
+    assert result.steps < 1000
+    assert run_here(*GCN, *words, "trainer.min_steps=120", folder="longer").steps >= 120
+
+
+@pytest.mark.parametrize("model", ["mlp", "gcn", "gat", "sage", "sgc", "tokengt"])
+def test_every_model_learns(run_here, model):
+    extra = ["model.eigenvectors=4"] if model == "tokengt" else []
+    result = run_here(*SMALL, f"model={model}", "trainer.plots=false", *extra)
+    assert result.status == "finished"
+    assert result.metrics["val"]["accuracy"] > 60
+
+
+def test_gat_has_as_many_heads_as_it_says(run_here):
+    """Two of width 8 make the 16 dimensions that the decoder reads."""
+    run_here(*SMALL, "model=gat", "trainer.plots=false", "trainer.max_steps=5")
+    result = run_here(*SMALL, "model=gat", "model.heads=4", "trainer.max_steps=5", folder="four")
+    assert result.status == "finished"
+
+
+def test_roc_auc_chooses_where_the_dataset_says_so(run_here, folder):
+    result = run_here(*GCN, "dataset.metric=roc_auc")
+    assert list(result.metrics["val"]) == ["roc_auc", "accuracy", "f1_micro", "f1_macro"]
+    assert result.score == result.metrics["test"]["roc_auc"]
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves["val/roc_auc"].max() <= result.metrics["val"]["roc_auc"] + 1e-4
+    decoder = last_checkpoint(folder)["state_dict"]["decoder.weight"]
+    assert decoder.shape == (1, 16)
+
+
+def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, run_here):
+    words = (*GCN, "trainer.max_steps=200", "trainer.steps_per_epoch=2", "trainer.patience=20")
+    words = (*words, "trainer.min_steps=60")
+    kill_after(command, command.start(*words), epochs=3)
+    assert command.results() == {}
+    done = command(*words)
+    assert done.returncode == 0
+    assert "going on from the last checkpoint" in done.stdout
+    (resumed,) = command.results().values()
+    whole = run_here(*words, folder="whole")
+    assert resumed["metrics"] == {
+        part: pytest.approx(scores, abs=1e-5) for part, scores in whole.metrics.items()
+    }
+    assert (resumed["best_step"], resumed["steps"]) == (whole.best_step, whole.steps)
+
+
+def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder):
+    """Killed after it had decided to end."""
+    words = (*GCN, "trainer.patience=5", "trainer.min_steps=1", "trainer.max_steps=1000")
+    first = run_here(*words)
+    (folder / "result.json").unlink()
+    second = run_here(*words)
+    assert (second.metrics, second.steps) == (first.metrics, first.steps)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("task.metric=roc_auc", "task.metric=roc_auc: a dataset with 2 classes is scored by"),
+        ("task.metric=recall", "recall.*accuracy, f1_micro, f1_macro"),
+        ("model.normalisation=group", "normalisation=group must be one of none, batch, layer"),
+        ("model.last_activation=true model.skip_average=true", "set one of them to false"),
+        ("task.decoder=softmax", "decoder=softmax must be one of auto, stereographic, linear"),
+        ("trainer.patience=0", "patience=0 must be a whole number of at least 1"),
+        ("trainer.validate_every=41", "validate_every=41 exceeds trainer.max_steps=40"),
+        ("trainer=default", "chooses its weights by validation: use trainer=early_stopping"),
+        ("split=none", "needs a split of the nodes"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run_here, words, answer):
+    with pytest.raises(UsageError, match=answer) as refused:
+        run_here(*GCN, *words.split())
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("dataset=web_edu task=node_classification", "web_edu has no task node_classification"),
+        ("dataset=cora task=reconstruction", "cora has no task reconstruction"),
+        ("dataset=web_edu trainer=early_stopping", "keeps the last weights: use trainer=default"),
+        ("dataset=web_edu split=random_60_20_20", "uses all nodes: drop split"),
+        ("dataset=cora model=fpst model.hops=-1", "hops=-1 must be a whole number of at least 0"),
+        ("dataset=cora tuned=gcn", "no tuned=gcn"),
+    ],
+)
+def test_words_that_do_not_fit_together_are_refused_before_anything_is_built(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(words.split(), ROOT / "configs", multirun=False)
+
+
+def test_the_command_says_what_it_scored_and_exits_with_2_for_wrong_input(command):
+    done = command(*GCN)
+    assert done.returncode == 0
+    assert "gcn on disease_synthetic, seed 0: accuracy " in done.stdout
+    assert "val accuracy" in done.stderr
+    done = command(*GCN, "task.metric=roc_auc")
+    assert done.returncode == 2
+    assert done.stderr.startswith("train.py: task.metric=roc_auc")
+    assert len(done.stderr.splitlines()) == 1
+    assert json.dumps(command.results())

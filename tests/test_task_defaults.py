@@ -1,0 +1,103 @@
+"""Which values a run gets from its task, its protocol and its tuned file; the command line wins."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from curvlab.config import register_resolvers
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+TUNED = """# @package _global_
+# Found by a search of three trials.
+model:
+  dim: 64
+  dropout: 0.3
+optimizer:
+  lr: 0.05
+"""
+
+
+@pytest.fixture
+def configs(tmp_path):
+    """A copy of the configurations in which GCN is tuned on Cora."""
+    folder = tmp_path / "configs"
+    shutil.copytree(CONFIGS, folder)
+    tuned = folder / "tuned" / "node_classification" / "gcn" / "cora.yaml"
+    tuned.parent.mkdir(parents=True, exist_ok=True)
+    tuned.write_text(TUNED)
+    return folder
+
+
+def composed(folder, *words):
+    register_resolvers()
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        return compose("train", list(words))
+
+
+def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
+    config = composed(CONFIGS, "dataset=cora", "model=fpst")
+    assert config.task.name == "node_classification"
+    assert config.task.metric == "accuracy"
+    assert config.trainer.max_steps == 1000
+    assert config.trainer.patience == 100
+    assert (config.optimizer.curvature_lr, config.optimizer.weight_decay) == (1e-4, 5e-4)
+    assert (config.model.sign_flips, config.manifold.name) == (True, "stereographic")
+    assert config.model.dropout > 0
+
+
+def test_reconstruction_keeps_its_protocol():
+    config = composed(CONFIGS, "dataset=web_edu", "model=fpst")
+    assert config.task.name == "reconstruction"
+    assert config.trainer.max_steps == 10_000
+    assert "patience" not in config.trainer
+    assert (config.optimizer.curvature_lr, config.optimizer.weight_decay) == (1e-3, 0)
+    assert (config.model.sign_flips, config.model.hops, config.model.layers) == (False, 0, 1)
+    assert composed(CONFIGS, "dataset=web_edu", "model=gcn").model.skip_average
+
+
+def test_the_command_line_wins_over_a_tasks_defaults():
+    words = ("trainer=default", "optimizer=adam", "model.dropout=0.1", "trainer.max_steps=7")
+    config = composed(CONFIGS, "dataset=cora", "model=gcn", *words)
+    assert "patience" not in config.trainer
+    assert config.optimizer.curvature_lr == 1e-3
+    assert (config.model.dropout, config.trainer.max_steps) == (0.1, 7)
+
+
+MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_says_how_it_differs_in_node_classification(model):
+    """A protocol sets what a model has, or an option of the layers that it is made of."""
+    file = CONFIGS / "protocol" / "node_classification" / f"{model}.yaml"
+    plain = composed(CONFIGS, f"model={model}")
+    assert set(OmegaConf.load(file).model) <= set(plain.model)
+    assert OmegaConf.load(file).keys() == {"model"}
+
+
+def test_tuned_values_are_taken_where_task_model_and_dataset_are_theirs(configs):
+    """Task and manifold are chosen within the files of dataset and model."""
+    config = composed(configs, "model=gcn", "dataset=cora")
+    assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (64, 0.3, 0.05)
+    assert config.model.layers == 2  # of the protocol
+    for words in (("model=gcn", "dataset=citeseer"), ("model=gat", "dataset=cora")):
+        other = composed(configs, *words)
+        assert (other.model.dim, other.optimizer.lr) == (16, 0.01)
+
+
+def test_the_command_line_wins_over_tuned_values(configs):
+    words = ("model=gcn", "dataset=cora", "model.dim=8", "optimizer.lr=0.1")
+    config = composed(configs, *words)
+    assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (8, 0.3, 0.1)
+    plain = composed(configs, "model=gcn", "dataset=cora", "tuned=none")
+    assert (plain.model.dim, plain.model.dropout, plain.optimizer.lr) == (16, 0.5, 0.01)
+
+
+def test_a_table_wins_over_tuned_values(configs):
+    table = configs / "table" / "fpst" / "mine.yaml"
+    table.write_text("# @package _global_\nmodel:\n  dim: 4\n")
+    config = composed(configs, "model=gcn", "dataset=cora", "table=fpst/mine")
+    assert (config.model.dim, config.model.dropout) == (4, 0.3)
