@@ -66,16 +66,15 @@ def test_the_command_line_wins_over_a_tasks_defaults():
     assert (config.model.dropout, config.trainer.max_steps) == (0.1, 7)
 
 
-MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+PROTOCOLS = sorted((CONFIGS / "protocol").glob("*/*.yaml"))
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model_says_how_it_differs_in_node_classification(model):
-    """A protocol sets what a model has, or an option of the layers that it is made of."""
-    file = CONFIGS / "protocol" / "node_classification" / f"{model}.yaml"
-    plain = composed(CONFIGS, f"model={model}")
-    assert set(OmegaConf.load(file).model) <= set(plain.model)
+@pytest.mark.parametrize("file", PROTOCOLS, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_a_protocol_is_of_a_task_and_a_model_and_sets_what_the_model_has(file):
+    assert (CONFIGS / "task" / f"{file.parent.name}.yaml").is_file()
+    plain = composed(CONFIGS, f"model={file.stem}")
     assert OmegaConf.load(file).keys() == {"model"}
+    assert set(OmegaConf.load(file).model) <= set(plain.model)
 
 
 def test_tuned_values_are_taken_where_task_model_and_dataset_are_theirs(configs):
