@@ -29,7 +29,8 @@ class Result:
     config_hash: str
     config: dict[str, Any]  # what decides the result, resolved
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # {"test": {"map": 98.9}}
-    score: float | None = None  # the metric that the task is about
+    score: float | None = None  # the metric that the task is about, of the test part
+    val_score: float | None = None  # of the validation part, where weights are chosen by it
     best_step: int | None = None  # the step whose weights were evaluated
     steps: int = 0
     parameters: int | None = None
@@ -41,6 +42,11 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     error: str | None = None
+
+    @property
+    def objective(self) -> float | None:
+        """What a hyperparameter search maximises: never the test part's where there is another."""
+        return self.score if self.val_score is None else self.val_score
 
     def write(self, folder: Path) -> Path:
         """Write `result.json` atomically, with versions and commit."""

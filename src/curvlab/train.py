@@ -66,6 +66,11 @@ def train(config: DictConfig) -> Result:
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     if config.print_config:
         print(OmegaConf.to_yaml(config, resolve=True))
+    return train_in(config, folder, multirun)
+
+
+def train_in(config: DictConfig, folder: RunDirectory, multirun: bool) -> Result:
+    """`train` in a given folder, as one run of a sweep or alone."""
     result = _describe(config)
     with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
         return _train(config, result, folder, multirun)
@@ -157,6 +162,7 @@ def _run(
         (scores,) = trainer.test(task, datamodule=data, verbose=False)
         result.metrics = by_part(scores)
         result.score = result.metrics["test"][task.score]
+        result.val_score = result.metrics["val"][task.score] if best else None
         result.parameters = sum(p.numel() for p in task.parameters())
         result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
         result.ms_per_step = timer.ms_per_step

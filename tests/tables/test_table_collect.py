@@ -76,3 +76,14 @@ def test_lookup():
         lookup({"a": {"b": 1}}, "a.c")
     with pytest.raises(KeyError, match=r"a\.b\.c"):
         lookup({"a": {"b": 1}}, "a.b.c")
+
+
+def test_a_run_that_validation_ended_had_the_steps_that_it_was_given(spec, write_run, tmp_path):
+    ended = {"max_steps": 1000, "patience": 100}
+    write_run("gcn", "power", 0, 90.0, steps=230, trainer=ended)
+    write_run("gcn", "power", 1, None, status="diverged", steps=40, trainer=ended)
+    write_run("gcn", "power", 2, 90.0, steps=500)
+    runs = collect(tmp_path / "fpst/fig3", spec.report).set_index("seed")
+    assert runs["steps"].tolist() == [1000, 40, 500]
+    assert runs["patience"].isna().tolist() == [False, False, True]
+    assert runs["patience"].iloc[0] == 100

@@ -180,3 +180,14 @@ def test_paper_cells_without_coordinates_are_refused(dimensions):
     dimensions.report.paper_cells.pop("fpst__d4")
     with pytest.raises(UsageError, match="fpst__d4"):
         paper_numbers(dimensions.report)
+
+
+def test_caption_says_when_validation_ends_a_run(spec, write_run, tmp_path):
+    for seed, steps in enumerate((230, 410)):
+        trainer = {"max_steps": 10_000, "patience": 100}
+        write_run("gcn", "power", seed, 90.0, steps=steps, trainer=trainer)
+        write_run("mlp", "power", seed, 80.0, steps=steps + 50, trainer=trainer)
+    report = build_report(spec, tmp_path)
+    (sentence,) = [line for line in report.caption if "steps" in line]
+    assert sentence.startswith("Each run has at most 10,000 steps and ends after 100 steps without")
+    assert not any("steps" in line for line in report.footnotes)

@@ -61,6 +61,12 @@ def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
     most = run["steps"].max()
     if spec.planned_steps and most < spec.planned_steps:
         return f"Reduced protocol: {most:,} steps where the table's has {spec.planned_steps:,}."
+    if run["patience"].notna().any():
+        patience = f"{run['patience'].max():.0f} steps"
+        return (
+            f"Each run has at most {most:,} steps and ends after {patience} without a better "
+            "validation score, whose weights are tested."
+        )
     return f"Each run has {most:,} steps."
 
 

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from curvlab.tables.spec import Coordinate, ReportBlock
 log = logging.getLogger(__name__)
 
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
-COLUMNS = ("row", "column", "seed", "status", "value", "steps", "config", "path")
+COLUMNS = ("row", "column", "seed", "status", "value", "steps", "patience", "config", "path")
 
 
 class NotAResultError(ValueError):
@@ -32,7 +32,8 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
-        `config` (nested dict), `path`.
+        `patience`, `config` (nested dict), `path`. A finished run that validation could end has as
+        its steps those that it was given; its patience is NaN for runs that have none.
     """
     runs, ignored = [], []
     for path in sorted(directory.rglob("result.json")):
@@ -75,10 +76,13 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
             "status": result["status"],
             "value": nan,
             "steps": int(result.get("steps") or 0),
+            "patience": config.get("trainer", {}).get("patience") or nan,
             "config": config,
         }
         if run["status"] == "finished":
             run["value"] = float(lookup(result["metrics"], report.metric))
+            if not isnan(run["patience"]):
+                run["steps"] = int(lookup(config, "trainer.max_steps"))
     except (KeyError, TypeError, ValueError) as error:
         raise NotAResultError(f"no valid {error.args[0]}") from None
     if run["status"] == "finished" and not isfinite(run["value"]):

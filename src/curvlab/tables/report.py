@@ -24,8 +24,9 @@ class Report:
         title: What the paper calls it.
         cells: One row a cell: `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`, `our_pm`,
             `seeds` (finished runs), `difference` (ours - paper), `within` (whether the intervals
-            explain it; empty where that cannot be judged), `status`, `steps` (the longest run's)
-            and the number of runs that ended as `diverged`, `failed` and `out_of_memory`.
+            explain it; empty where that cannot be judged), `status`, `steps` (the longest run's),
+            `patience` (steps without improvement after which runs end, NaN for never) and the
+            number of runs that ended as `diverged`, `failed` and `out_of_memory`.
             `status` is `finished`, `partial` (fewer finished seeds than planned), how the runs
             ended where none finished, `not run` (planned), or `missing` (not planned: the paper
             has it and this library does not).
@@ -120,6 +121,7 @@ def _cell(
         "within": within_intervals(difference, ours.student_pm, paper_ci95),
         "status": _status(ended, spec, (row, column)),
         "steps": int(own["steps"].max()) if len(own) else 0,
+        "patience": float(own["patience"].max()) if len(own) else nan,
         **{status: ended[status] for status in STATUSES[1:]},
     }
 
