@@ -32,9 +32,16 @@ def dataset_config(name: str, config_dir: Path, data_dir: Path | None = None) ->
     paths = OmegaConf.load(config_dir / "paths" / "default.yaml")
     if data_dir is not None:
         paths.data_dir = str(data_dir)
-    dataset = OmegaConf.load(config_dir / "dataset" / f"{name}.yaml")
-    assert isinstance(dataset, DictConfig)
-    dataset.pop("defaults", None)  # what else a run would choose by the dataset
-    config = OmegaConf.create({"paths": paths, "dataset": dataset})
+    config = OmegaConf.create({"paths": paths, "dataset": _described(name, config_dir / "dataset")})
     OmegaConf.resolve(config)
     return config.dataset
+
+
+def _described(name: str, folder: Path) -> DictConfig:
+    """A dataset's file over that of which it is a variant, without the groups that it chooses."""
+    dataset = OmegaConf.load(folder / f"{name}.yaml")
+    assert isinstance(dataset, DictConfig)
+    bases = [base for base in dataset.pop("defaults", []) if isinstance(base, str)]
+    merged = OmegaConf.merge(*(_described(base, folder) for base in bases), dataset)
+    assert isinstance(merged, DictConfig)
+    return merged
