@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from statistics import mean
 
 import hydra
 from omegaconf import DictConfig
@@ -18,18 +17,16 @@ CONFIGS = Path(__file__).parent / "configs"
 def main(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a hyperparameter search maximises."""
     # Imported here, so that --help and a misspelt word need not wait for torch.
-    from curvlab.seeds import train_seeds
     from curvlab.train import RunFailedError, train
 
     try:
-        results = train_seeds(config) if config.trainer.parallel_seeds > 1 else [train(config)]
+        result = train(config)
     except UsageError as error:
         complain(str(error))
     except RunFailedError as error:
         print(f"train.py: {error}", file=sys.stderr)
         sys.exit(1)
-    scores = [result.score for result in results if result.score is not None]
-    return mean(scores) if scores else None
+    return result.objective
 
 
 if __name__ == "__main__":

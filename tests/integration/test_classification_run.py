@@ -44,6 +44,7 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     for part in ("val", "test"):
         assert result.metrics[part].keys() == {"accuracy", "f1_micro", "f1_macro"}
     assert result.score == result.metrics["test"]["accuracy"]
+    assert result.objective == result.val_score == result.metrics["val"]["accuracy"]
     assert 1 <= result.best_step <= result.steps == 40
     curves = pd.read_csv(folder / "metrics.csv")
     names = ["val/accuracy", "val/f1_micro", "val/f1_macro", "kappa/0/0", "kappa/0/1"]

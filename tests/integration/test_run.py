@@ -30,7 +30,7 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     assert result == read_result(folder)
     assert result.status == "finished"
     assert result.error is None
-    assert result.score == result.metrics["test"]["map"]
+    assert result.score == result.objective == result.metrics["test"]["map"]
     assert 50 < result.score <= 100
     assert result.steps == result.best_step == 20
     assert result.config["model"]["eigenvectors"] == 4
