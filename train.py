@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from statistics import mean
 
 import hydra
 from omegaconf import DictConfig
@@ -17,16 +18,18 @@ CONFIGS = Path(__file__).parent / "configs"
 def main(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a hyperparameter search maximises."""
     # Imported here, so that --help and a misspelt word need not wait for torch.
+    from curvlab.seeds import train_seeds
     from curvlab.train import RunFailedError, train
 
     try:
-        result = train(config)
+        results = train_seeds(config) if config.trainer.parallel_seeds > 1 else [train(config)]
     except UsageError as error:
         complain(str(error))
     except RunFailedError as error:
         print(f"train.py: {error}", file=sys.stderr)
         sys.exit(1)
-    return result.objective
+    scores = [result.objective for result in results if result.objective is not None]
+    return mean(scores) if scores else None
 
 
 if __name__ == "__main__":

@@ -131,4 +131,6 @@ def test_long_names_stay_apart():
     long = "model.dim=8," * 20
     assert run_name(long + "seed=1") != run_name(long + "seed=2")
     assert run_name("model.dim=8") == "model.dim=8"
+    # A sweep spells truth in capitals; the folder is that of the single run.
+    assert run_name("trainer.plots=False") == run_name("trainer.plots=false")
     assert run_name("") == "default"

@@ -15,7 +15,8 @@ from curvlab.errors import UsageError
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes",
-    "max_steps", "steps_per_epoch", "threads", "devices", "validate_every", "patience", "min_steps",
+    "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
+    "patience", "min_steps",
 }  # fmt: skip
 POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip"}
 NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
@@ -33,7 +34,7 @@ CHOICES = {
 
 # Keys that change where and how a run is computed, but not what.
 NOT_IDENTITY = ("paths", "logger", "rerun", "print_config", "experiment", "report", "table")
-NOT_IDENTITY_TRAINER = ("accelerator", "devices", "threads", "progress", "plots")
+NOT_IDENTITY_TRAINER = ("accelerator", "devices", "threads", "parallel_seeds", "progress", "plots")
 MACHINE_KEYS = ("data_dir", "mirror")
 
 
@@ -187,6 +188,8 @@ def run_name(overrides: str) -> str:
     Args:
         overrides: for instance `model.dim=8,trainer.max_steps=100`; empty for none.
     """
+    # A sweep spells truth in capitals.
+    overrides = re.sub(r"=(True|False)\b", lambda truth: truth[0].lower(), overrides)
     name = re.sub(r"[^\w.=,+-]+", "_", overrides)
     if len(name) > 100:
         name = f"{name[:83]}-{hashlib.sha256(overrides.encode()).hexdigest()[:16]}"

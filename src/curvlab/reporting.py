@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -17,6 +17,7 @@ from curvlab.analysis.embeddings import Embedding, save_embedding
 from curvlab.manifolds import Space
 from curvlab.results import FILE, Result
 from curvlab.rundir import TRACEBACK
+from curvlab.tables.statistics import summarise
 
 _console = Console(soft_wrap=True, highlight=False)
 
@@ -48,6 +49,28 @@ def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
     """Say what is about to run."""
     how = "going on from the last checkpoint" if resumed else "starting"
     _console.print(f"{label}, {result.manifold}: {how} in {shown(folder)}")
+
+
+def seeds_starting(
+    model: str, dataset: str, runs: Sequence[tuple[int, Path]], workers: int
+) -> None:
+    """Say which seeds are about to run."""
+    (first, folder), (last, _) = runs[0], runs[-1]
+    _console.print(
+        f"{model} on {dataset}, seeds {first} to {last}: starting, {workers} at a time, in "
+        f"{shown(folder.parent)}"
+    )
+
+
+def seeds_finished(results: Sequence[Result]) -> None:
+    """Say what several seeds came to."""
+    scores = [result.score for result in results if result.score is not None]
+    if len(scores) > 1:
+        summary = summarise(scores)
+        _console.print(
+            f"{results[0].model} on {results[0].dataset}, {len(scores)} seeds: {summary.mean:.2f} "
+            f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
+        )
 
 
 def waiting(folder: Path) -> None:

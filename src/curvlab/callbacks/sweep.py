@@ -34,16 +34,19 @@ class SweepSummary(Callback):
         atexit.register(shutil.rmtree, self._notes, ignore_errors=True)
 
     def on_job_start(self, config: DictConfig, **_: Any) -> None:
-        """Leave the note of one cell (in the process that runs it)."""
+        """Leave the note of one job's cells (in the process that runs it)."""
         if self._notes is not None:
-            cell = config.hydra.runtime.output_dir
-            (self._notes / str(config.hydra.job.num)).write_text(cell, encoding="utf-8")
+            first = Path(config.hydra.runtime.output_dir)
+            others = range(config.seed + 1, config.seed + config.trainer.parallel_seeds)
+            cells = [first, *(first.with_name(f"seed{seed}") for seed in others)]
+            note = "\n".join(map(str, cells))
+            (self._notes / str(config.hydra.job.num)).write_text(note, encoding="utf-8")
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         """Print the summary."""
         assert self._notes is not None
         notes = sorted(self._notes.iterdir(), key=lambda note: int(note.name))
-        cells = [Path(note.read_text(encoding="utf-8")) for note in notes]
+        cells = [Path(p) for note in notes for p in note.read_text(encoding="utf-8").splitlines()]
         results = {cell: read_result(cell) for cell in cells}
         table = config.hydra.runtime.choices.get("table")
         reporting.sweep_finished(_counts(results), _unfinished(results))
