@@ -41,12 +41,14 @@ def make_text(arguments: argparse.Namespace) -> str:
     if arguments.results != RESULTS and not arguments.results.is_dir():
         raise UsageError(f"no folder {arguments.results}: --results names where tables' runs are")
     if arguments.table == "list":
-        specs = [load_table(configs, name) for name in table_names(configs)]
+        specs = [spec for name in table_names(configs) for spec in load_table(configs, name)]
         return overview(specs, arguments.results)
-    report = build_report(load_table(configs, arguments.table), arguments.results)
+    specs = load_table(configs, arguments.table)
+    reports = [build_report(spec, arguments.results) for spec in specs]
     if arguments.format == "terminal" and arguments.output is None and sys.stdout.isatty():
-        return terminal(report, width=Console().width, styled=True)
-    return render(report, arguments.format)
+        width = Console().width
+        return "\n".join(terminal(report, width, styled=True) for report in reports)
+    return render(reports, arguments.format)
 
 
 def main() -> int:

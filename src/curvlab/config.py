@@ -14,7 +14,7 @@ from curvlab.errors import UsageError
 # What each word means wherever it stands in the configuration, so that a new model's keys are
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
-    "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes",
+    "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps",
 }  # fmt: skip

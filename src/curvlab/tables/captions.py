@@ -1,6 +1,7 @@
 """The words around a table: the protocol under it and the footnotes about single cells."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -28,6 +29,28 @@ def caption(
     if (run["within"] == True).any():  # noqa: E712  (the column holds None too)
         within = "the two 95% intervals combined" if _has_ci95(paper) else "our 95% interval"
         sentences.append(f"≈: the difference lies within {within} (ours by Student's t).")
+    if (cells["ranked"] > 0).any():
+        sentences.append(
+            "Rank: among the methods of a column with both numbers; Spearman: the correlation of "
+            "these ranks, number of methods in brackets."
+        )
+    return sentences
+
+
+def circumstances(runs: pd.DataFrame, labels: Labels) -> list[str]:
+    """Which split each column's runs have, and on what they ran, as they say themselves."""
+    sentences = []
+    columns: dict[str, list[str]] = {}
+    for (axis, column), label in labels.items():
+        configs = runs.loc[(axis == "column") & (runs["column"] == column), "config"]
+        for name in dict.fromkeys(filter(None, map(_split, configs))):
+            columns.setdefault(name, []).append(label)
+    if columns:
+        used = "; ".join(f"{name} of {', '.join(labels)}" for name, labels in columns.items())
+        sentences.append(f"Splits: {used}.")
+    devices = sorted({device.partition(":")[0] for device in runs["device"].dropna()})
+    if devices:
+        sentences.append(f"Ours ran on {' and '.join(devices)}.")
     return sentences
 
 
@@ -57,6 +80,13 @@ def _seeds(spec: TableSpec, run: pd.DataFrame) -> str:
     return f"number of seeds in brackets ({count}{of})"
 
 
+def _split(config: Mapping[str, Any]) -> str | None:
+    split = config.get("split")
+    if not split:
+        return None
+    return f"{split['name']} (another for each seed)" if split["draw"] is None else split["name"]
+
+
 def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
     most = run["steps"].max()
     if spec.planned_steps and most < spec.planned_steps:
@@ -67,7 +97,7 @@ def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
             f"Each run has at most {most:,} steps and ends after {patience} without a better "
             "validation score, whose weights are tested."
         )
-    return f"Each run has {most:,} steps."
+    return f"Each run has {most:,} {_plural('step', most)}."
 
 
 def _notes(paper: pd.DataFrame) -> list[str]:

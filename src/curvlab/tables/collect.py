@@ -14,7 +14,9 @@ from curvlab.tables.spec import Coordinate, ReportBlock
 log = logging.getLogger(__name__)
 
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
-COLUMNS = ("row", "column", "seed", "status", "value", "steps", "patience", "config", "path")
+COLUMNS = (
+    "row", "column", "seed", "status", "value", "steps", "patience", "device", "config", "path",
+)  # fmt: skip
 
 
 class NotAResultError(ValueError):
@@ -32,8 +34,8 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
-        `patience`, `config` (nested dict), `path`. A finished run that validation could end has as
-        its steps those that it was given; its patience is NaN for runs that have none.
+        `patience`, `device`, `config` (nested dict), `path`. A finished run that validation could
+        end has as its steps those that it was given; its patience is NaN for runs that have none.
     """
     runs, ignored = [], []
     for path in sorted(directory.rglob("result.json")):
@@ -77,6 +79,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
             "value": nan,
             "steps": int(result.get("steps") or 0),
             "patience": config.get("trainer", {}).get("patience") or nan,
+            "device": result.get("device"),
             "config": config,
         }
         if run["status"] == "finished":

@@ -1,7 +1,8 @@
 """What stands where in a printed table: the same lines for the terminal, Markdown and LaTeX.
 
-Each row of a table takes up to four lines, `paper`, `ours`, `difference` and `lost` (runs
-that did not finish), so that a number stands right above the one it is compared with.
+Each row of a table takes up to five lines, `paper`, `ours`, `difference`, `rank` and `lost` (runs
+that did not finish), so that a number stands right above the one it is compared with. The last row
+says how well the order of the methods agrees.
 """
 
 from collections.abc import Mapping
@@ -9,8 +10,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-import pandas as pd
-
+from curvlab.tables.ranking import marks
 from curvlab.tables.report import Report
 from curvlab.tables.spec import Coordinate
 
@@ -51,15 +51,16 @@ class Line:
 
 def layout(report: Report, columns: list[Coordinate]) -> list[list[Line]]:
     """For each row of the table, its lines over the given columns; empty lines are left out."""
-    ranks = {kind: _ranks(report, kind) for kind in ("paper", "our")}
+    best = {k: marks(report.cells, k, report.decimals, report.better) for k in ("paper", "our")}
     by_place = {(cell["row"], cell["column"]): cell for cell in report.cells.to_dict("records")}
     rows = []
     for row in report.rows:
         cells = [by_place[row, column] for column in columns]
         kinds = {
-            "paper": [_paper(cell, report, ranks["paper"]) for cell in cells],
-            "ours": [_ours(cell, report, ranks["our"]) for cell in cells],
+            "paper": [_paper(cell, report, best["paper"]) for cell in cells],
+            "ours": [_ours(cell, report, best["our"]) for cell in cells],
             "difference": [_difference(cell, report) for cell in cells],
+            "rank": [_rank(cell) for cell in cells],
             "lost": [_lost(cell) for cell in cells],
         }
         filled = [(kind, entries) for kind, entries in kinds.items() if any(entries)]
@@ -67,19 +68,8 @@ def layout(report: Report, columns: list[Coordinate]) -> list[list[Line]]:
         rows.append(
             [Line("" if i else label, kind, entries) for i, (kind, entries) in enumerate(filled)]
         )
-    return rows
-
-
-def _ranks(report: Report, kind: str) -> dict[tuple[Coordinate, Coordinate], int]:
-    """Best and second of each column as printed, ties together; the last one is never marked."""
-    means = report.cells.assign(mean=report.cells[f"{kind}_mean"].round(report.decimals))
-    ranks: dict[tuple[Coordinate, Coordinate], int] = {}
-    for column in report.columns:
-        cells = means[(means["column"] == column) & means["mean"].notna()]
-        order: pd.Series[float] = cells["mean"].rank(method="min", ascending=False)
-        for row, rank in zip(cells["row"], order, strict=True):
-            ranks[row, column] = int(rank) if rank <= 2 and rank < len(cells) else 0
-    return ranks
+    agreement = [_agreement(by_place[report.rows[0], column]) for column in columns]
+    return [*rows, [Line("Spearman", "rank", agreement)]] if any(agreement) else rows
 
 
 def _paper(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
@@ -103,6 +93,19 @@ def _difference(cell: Cell, report: Report) -> Entry:
     if isnan(cell["difference"]):
         return Entry()
     return Entry(_signed(cell["difference"], report), remark="≈" if cell["within"] else "")
+
+
+def _rank(cell: Cell) -> Entry:
+    if isnan(cell["our_rank"]):
+        return Entry()
+    return Entry(remark=f"{cell['our_rank']:.0f}, paper {cell['paper_rank']:.0f}")
+
+
+def _agreement(cell: Cell) -> Entry:
+    if isnan(cell["spearman"]):
+        return Entry()
+    correlation = f"{cell['spearman']:.2f}".replace("-", "\N{MINUS SIGN}")
+    return Entry(remark=f"{correlation} ({cell['ranked']})")
 
 
 def _lost(cell: Cell) -> Entry:

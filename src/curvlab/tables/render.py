@@ -1,9 +1,10 @@
-"""A report written down: for the terminal, as Markdown, LaTeX or CSV."""
+"""Reports written down: for the terminal, as Markdown, LaTeX or CSV."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import Literal
 
+import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -17,24 +18,26 @@ from curvlab.tables.spec import Coordinate
 Format = Literal["terminal", "markdown", "latex", "csv"]
 
 RANK_STYLES = ("", "bold", "underline")
-KIND_STYLES = {"paper": "", "ours": "", "difference": "dim", "lost": "yellow"}
+KIND_STYLES = {"paper": "", "ours": "", "difference": "dim", "rank": "dim", "lost": "yellow"}
 MARKS = "Bold: best of its column, paper and ours apart; {second}: second."
 
 
-def render(report: Report, form: Format) -> str:
-    """The report as text in one of the four formats; the terminal's without colours."""
+def render(reports: Sequence[Report], form: Format) -> str:
+    """A table, or the panels of a figure one below the other; the terminal's without colours."""
+    if form == "csv":
+        return csv(reports)
     writers: dict[Format, Callable[[Report], str]] = {
         "terminal": terminal,
         "markdown": markdown,
         "latex": latex,
-        "csv": csv,
     }
-    return writers[form](report)
+    return "\n".join(map(writers[form], reports))
 
 
-def csv(report: Report) -> str:
+def csv(reports: Sequence[Report]) -> str:
     """One line a cell, numbers unrounded; `Report.cells` says what the columns are."""
-    return report.cells.to_csv(index=False, lineterminator="\n")
+    cells = pd.concat([report.cells for report in reports])
+    return cells.to_csv(index=False, lineterminator="\n")
 
 
 def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
@@ -96,7 +99,7 @@ def _markdown_escape(text: str) -> str:
 def _blocks(report: Report, width: int) -> list[list[Coordinate]]:
     """The columns, as many a block as fit beside the labels."""
     margin = 2  # between two columns
-    labels = [report.labels["row", row] for row in report.rows]
+    labels = [row[0].label for row in layout(report, report.columns) if row]
     left = 1 + max(map(len, labels)) + margin + len("difference") + margin
     widths = [_column_width(report, column) + margin for column in report.columns]
     blocks: list[list[Coordinate]] = [[]]

@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.tables.captions import caption, footnotes
+from curvlab.tables.captions import caption, circumstances, footnotes
 from curvlab.tables.collect import STATUSES, collect
 from curvlab.tables.protocols import one_protocol_per_cell
-from curvlab.tables.spec import Coordinate, TableSpec, paper_numbers
+from curvlab.tables.ranking import with_ranks
+from curvlab.tables.spec import Better, Coordinate, TableSpec, paper_numbers
 from curvlab.tables.statistics import IntervalKind, summarise, within_intervals
 
 
@@ -22,16 +23,18 @@ class Report:
 
     Attributes:
         title: What the paper calls it.
-        cells: One row a cell: `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`, `our_pm`,
-            `seeds` (finished runs), `difference` (ours - paper), `within` (whether the intervals
-            explain it; empty where that cannot be judged), `status`, `steps` (the longest run's),
-            `patience` (steps without improvement after which runs end, NaN for never) and the
-            number of runs that ended as `diverged`, `failed` and `out_of_memory`.
+        cells: One row a cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
+            `our_pm`, `seeds` (finished runs), `difference` (ours - paper), `within` (whether the
+            intervals explain it; empty where that cannot be judged), `status`, `steps` (the longest
+            run's), `patience` (steps without improvement after which runs end, NaN for never), the
+            number of runs that ended as `diverged`, `failed` and `out_of_memory`, and what
+            `with_ranks` adds.
             `status` is `finished`, `partial` (fewer finished seeds than planned), how the runs
             ended where none finished, `not run` (planned), or `missing` (not planned: the paper
             has it and this library does not).
         labels: How rows and columns are written, by coordinate.
         decimals: Digits after the point, as the paper prints them.
+        better: Which numbers are the best.
         caption: The protocol, one sentence a line.
         footnotes: What a reader must know about single cells.
     """
@@ -40,6 +43,7 @@ class Report:
     cells: pd.DataFrame
     labels: dict[tuple[str, Coordinate], str]
     decimals: int
+    better: Better
     caption: list[str]
     footnotes: list[str]
 
@@ -71,13 +75,16 @@ def build_report(spec: TableSpec, results: Path) -> Report:
     ).astype({"row": object, "column": object})
     labels = {("row", row): spec.label(spec.report.rows, row) for row in rows}
     labels |= {("column", column): spec.label(spec.report.columns, column) for column in columns}
+    decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
+    cells = with_ranks(cells, decimals, spec.report.better)
     return Report(
         title=spec.report.title,
         cells=cells,
         labels=labels,
-        decimals=max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2),
-        caption=caption(spec, cells, paper, kind),
-        footnotes=footnotes(cells, paper, left_out, labels),
+        decimals=decimals,
+        better=spec.report.better,
+        caption=[*caption(spec, cells, paper, kind), *circumstances(runs, labels)],
+        footnotes=[*spec.report.notes, *footnotes(cells, paper, left_out, labels)],
     )
 
 
@@ -110,6 +117,7 @@ def _cell(
     difference = ours.mean - paper_mean
     paper_ci95 = paper_pm if (printed["pm_kind"] == "ci95").all() else nan
     return {
+        "metric": spec.report.metric,
         "row": row,
         "column": column,
         "paper_mean": paper_mean,

@@ -1,14 +1,15 @@
-"""What a table is: its report block, the cells its sweep plans, the paper's printed numbers."""
+"""What a table is: its report blocks, the cells its sweep plans, the paper's printed numbers."""
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.errors import UsageError
@@ -17,18 +18,28 @@ Coordinate = str | int | float
 """A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
 
 
+class Better(Enum):
+    """Which end of a metric is the good one."""
+
+    higher = "higher"
+    lower = "lower"
+
+
 @dataclass
 class ReportBlock:
-    """The `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
+    """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
     title: str = MISSING
     paper: str = MISSING  # file of printed numbers in curvlab/tables/papers
     select: dict[str, str] = MISSING  # the rows of that file that belong to the table
     metric: str = MISSING  # path into a result's metrics
+    better: Better = MISSING
     rows: str = MISSING  # path into a result's config
     columns: str = MISSING
     paper_cells: dict[str, list[Any]] = field(default_factory=dict)
+    paper_columns: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class TableSpec:
     """A table: where its numbers come from, and the cells that its sweep is going to fill.
 
     The planned rows, columns and seeds are what `hydra.sweeper.params` names; a half-done sweep
-    is told from a finished one by them.
+    is told from a finished one by them. Each panel of a figure is a table of the same runs.
     """
 
     name: str
@@ -64,8 +75,8 @@ def table_names(configs: Path) -> list[str]:
     return sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml"))
 
 
-def load_table(configs: Path, name: str) -> TableSpec:
-    """Read `configs/table/NAME.yaml`.
+def load_table(configs: Path, name: str) -> list[TableSpec]:
+    """Read `configs/table/NAME.yaml`: a table, or one for each panel of a figure.
 
     Raises:
         UsageError: There is no such table, or its report block is incomplete or mistyped.
@@ -75,24 +86,27 @@ def load_table(configs: Path, name: str) -> TableSpec:
         near = get_close_matches(name, names, n=3) or names
         raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
     config = _load(configs / "table" / f"{name}.yaml")
-    report = _report_block(config, name)
     sweep = OmegaConf.select(config, "hydra.sweeper.params") or {}
-    return TableSpec(
-        name=name,
-        report=report,
-        planned_rows=_planned(sweep, report.rows),
-        planned_columns=_planned(sweep, report.columns),
-        planned_seeds=_planned(sweep, "seed"),
-        planned_steps=OmegaConf.select(config, "trainer.max_steps"),
-        configs=configs,
-    )
+    return [
+        TableSpec(
+            name=name,
+            report=report,
+            planned_rows=_planned(sweep, report.rows),
+            planned_columns=_planned(sweep, report.columns),
+            planned_seeds=_planned(sweep, "seed"),
+            planned_steps=OmegaConf.select(config, "trainer.max_steps"),
+            configs=configs,
+        )
+        for report in _report_blocks(config, name)
+    ]
 
 
 def paper_numbers(report: ReportBlock) -> pd.DataFrame:
     """The printed numbers that belong to a table, as strings, exactly as printed.
 
     Returns:
-        The selected rows of the paper's file, plus `row` and `column`, the cell's coordinates.
+        The selected rows of the paper's file, plus `row` and `column`, the cell's coordinates;
+        rows whose numbers stand in two columns are there twice.
 
     Raises:
         UsageError: The file does not exist, or a row's coordinates are not known.
@@ -105,10 +119,15 @@ def paper_numbers(report: ReportBlock) -> pd.DataFrame:
     for key, value in report.select.items():
         numbers = numbers[numbers[key] == value]
     cells = [_paper_cell(report, row) for _, row in numbers.iterrows()]
-    return numbers.assign(
+    numbers = numbers.assign(
         row=pd.Series([row for row, _ in cells], index=numbers.index, dtype=object),
         column=pd.Series([column for _, column in cells], index=numbers.index, dtype=object),
-    ).reset_index(drop=True)
+    )
+    twins = [
+        numbers[numbers["column"] == original].assign(column=twin)
+        for twin, original in report.paper_columns.items()
+    ]
+    return pd.concat([numbers, *twins]).sort_index(kind="stable").reset_index(drop=True)
 
 
 def _paper_cell(report: ReportBlock, row: "pd.Series[Any]") -> tuple[Coordinate, Coordinate]:
@@ -120,10 +139,18 @@ def _paper_cell(report: ReportBlock, row: "pd.Series[Any]") -> tuple[Coordinate,
     return row["model"], row["dataset"]
 
 
-def _report_block(config: DictConfig, name: str) -> ReportBlock:
+def _report_blocks(config: DictConfig, name: str) -> list[ReportBlock]:
+    """The blocks below `report:`, which is one or a list of them."""
+    blocks = config.get("report") or {}
+    return [
+        _report_block(block, name)
+        for block in (blocks if isinstance(blocks, ListConfig) else [blocks])
+    ]
+
+
+def _report_block(block: Any, name: str) -> ReportBlock:
     try:
-        block = OmegaConf.merge(OmegaConf.structured(ReportBlock), config.get("report") or {})
-        report = OmegaConf.to_object(block)
+        report = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ReportBlock), block))
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"configs/table/{name}.yaml: wrong report block: {reason}") from None

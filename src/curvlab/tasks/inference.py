@@ -1,0 +1,35 @@
+"""Inference: what a forward pass takes in time and memory, in a result like any other."""
+
+from omegaconf import DictConfig
+from torch_geometric.data import Data
+
+from curvlab.bench.inference import inference_cost
+from curvlab.models.encoder import Encoder
+from curvlab.tasks.reconstruction import Reconstruction
+
+
+class Inference(Reconstruction):
+    """Reconstruction whose test measures the model instead of scoring it.
+
+    Source: FPS-T, Figure 4.
+
+    Args:
+        encoder: graph to points of its `manifold_out`.
+        optimizer: see `build_optimizer`.
+        power: see `Reconstruction`.
+        passes: forward passes that are timed.
+    """
+
+    score = "inference_ms"
+
+    def __init__(self, encoder: Encoder, optimizer: DictConfig, power: int, passes: int) -> None:
+        super().__init__(encoder, optimizer, power)
+        self.passes = passes
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log nothing: time and memory do not depend on the weights."""
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        cost = inference_cost(self.encoder, batch, self.passes)
+        self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
