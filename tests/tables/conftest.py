@@ -16,12 +16,26 @@ WriteRun = Callable[..., Path]
 
 @pytest.fixture
 def spec() -> TableSpec:
-    return load_table(CONFIGS, "fpst/fig3")
+    (table,) = load_table(CONFIGS, "fpst/fig3")
+    return table
 
 
 @pytest.fixture
 def dimensions() -> TableSpec:
-    return load_table(CONFIGS, "fpst/fig3_dimensions")
+    (table,) = load_table(CONFIGS, "fpst/fig3_dimensions")
+    return table
+
+
+@pytest.fixture
+def table1() -> TableSpec:
+    (table,) = load_table(CONFIGS, "fpst/table1")
+    return table
+
+
+@pytest.fixture
+def fig4() -> list[TableSpec]:
+    """The panels of time and of memory."""
+    return load_table(CONFIGS, "fpst/fig4")
 
 
 @pytest.fixture
@@ -36,6 +50,7 @@ def write_run(tmp_path: Path) -> WriteRun:
         status: str = "finished",
         steps: int = 10_000,
         table: str = "fpst/fig3",
+        metric: str = "map",
         folder: str | None = None,
         **config: Any,
     ) -> Path:
@@ -44,7 +59,7 @@ def write_run(tmp_path: Path) -> WriteRun:
         path.parent.mkdir(parents=True, exist_ok=True)
         result = {
             "status": status,
-            "metrics": {} if value is None else {"test": {"map": value}, "val": {"map": 0.0}},
+            "metrics": {} if value is None else {"test": {metric: value}, "val": {metric: 0.0}},
             "seed": seed,
             "steps": steps,
             "config": {

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -5,7 +6,7 @@ import pytest
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
-from curvlab.tables.spec import ReportBlock, paper_numbers
+from curvlab.tables.spec import Better, ReportBlock, paper_numbers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -17,13 +18,13 @@ def cell(report, row, column):
 
 @pytest.mark.parametrize("name", table_names(CONFIGS))
 def test_every_table_reads_its_paper_and_plans_its_cells(name, tmp_path):
-    spec = load_table(CONFIGS, name)
-    cells = build_report(spec, tmp_path).cells
-    assert cells["paper_mean"].notna().any()
-    assert (cells["status"] == "not run").sum() == len(spec.planned_rows) * len(
-        spec.planned_columns
-    )
-    assert spec.planned_seeds
+    for spec in load_table(CONFIGS, name):
+        cells = build_report(spec, tmp_path).cells
+        assert cells["paper_mean"].notna().any()
+        assert (cells["status"] == "not run").sum() == len(spec.planned_rows) * len(
+            spec.planned_columns
+        )
+        assert spec.planned_seeds
 
 
 def test_printed_numbers_of_figure_3(spec, tmp_path):
@@ -144,14 +145,17 @@ def write_table(configs, name, block):
 
 
 def test_a_sweep_may_be_written_as_a_range(tmp_path):
-    block = "title: t, paper: p, select: {}, metric: m, rows: model.name, columns: model.dim"
+    block = (
+        "title: t, paper: p, select: {}, metric: m, better: higher, rows: model.name, "
+        "columns: model.dim"
+    )
     write_table(
         tmp_path,
         "paper/t",
         "hydra: {sweeper: {params: {seed: 'range(0, 4)', model: gcn, model.dim: 'choice(2, 8)'}}}\n"
         f"report: {{{block}}}\n",
     )
-    spec = load_table(tmp_path, "paper/t")
+    (spec,) = load_table(tmp_path, "paper/t")
     assert spec.planned_seeds == (0, 1, 2, 3)
     assert spec.planned_rows == ("gcn",)
     assert spec.planned_columns == (2, 8)
@@ -160,7 +164,13 @@ def test_a_sweep_may_be_written_as_a_range(tmp_path):
 
 @pytest.mark.parametrize(
     ("block", "key"),
-    [("report: {title: t}", "paper"), ("report: {tilte: t}", "tilte"), ("seed: 0", "title")],
+    [
+        ("report: {title: t}", "paper"),
+        ("report: {tilte: t}", "tilte"),
+        ("report: [{title: t}, {better: bigger}]", "paper"),
+        ("report: {better: bigger}", "bigger"),
+        ("seed: 0", "title"),
+    ],
 )
 def test_a_wrong_report_block_is_one_sentence_that_names_the_key(tmp_path, block, key):
     write_table(tmp_path, "paper/t", block)
@@ -171,7 +181,7 @@ def test_a_wrong_report_block_is_one_sentence_that_names_the_key(tmp_path, block
 
 
 def test_a_paper_file_that_does_not_exist_is_named():
-    block = ReportBlock("t", "no.csv", {}, "m", "model.name", "dataset.name")
+    block = ReportBlock("t", "no.csv", {}, "m", Better.higher, "model.name", "dataset.name")
     with pytest.raises(UsageError, match=r"no\.csv"):
         paper_numbers(block)
 
@@ -191,3 +201,56 @@ def test_caption_says_when_validation_ends_a_run(spec, write_run, tmp_path):
     (sentence,) = [line for line in report.caption if "steps" in line]
     assert sentence.startswith("Each run has at most 10,000 steps and ends after 100 steps without")
     assert not any("steps" in line for line in report.footnotes)
+
+
+def test_the_papers_number_stands_beside_both_columns_of_one_graph(table1, tmp_path):
+    report = build_report(table1, tmp_path)
+    assert report.columns[4:6] == ["airport", "airport_hgcn"]
+    assert len(report.columns) == 9
+    for column in ("airport", "airport_hgcn"):
+        assert cell(report, "gcn", column)["paper_mean"] == 92.00
+        assert cell(report, "hgcn", column)["status"] == "missing"
+    assert report.labels["column", "airport_hgcn"] == "Airport (HGCN split, leaks)"
+    assert any("HGCN's split" in note for note in report.footnotes)
+
+
+def test_leaking_and_disjoint_runs_are_never_averaged(table1, write_run, tmp_path):
+    words = {"table": "fpst/table1", "metric": "f1_micro"}
+    write_run("gcn", "airport", 0, 80.0, split={"name": "shared_70_15_15", "draw": 0}, **words)
+    write_run("gcn", "airport_hgcn", 0, 92.0, split={"name": "hgcn", "draw": 1234}, **words)
+    write_run("gcn", "cora", 0, 81.0, split={"name": "random_60_20_20", "draw": None}, **words)
+    report = build_report(table1, tmp_path)
+    assert cell(report, "gcn", "airport")["our_mean"] == 80.0
+    assert cell(report, "gcn", "airport_hgcn")["our_mean"] == 92.0
+    (sentence,) = [line for line in report.caption if line.startswith("Splits")]
+    assert sentence == (
+        "Splits: shared_70_15_15 of Airport; hgcn of Airport (HGCN split, leaks); "
+        "random_60_20_20 (another for each seed) of Cora."
+    )
+
+
+def test_panels_share_their_runs(fig4, write_run, tmp_path):
+    path = write_run("gcn", "power", 0, 2.5, table="fpst/fig4", metric="inference_ms", steps=1)
+    result = json.loads(path.read_text())
+    result["metrics"]["test"]["inference_mb"] = 96.0
+    result["device"] = "cuda:1"
+    path.write_text(json.dumps(result))
+    time, memory = (build_report(panel, tmp_path) for panel in fig4)
+    assert (cell(time, "gcn", "power")["our_mean"], cell(time, "gcn", "power")["paper_mean"]) == (
+        2.5,
+        2.54,
+    )
+    assert cell(memory, "gcn", "power")["our_mean"] == 96.0
+    assert cell(memory, "gcn", "power")["paper_mean"] == 96.32
+    assert "Ours ran on cuda." in time.caption
+    assert "Each run has 1 step." in time.caption
+
+
+def test_a_panels_wrong_block_is_found(tmp_path):
+    good = (
+        "{title: t, paper: p, select: {}, metric: m, better: lower, rows: model.name, "
+        "columns: dataset.name}"
+    )
+    write_table(tmp_path, "paper/t", f"report: [{good}, {{title: u}}]\n")
+    with pytest.raises(UsageError, match="paper/t"):
+        load_table(tmp_path, "paper/t")

@@ -1,0 +1,87 @@
+"""Cells of tables as runs fill them, in the table that is made of them."""
+
+import pytest
+from hydra.types import RunMode
+from tiny_runs import ROOT
+
+from curvlab.tables import build_report, load_table
+from curvlab.tables.render import render
+
+CONFIGS = ROOT / "configs"
+INFERENCE = (
+    "table=fpst/fig4",
+    "dataset=synthetic_web",
+    "dataset.source.num_nodes=60",
+    "trainer.accelerator=cpu",
+    "task.passes=3",
+)
+CLASSIFICATION = (
+    "table=fpst/table1",
+    "dataset=disease_synthetic",
+    "dataset.source.depth=3",
+    "dataset.source.features=12",
+    "split=random_60_20_20",
+    "split.draw=0",
+    "trainer.max_steps=5",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)
+
+
+@pytest.fixture
+def cell(run_here):
+    """Run one cell of a table's sweep, in the folder of that table."""
+
+    def run(*words):
+        name = words[0].partition("=")[2]
+        model, seed = words[-2:]
+        return run_here(*words, folder=f"tables/{name}/{model}/{seed}", mode=RunMode.MULTIRUN)
+
+    return run
+
+
+def test_inference_is_measured_and_rendered(cell, tmp_path):
+    results = {m: cell(*INFERENCE, f"model={m}", "seed=0") for m in ("gcn", "tokengt", "fpst")}
+    for result in results.values():
+        assert (result.status, result.task, result.steps) == ("finished", "inference", 1)
+        assert set(result.metrics["test"]) == {"inference_ms", "inference_mb"}
+        assert result.metrics["test"]["inference_ms"] > 0
+        assert result.score == result.metrics["test"]["inference_ms"]
+        # at least the one-hot features and the first layer's weights
+        assert result.metrics["test"]["inference_mb"] > 4 * 60 * (60 + 16) / 2**20
+    panels = [build_report(spec, tmp_path / "tables") for spec in load_table(CONFIGS, "fpst/fig4")]
+    for report, metric in zip(panels, ("inference_ms", "inference_mb"), strict=True):
+        cells = report.cells[report.cells["column"] == "synthetic_web"].set_index("row")
+        for model, result in results.items():
+            assert cells.loc[model, "our_mean"] == pytest.approx(result.metrics["test"][metric])
+        assert "Ours ran on cpu." in report.caption
+    assert "Synthetic" in render(panels, "markdown")
+
+
+def test_inference_is_refused_where_nothing_is_reconstructed(run_here):
+    result = run_here(
+        "task=inference", "dataset=disease_synthetic", "model=gcn", mode=RunMode.MULTIRUN
+    )
+    assert result.status == "failed"
+    assert "has no task inference" in result.error
+
+
+def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys):
+    results = [cell(*CLASSIFICATION, "model=gcn", f"seed={seed}") for seed in (0, 1)]
+    capsys.readouterr()
+    again = cell(*CLASSIFICATION, "model=gcn", "seed=1")
+    assert "already" in capsys.readouterr().out
+    assert again == results[1]
+    (spec,) = load_table(CONFIGS, "fpst/table1")
+    report = build_report(spec, tmp_path / "tables")
+    (found,) = report.cells[report.cells["seeds"] > 0].to_dict("records")
+    scores = [result.metrics["test"]["accuracy"] for result in results]
+    assert found["our_mean"] == pytest.approx(sum(scores) / 2, abs=1e-4)  # micro-F1 is accuracy
+    assert (found["column"], found["seeds"], found["status"]) == (
+        "disease_synthetic",
+        2,
+        "partial",
+    )
+    words = " ".join(report.caption)
+    assert "Reduced protocol: 5 steps where the table's has 1,000" in words
+    assert "Splits: random_60_20_20 of " in words

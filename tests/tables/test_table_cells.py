@@ -1,0 +1,107 @@
+"""What a table plans can be run: every cell composes, is valid and has a folder of its own."""
+
+import copy
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf, open_dict, read_write
+
+from curvlab.config import register_resolvers, validate
+from curvlab.tables import build_report, load_table, table_names
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+TABLES = table_names(CONFIGS)
+
+
+def sweep(name):
+    """Keys and values that a table sweeps, the first seed only."""
+    params = OmegaConf.load(CONFIGS / "table" / f"{name}.yaml").hydra.sweeper.params
+    keys = {}
+    for key, values in params.items():
+        override = OverridesParser.create().parse_override(f"{key}={values}")
+        choices = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
+        keys[key] = list(choices)
+    keys["seed"] = keys["seed"][:1]
+    return keys
+
+
+@pytest.fixture(scope="module")
+def composed():
+    """`composed(word, ...)`: the configuration of a run, and Hydra's own part of it."""
+    register_resolvers()
+
+    def make(*words):
+        config = compose("train", list(words), return_hydra_config=True)
+        run = copy.deepcopy(config)
+        with read_write(run), open_dict(run):
+            del run["hydra"]
+        return run, config.hydra
+
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        yield make
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_cell_composes_and_has_its_own_folder(name, composed):
+    keys = sweep(name)
+    folders = []
+    for values in product(*keys.values()):
+        words = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+        config, hydra = composed(f"table={name}", *words)
+        assert config.experiment == name
+        folders.append(f"{hydra.sweep.dir}/{hydra.sweep.subdir}")
+        validate(config, multirun=True)
+    assert len(set(folders)) == len(folders)
+    assert all(f"/tables/{name}/" in folder for folder in folders)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_a_table_names_exists_or_is_declared_missing(name, tmp_path):
+    """A model that has been added since is swept; one that has not is only a label."""
+    for spec in load_table(CONFIGS, name):
+        report = build_report(spec, tmp_path)
+        for path, names, planned in (
+            (spec.report.rows, report.rows, spec.planned_rows),
+            (spec.report.columns, report.columns, spec.planned_columns),
+        ):
+            group, _, key = path.rpartition(".")
+            if key != "name":
+                continue
+            exist = {choice for choice in names if (CONFIGS / group / f"{choice}.yaml").is_file()}
+            assert exist == set(planned)
+            assert set(names) - exist <= set(spec.report.labels)
+            assert not exist & set(spec.report.labels)
+
+
+def test_table_1_has_the_papers_protocol(composed):
+    for dataset in sweep("fpst/table1")["dataset"]:
+        config, _ = composed("table=fpst/table1", f"dataset={dataset}", "model=fpst", "tuned=none")
+        model = config.model
+        assert config.task.name == "node_classification"
+        assert config.split.draw is not None  # seeds are initialisations, on one split
+        assert (config.optimizer.lr, config.optimizer.curvature_lr) == (1e-2, 1e-4)
+        assert config.optimizer.weight_decay == 5e-4
+        assert (model.dim, model.layers, model.heads, model.dropout) == (16, 2, 2, 0.5)
+        assert (model.activation, model.eigenvectors) == ("relu", 8)
+        alike = ("cora", "citeseer", "pubmed", "airport", "airport_hgcn")
+        assert model.hops == (10 if dataset in alike else 0)
+
+
+def test_airport_with_the_leak_differs_in_name_and_split_only(composed):
+    airport, leaking = (
+        composed("model=gcn", f"dataset={name}")[0] for name in ("airport", "airport_hgcn")
+    )
+    assert (airport.split.name, leaking.split.name) == ("shared_70_15_15", "hgcn")
+    leaking.dataset.name, leaking.dataset.label = airport.dataset.name, airport.dataset.label
+    leaking.split = airport.split
+    assert OmegaConf.to_container(leaking, resolve=True) == OmegaConf.to_container(
+        airport, resolve=True
+    )
+
+
+def test_table_1_leaves_alone_what_a_search_finds():
+    keys = OmegaConf.load(CONFIGS / "table" / "fpst" / "table1.yaml").keys()
+    assert not set(keys) & {"model", "optimizer", "manifold", "split"}

@@ -1,0 +1,62 @@
+"""Inference measured: what is counted, and what a run writes down."""
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.bench.inference import MEGABYTE, held_bytes, inference_cost
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the growth of a process is Linux's")
+
+
+class Counting(nn.Module):
+    """A model that needs a known number of megabytes, and counts its calls."""
+
+    def __init__(self, megabytes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.megabytes = megabytes
+        self.calls = 0
+
+    def forward(self, graph: Data) -> torch.Tensor:
+        self.calls += 1
+        assert not torch.is_grad_enabled()
+        return torch.ones(self.megabytes * MEGABYTE // 4).sum() + self.weight + graph.x.sum()
+
+
+def graph_of(megabytes: int) -> Data:
+    return Data(x=torch.ones(MEGABYTE // 4, megabytes))
+
+
+@linux
+def test_memory_is_the_graphs_and_what_the_pass_needs():
+    cost = inference_cost(Counting(64), graph_of(8), passes=2)
+    assert cost["inference_mb"] == pytest.approx(72, abs=8)
+    assert cost["inference_ms"] > 0
+
+
+@linux
+def test_memory_of_a_pass_does_not_add_up_over_passes():
+    few, many = (
+        inference_cost(Counting(64), graph_of(1), passes)["inference_mb"] for passes in (1, 9)
+    )
+    assert few == pytest.approx(many, abs=8)
+
+
+def test_every_further_pass_is_one_call():
+    short, long = Counting(1), Counting(1)
+    inference_cost(short, graph_of(1), passes=4)
+    inference_cost(long, graph_of(1), passes=11)
+    assert long.calls - short.calls == 7
+    assert short.calls > 4  # some are for warming up
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_held_bytes_by_hand():
+    matrix = torch.eye(5).to_sparse_csr()
+    graph = Data(x=torch.zeros(5, 3), edge_index=torch.zeros(2, 4, dtype=torch.int64), adj=matrix)
+    model = nn.BatchNorm1d(3)  # weight, bias, mean and variance of 3 floats, one counter
+    assert held_bytes(model, graph) == (60 + 64 + 6 * 8 + 5 * 8 + 5 * 4) + (4 * 12 + 8)
