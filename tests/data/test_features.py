@@ -25,11 +25,13 @@ def graph():
 def test_rows_sum_to_one_and_empty_rows_stay_empty():
     data = Data(x=torch.tensor([[1.0, 3.0], [0.0, 0.0], [-2.0, 1.0], [1.0, -1.0]]))
     expected = [[0.25, 0.75], [0.0, 0.0], [2.0, -1.0], [0.0, 0.0]]
-    assert RowNormalise()(data).x.tolist() == expected
+    before = data.x.tolist()
+    assert RowNormalise(enabled=False)(data).x.tolist() == before
+    assert RowNormalise(enabled=True)(data).x.tolist() == expected
 
 
 def test_missing_features_stay_missing():
-    assert RowNormalise()(Data(x=torch.tensor([[torch.nan, 1.0]]))).x.isnan().all()
+    assert RowNormalise(enabled=True)(Data(x=torch.tensor([[torch.nan, 1.0]]))).x.isnan().all()
 
 
 def test_degrees_are_appended_one_hot_and_clipped():

@@ -19,19 +19,27 @@ def row_normalised(x: Tensor) -> Tensor:
 
 
 class RowNormalise(GraphTransform):
-    """Divide each node's features by their sum, as bags of words are; empty rows stay empty."""
+    """Divide each node's features by their sum, as bags of words are; empty rows stay empty.
+
+    Args:
+        enabled: Whether it does; some models take the counts.
+    """
 
     reads = ("x",)
     writes = ("x",)
 
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
     @property
     def cache_key(self) -> str:
-        """Name; there are no options."""
-        return "row-normalise"
+        """Name and option."""
+        return f"row-normalise-{self.enabled}"
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]`."""
-        data.x = row_normalised(data.x)
+        if self.enabled:
+            data.x = row_normalised(data.x)
         return data
 
 
