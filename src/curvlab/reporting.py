@@ -159,10 +159,17 @@ def save_embeddings(encoder: nn.Module, graph: Data, folder: Path) -> None:
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
-    """Draw the curves and the embedding; hand the pictures to W&B when it is on."""
+    """Draw the curves and the embedding; hand the pictures to W&B when it is on.
+
+    The result is written by now, and no picture is worth losing it: a failure is only told.
+    """
     from curvlab.analysis.plots import plot_run
 
-    pictures = plot_run(folder, title=label)
+    try:
+        pictures = plot_run(folder, title=label)
+    except Exception as error:
+        _console.print(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
+        return
     if logger is not None and hasattr(logger, "log_image"):
         for picture in pictures:
             logger.log_image(picture.stem, [str(picture)])

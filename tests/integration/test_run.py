@@ -10,6 +10,7 @@ from hydra.types import RunMode
 from tiny_runs import FAST, TINY
 
 from curvlab import train as training
+from curvlab.analysis import plots
 from curvlab.callbacks import finite_guard
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
@@ -58,6 +59,16 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     pictures = sorted(path.name for path in (folder / "plots").iterdir())
     assert pictures == ["curves.png", "embedding.png"]
     assert not [path for path in folder.rglob(".*") if path.is_file()]
+
+
+def test_pictures_that_cannot_be_drawn_do_not_cost_the_result(run_here, folder, monkeypatch, capfd):
+    def fails(*_, **__):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr(plots, "plot_run", fails)
+    assert run_here(*TINY, "model=mlp").status == "finished"
+    assert read_result(folder).status == "finished"
+    assert "RuntimeError: no fonts" in capfd.readouterr().out
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_others(run_here):
