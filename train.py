@@ -21,6 +21,10 @@ def main(config: DictConfig) -> float | None:
     from curvlab.seeds import train_seeds
     from curvlab.train import RunFailedError, train
 
+    if "search" in config:
+        from curvlab.search import search
+
+        return search(config).objective
     try:
         results = train_seeds(config) if config.trainer.parallel_seeds > 1 else [train(config)]
     except UsageError as error:

@@ -16,7 +16,7 @@ CONFIG = "config.yaml"
 TRACEBACK = "traceback.txt"
 PRODUCTS = (
     FILE, CONFIG, TRACEBACK, "metrics.csv", "checkpoints", "plots", "embeddings.npz", "diverged.pt",
-    "wandb",
+    "wandb", "study.journal",
 )  # fmt: skip
 
 

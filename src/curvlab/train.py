@@ -71,7 +71,7 @@ def train(config: DictConfig) -> Result:
 
 def train_in(config: DictConfig, folder: RunDirectory, multirun: bool) -> Result:
     """`train` in a given folder, as one run of a sweep or alone."""
-    result = _describe(config)
+    result = describe(config)
     with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
         return _train(config, result, folder, multirun)
 
@@ -91,7 +91,7 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
     except Exception as error:
         if isinstance(error, UsageError) and not multirun:
             raise
-        _conclude(result, error, folder)
+        conclude(result, error, folder)
         if not multirun and result.status == "failed":
             raise
         if not multirun:
@@ -100,7 +100,7 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
     return result
 
 
-def _describe(config: DictConfig) -> Result:
+def describe(config: DictConfig) -> Result:
     """The result of a run that has not started."""
     what = identity(config)
     return Result(
@@ -116,9 +116,9 @@ def _describe(config: DictConfig) -> Result:
     )
 
 
-def _conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
+def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
     """Write how a run ended that did not finish, and where in the code if that is a surprise."""
-    result.status, result.error = _status(error), _one_sentence(error)
+    result.status, result.error = _status(error), one_sentence(error)
     folder.prepare(result, fresh=False)
     if result.status == "failed" and not isinstance(error, UsageError):
         atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
@@ -170,10 +170,10 @@ def _run(
         result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
         reporting.save_embeddings(task.encoder, data.graph, folder.path)
+        result.status = "finished"
+        result.write(folder.path)
         if config.trainer.plots:
             reporting.draw(label, folder.path, logger)
-    result.status = "finished"
-    result.write(folder.path)
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
@@ -256,9 +256,21 @@ def build_logger(
 
 
 def build_trainer(
-    config: DictConfig, folder: Path, callbacks: list[Callback], logger: Logger | None
+    config: DictConfig,
+    folder: Path,
+    callbacks: list[Callback],
+    logger: Logger | None,
+    **others: Any,
 ) -> Trainer:
-    """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph."""
+    """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph.
+
+    Args:
+        config: the run's configuration.
+        folder: for files of Lightning's own.
+        callbacks: in the order in which they are called.
+        logger: beside the curves' file; None for none.
+        **others: further arguments of Lightning's trainer.
+    """
     options = config.trainer
     return Trainer(
         max_steps=options.max_steps,
@@ -275,6 +287,7 @@ def build_trainer(
         enable_model_summary=False,
         enable_checkpointing=False,
         use_distributed_sampler=False,
+        **others,
     )
 
 
@@ -288,7 +301,7 @@ def _status(error: Exception) -> str:
     return "failed"
 
 
-def _one_sentence(error: Exception) -> str:
+def one_sentence(error: Exception) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     expected = isinstance(error, UsageError | DivergedError)

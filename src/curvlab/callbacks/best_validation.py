@@ -36,6 +36,11 @@ class BestValidation(Callback):
         self._current: dict[str, Tensor] = {}
 
     @property
+    def score(self) -> float:
+        """The best score; minus infinity before the first validation."""
+        return float(self._score)
+
+    @property
     def step(self) -> int:
         """The step of the best score; 0 before the first validation."""
         return int(self._step)

@@ -1,0 +1,244 @@
+"""A search for hyperparameters by validation scores, from a configuration to its study."""
+
+import copy
+import shlex
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import lightning
+import optuna
+from hydra.core.hydra_config import HydraConfig
+from lightning import Callback, LightningModule, Trainer
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from curvlab import reporting
+from curvlab.building import build
+from curvlab.callbacks import BestValidation, FiniteGuard
+from curvlab.config import validate
+from curvlab.errors import UsageError
+from curvlab.hardware import prepare_processor
+from curvlab.results import Result, git_commit
+from curvlab.rundir import RunDirectory
+from curvlab.search.report import search_finished, search_starting, trial_done
+from curvlab.search.space import check_search, defaults, values_by_key
+from curvlab.search.study import (
+    COMMAND,
+    COMMIT,
+    ERROR,
+    SCORES,
+    best_first,
+    concluded,
+    minutes,
+    open_study,
+)
+from curvlab.train import (
+    build_data,
+    build_selection,
+    build_task,
+    build_trainer,
+    conclude,
+    describe,
+    one_sentence,
+)
+
+BUDGET = ("trials", "minutes")  # how long a study goes on, not what it is
+
+
+def search(config: DictConfig) -> Result:
+    """Search one model's hyperparameters on one dataset; the study is kept and gone on with.
+
+    The study of another space, other seeds or another configuration in the same folder is moved to
+    `previous/HASH`. `rerun=true` does so with the same one's.
+
+    Args:
+        config: the composed configuration, with `search`.
+
+    Returns:
+        Its `val_score` is the winner's; whatever ended the search is in it too.
+    """
+    folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
+    result = describe(_without_budget(config))
+    with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
+        try:
+            check_search(config)
+            folder.prepare(result, fresh=config.rerun)
+            _search(config, result, folder.path)
+        except Exception as error:
+            conclude(result, error, folder)
+    return result
+
+
+def _search(config: DictConfig, result: Result, folder: Path) -> None:
+    """Run the trials that are left and write the result."""
+    study = open_study(folder, config.search, result.config_hash)
+    run = _run_of(config)
+    with reporting.quiet():
+        prepare_processor(config.trainer.threads)
+        _ = build_data(run).graph  # what is wrong with the data is no trial's fault
+        if not concluded(study) and (first := defaults(config)):
+            study.enqueue_trial(first)
+        search_starting(config, study, folder)
+        if _goes_on(study, config.search):
+            study.set_user_attr(COMMAND, command())
+            study.set_user_attr(COMMIT, git_commit())
+        while _goes_on(study, config.search):
+            # Seeded by what has been done, a search that was killed proposes what it would have.
+            done = concluded(study)
+            study.sampler = build(config.search.sampler, seed=config.seed + 1000 * len(done))
+            study.optimize(
+                partial(_score, config=config, run=run, folder=folder),
+                n_trials=1,
+                catch=(Exception,),
+            )
+            trial_done(study)
+    if not (ranking := best_first(study)):
+        raise UsageError(
+            f"none of {len(concluded(study))} trials has a score; the last: "
+            f"{concluded(study)[-1].user_attrs[ERROR]}"
+        )
+    result.status = "finished"
+    result.val_score = ranking[0].value
+    result.wall_seconds = 60 * minutes(concluded(study))
+    result.write(folder)
+    search_finished(result, study, folder)
+
+
+def _goes_on(study: optuna.Study, options: DictConfig) -> bool:
+    """Whether a trial is left of the budget."""
+    done = concluded(study)
+    return len(done) < options.trials and (
+        options.minutes is None or minutes(done) < options.minutes
+    )
+
+
+def _score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path) -> float:
+    """The mean over seeds of a combination's best validation scores.
+
+    Raises:
+        TrialPruned: it is not worth more seeds.
+    """
+    values = {
+        key: trial.suggest_categorical(key, choices)
+        for key, choices in values_by_key(config).items()
+    }
+    try:
+        return _mean_score(trial, _with(run, values), list(config.search.seeds), folder)
+    except optuna.TrialPruned:
+        raise
+    except Exception as error:
+        trial.set_user_attr(ERROR, one_sentence(error))
+        raise
+
+
+def _mean_score(trial: optuna.Trial, run: DictConfig, seeds: list[int], folder: Path) -> float:
+    """Score seed after seed, as long as the combination is worth it."""
+    known = _known_scores(trial)
+    validate(run, multirun=True)
+
+    def report(step: int, score: float) -> None:
+        trial.report(score, step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+
+    scores: list[float] = []
+    for i, seed in enumerate(seeds):
+        if i:
+            report(i * run.trainer.max_steps, mean(scores))
+        if i < len(known):
+            scores.append(known[i])
+        else:
+            changed = _with(run, {"seed": seed})
+            scores.append(validation_score(changed, folder, None if i else report))
+        trial.set_user_attr(SCORES, scores)
+    return mean(scores)
+
+
+def _known_scores(trial: optuna.Trial) -> list[float]:
+    """The scores of the first seeds, where an earlier trial had the same values."""
+    same = [t for t in concluded(trial.study) if t.params == trial.params]
+    return max((t.user_attrs.get(SCORES, []) for t in same), key=len, default=[])
+
+
+def validation_score(
+    run: DictConfig, folder: Path, report: Callable[[int, float], None] | None = None
+) -> float:
+    """Train one run and return its best validation score, with nothing written or drawn.
+
+    The score is the `val_score` of the result that the same configuration has in `train`.
+
+    Args:
+        run: a run's configuration.
+        folder: where weights are saved when they are not finite.
+        report: told step and best score so far after each epoch.
+    """
+    lightning.seed_everything(run.seed, workers=True, verbose=False)
+    data = build_data(run)
+    task = build_task(run, data)
+    best = build_selection(run)
+    guard = FiniteGuard(folder, interval=run.trainer.steps_per_epoch)
+    trainer = build_trainer(
+        run,
+        folder,
+        [guard, best, *([_Report(best, report)] if report else [])],
+        logger=None,
+        limit_val_batches=0,  # `best` validates
+        enable_progress_bar=False,
+    )
+    trainer.fit(task, datamodule=data)
+    return best.score
+
+
+class _Report(Callback):
+    """Tells the best score so far after each epoch.
+
+    Args:
+        best: what knows it.
+        report: is told step and score.
+    """
+
+    def __init__(self, best: BestValidation, report: Callable[[int, float], None]) -> None:
+        self.best = best
+        self.report = report
+
+    def on_train_epoch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,  # noqa: ARG002 - Lightning's signature
+    ) -> None:
+        """Report."""
+        self.report(trainer.global_step, self.best.score)
+
+
+def _with(config: DictConfig, values: dict[str, Any]) -> DictConfig:
+    """A copy with other values."""
+    changed = copy.deepcopy(config)
+    for key, value in values.items():
+        OmegaConf.update(changed, key, value)
+    return changed
+
+
+def _run_of(config: DictConfig) -> DictConfig:
+    """The configuration of a run without that of the search."""
+    run = copy.deepcopy(config)
+    with open_dict(run):
+        del run["search"]
+    return run
+
+
+def _without_budget(config: DictConfig) -> DictConfig:
+    """The configuration of a search without how long it goes on."""
+    kept = copy.deepcopy(config)
+    with open_dict(kept):
+        for key in BUDGET:
+            del kept.search[key]
+    return kept
+
+
+def command() -> str:
+    """The command line of this search, without the folders of this machine."""
+    words = HydraConfig.get().overrides.task
+    kept = [word for word in words if not word.startswith("paths.")]
+    return shlex.join(["python", "train.py", "-m", *kept])

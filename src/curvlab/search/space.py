@@ -1,0 +1,81 @@
+"""What a search varies: keys of the configuration, and the values that each may take."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from curvlab.config import check_value
+from curvlab.errors import UsageError
+
+SPACE = "search.space"
+_ABSENT = object()
+
+
+def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
+    """The searched keys, dotted, with their values; keys whose values are null are left out.
+
+    Args:
+        config: a composed configuration with `search.space`.
+    """
+    return {key: list(values) for key, values in _leaves(config.search.space) if values is not None}
+
+
+def defaults(config: DictConfig) -> dict[str, Any] | None:
+    """What the configuration itself has for the searched keys; None where that is not searched."""
+    own = {key: OmegaConf.select(config, key) for key in values_by_key(config)}
+    inside = all(own[key] in values for key, values in values_by_key(config).items())
+    return own if inside else None
+
+
+def check_search(config: DictConfig) -> None:
+    """Check a search before its first trial.
+
+    Args:
+        config: a composed configuration with `search`.
+
+    Raises:
+        UsageError: the first thing that is wrong, in one sentence.
+    """
+    if "metric" not in config.task:
+        raise UsageError(
+            f"task={config.task.name} has no validation nodes, and a search must not look at what "
+            "it is judged by: choose a dataset with labels, such as cora"
+        )
+    options = config.search
+    for key in ("trials", "minutes"):
+        check_value(f"search.{key}", options[key])
+    seeds = options.seeds
+    if not (isinstance(seeds, ListConfig) and seeds and len(set(seeds)) == len(seeds)):
+        raise UsageError(f"search.seeds={seeds} must be a list of different seeds, as in [0,1,2]")
+    for seed in seeds:
+        check_value("seed", seed)
+    _check_space(config)
+
+
+def _check_space(config: DictConfig) -> None:
+    """Check that every key is there and has values that it may take."""
+    for key, values in _leaves(config.search.space):
+        if values is not None and not (isinstance(values, ListConfig) and values):
+            raise UsageError(f"{SPACE}.{key}={values} must be a list of values, as in [1,2]")
+    space = values_by_key(config)
+    if not space:
+        raise UsageError(f"the search has nothing to vary: give {SPACE} some keys with values")
+    for key, values in space.items():
+        if OmegaConf.select(config, key, default=_ABSENT) is _ABSENT:
+            raise UsageError(
+                f"model={config.model.name} with task={config.task.name} has no {key} to search: "
+                f"leave it out by {SPACE}.{key}=null"
+            )
+        for value in values:
+            check_value(key, value)
+
+
+def _leaves(node: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and what is not a mapping below a node."""
+    for name, value in node.items():
+        key = f"{prefix}{name!s}"
+        if isinstance(value, DictConfig):
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value
