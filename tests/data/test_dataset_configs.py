@@ -19,7 +19,7 @@ DEFAULTS = {
     "actor": ("fpst", "accuracy"),
     "airport": ("shared_70_15_15", "accuracy"),
     "airport_hgcn": ("hgcn", "accuracy"),
-    "disease": ("hgcn", "accuracy"),
+    "disease": ("hgcn", "f1_binary"),
     "disease_synthetic": ("hgcn", "accuracy"),
     "chameleon": ("given", "accuracy"),
     "squirrel": ("given", "accuracy"),

@@ -42,12 +42,13 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     assert (result.status, result.task) == ("finished", "node_classification")
     assert result.metrics.keys() == {"val", "test"}
     for part in ("val", "test"):
-        assert result.metrics[part].keys() == {"accuracy", "f1_micro", "f1_macro"}
+        assert result.metrics[part].keys() == {"accuracy", "f1_micro", "f1_macro", "f1_binary"}
     assert result.score == result.metrics["test"]["accuracy"]
     assert result.objective == result.val_score == result.metrics["val"]["accuracy"]
     assert 1 <= result.best_step <= result.steps == 40
     curves = pd.read_csv(folder / "metrics.csv")
-    names = ["val/accuracy", "val/f1_micro", "val/f1_macro", "kappa/0/0", "kappa/0/1"]
+    metrics = ["val/accuracy", "val/f1_micro", "val/f1_macro", "val/f1_binary"]
+    names = [*metrics, "kappa/0/0", "kappa/0/1"]
     assert curves.columns.tolist() == ["step", "loss", *names]
     assert curves["step"].tolist() == list(range(5, 41, 5))
     assert curves["loss"].iloc[-1] < curves["loss"].iloc[0]
@@ -118,7 +119,13 @@ def test_gat_has_as_many_heads_as_it_says(run_here):
 
 def test_roc_auc_chooses_where_the_dataset_says_so(run_here, folder):
     result = run_here(*GCN, "dataset.metric=roc_auc")
-    assert list(result.metrics["val"]) == ["roc_auc", "accuracy", "f1_micro", "f1_macro"]
+    assert list(result.metrics["val"]) == [
+        "roc_auc",
+        "accuracy",
+        "f1_micro",
+        "f1_macro",
+        "f1_binary",
+    ]
     assert result.score == result.metrics["test"]["roc_auc"]
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["val/roc_auc"].max() <= result.metrics["val"]["roc_auc"] + 1e-4

@@ -23,6 +23,17 @@ def percent(scores):
     return {name: 100 * score for name, score in scores.items()}
 
 
+@pytest.mark.parametrize("logits", [1, 2])
+def test_f1_of_the_second_of_two_classes(logits):
+    """scikit-learn's default, `average="binary"`, from one logit or two."""
+    kind = kind_of_labels(logits, multi_label=False, metric="f1_binary")
+    scores, y = logits_of(logits), labels_of(2)
+    predicted = (scores[:, 0] > 0).long() if logits == 1 else scores.argmax(1)
+    expected = 100 * f1_score(y, predicted)
+    assert kind.score("f1_binary", scores, y).item() == pytest.approx(expected, rel=1e-5)
+    assert expected != pytest.approx(100 * f1_score(y, predicted, average="macro"))
+
+
 def test_of_several_classes():
     kind = kind_of_labels(5, multi_label=False, metric="f1_macro")
     logits, y = logits_of(5), labels_of(4)  # the last class is predicted but never true
@@ -54,6 +65,7 @@ def test_of_two_classes_told_by_one_logit():
         "accuracy": accuracy_score(y, predicted),
         "f1_micro": f1_score(y, predicted, average="micro"),
         "f1_macro": f1_score(y, predicted, average="macro"),
+        "f1_binary": f1_score(y, predicted),
         "roc_auc": roc_auc_score(y, logits[:, 0]),
     }
     assert kind.scores(logits, y) == pytest.approx(percent(expected), rel=1e-5)

@@ -215,8 +215,10 @@ class FPST(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        x = self.blocks[0](self.tokens(batch))
-        for block, before in zip(self.blocks[1:], self.spaces, strict=False):
-            x = block(before.logmap0(x))
+        tangent = self.tokens(batch)
+        for i, block in enumerate(self.blocks):
+            if i > 0:
+                tangent = self.spaces[i - 1].logmap0(x)
+            x = block(tangent)
         # Cut in the layout of the layers, which the gradient then arrives in as well.
         return x.T[:, : batch.num_nodes].T

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torchmetrics.functional.classification import (
     binary_auroc,
+    binary_f1_score,
     multiclass_accuracy,
     multiclass_f1_score,
     multilabel_auroc,
@@ -137,8 +138,17 @@ def _of_classes(classes: int) -> dict[str, Metric]:
     """Metrics of one class a node, from logits or from classes."""
     accuracy = partial(multiclass_accuracy, num_classes=classes, validate_args=False)
     f1 = partial(multiclass_f1_score, num_classes=classes, validate_args=False)
-    return {
+    metrics: dict[str, Metric] = {
         "accuracy": partial(accuracy, average="micro"),
         "f1_micro": partial(f1, average="micro"),
         "f1_macro": partial(f1, average="macro"),
     }
+    if classes == 2:
+        metrics["f1_binary"] = _of_the_second_class
+    return metrics
+
+
+def _of_the_second_class(logits_or_classes: Tensor, labels: Tensor) -> Tensor:
+    """F1 of class 1 of two: what HGCN scores Disease by."""
+    decided = logits_or_classes.argmax(1) if logits_or_classes.dim() == 2 else logits_or_classes
+    return binary_f1_score(decided, labels, validate_args=False)
