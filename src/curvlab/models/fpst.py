@@ -215,10 +215,9 @@ class FPST(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        tangent = self.tokens(batch)
-        for i, block in enumerate(self.blocks):
-            if i > 0:
-                tangent = self.spaces[i - 1].logmap0(x)
-            x = block(tangent)
+        first, *others = self.blocks
+        x = first(self.tokens(batch))
+        for before, block in zip(self.spaces, others, strict=False):
+            x = block(before.logmap0(x))
         # Cut in the layout of the layers, which the gradient then arrives in as well.
         return x.T[:, : batch.num_nodes].T
