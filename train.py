@@ -22,7 +22,7 @@ def main(config: DictConfig) -> float | None:
     from curvlab.train import RunFailedError, train
 
     if "search" in config:
-        from curvlab.search import search
+        from curvlab.search.run import search
 
         return search(config).objective
     try:

@@ -17,12 +17,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config import check_devices, check_value, register_resolvers, validate
 from curvlab.errors import UsageError
+from curvlab.search.space import check_search, values_by_key
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--help", "-h", "--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
 MULTIRUN = ("-m", "--multirun")
 SLURM = ("slurm", "submitit_slurm", "submitit_local")
 LAUNCHERS = ("parallel", "basic", "joblib", *SLURM)
+SPACE = "search.space."
 
 
 def complain(message: str) -> NoReturn:
@@ -63,6 +65,11 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     overrides = [_parse(word) for word in words]
     if not multirun:
         _refuse_sweeps(overrides)
+    if {"table", "search"} <= {o.key_or_group for o in overrides}:
+        raise UsageError(
+            "table= and search= are two sweeps: search first, take over the winner with "
+            "scripts/adopt.py, then fill the table"
+        )
     groups = [o for o in overrides if _is_group(o.key_or_group, config_dir) and _values(o)]
     for override in groups:
         for choice in _values(override):
@@ -80,6 +87,8 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         if not multirun:
             validate(config, multirun)
         check_devices(config.trainer.devices, multirun)
+        if "search" in config:
+            _check_search(config, settings)
     except OmegaConfBaseException as error:
         raise UsageError(str(error)) from None
 
@@ -107,6 +116,8 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     if key.startswith("hydra") or override.is_add():
         return
     _check_key(key, default, f" with {choices}" if choices else "")
+    if key.startswith(SPACE):
+        return  # lists of values, which are looked at as a whole
     for value in _values(override):
         if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
             _check_type(key, OmegaConf.select(default, key), value)
@@ -163,7 +174,7 @@ def _refuse_sweeps(overrides: Iterable[Override]) -> None:
     for override in overrides:
         if override.is_sweep_override():
             what = "asks for several runs"
-        elif override.key_or_group == "table":
+        elif override.key_or_group in ("table", "search"):
             what = "is a sweep"
         else:
             continue
@@ -188,6 +199,20 @@ def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Ove
             )
     given = {o.key_or_group for o in overrides}
     return [_parse(f"{key}={values}") for key, values in sweep.items() if key not in given]
+
+
+def _check_search(config: DictConfig, settings: Sequence[Override]) -> None:
+    """Check a search, and that what it varies is not fixed at the same time."""
+    if find_spec("optuna") is None:
+        raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
+    check_search(config)
+    for override in settings:
+        key = override.key_or_group
+        if key in values_by_key(config):
+            raise UsageError(
+                f"{override.input_line}: the search varies {key}; fix it by adding "
+                f"{SPACE}{key}=null, or give it other values by {SPACE}{key}=[...]"
+            )
 
 
 def _check_launcher(name: Any) -> None:

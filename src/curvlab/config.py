@@ -16,14 +16,14 @@ from curvlab.errors import UsageError
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
-    "patience", "min_steps",
+    "patience", "min_steps", "trials",
 }  # fmt: skip
-POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip"}
+POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes"}
 NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
 NON_NEGATIVE_INTEGERS = {"hops"}
 FRACTIONS = {"dropout", "cycle_fraction"}
 NUMBERS = {"kappa", "min", "max"}
-OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max", "patience"}
+OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes"}
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),

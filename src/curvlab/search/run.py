@@ -75,25 +75,24 @@ def _search(config: DictConfig, result: Result, folder: Path) -> None:
     """Run the trials that are left and write the result."""
     study = open_study(folder, config.search, result.config_hash)
     run = _run_of(config)
-    with reporting.quiet():
-        prepare_processor(config.trainer.threads)
-        _ = build_data(run).graph  # what is wrong with the data is no trial's fault
-        if not concluded(study) and (first := defaults(config)):
-            study.enqueue_trial(first)
-        search_starting(config, study, folder)
-        if _goes_on(study, config.search):
-            study.set_user_attr(COMMAND, command())
-            study.set_user_attr(COMMIT, git_commit())
-        while _goes_on(study, config.search):
-            # Seeded by what has been done, a search that was killed proposes what it would have.
-            done = concluded(study)
-            study.sampler = build(config.search.sampler, seed=config.seed + 1000 * len(done))
-            study.optimize(
-                partial(_score, config=config, run=run, folder=folder),
-                n_trials=1,
-                catch=(Exception,),
-            )
-            trial_done(study)
+    prepare_processor(config.trainer.threads)
+    _ = build_data(run).graph  # what is wrong with the data is no trial's fault
+    if not concluded(study) and (first := defaults(config)):
+        study.enqueue_trial(first)
+    search_starting(config, study, folder)
+    if _goes_on(study, config.search):
+        study.set_user_attr(COMMAND, command())
+        study.set_user_attr(COMMIT, git_commit())
+    while _goes_on(study, config.search):
+        # Seeded by what has been done, a search that was killed proposes what it would have.
+        done = concluded(study)
+        study.sampler = build(config.search.sampler, seed=config.seed + 1000 * len(done))
+        study.optimize(
+            partial(_score, config=config, run=run, folder=folder),
+            n_trials=1,
+            catch=(Exception,),
+        )
+        trial_done(study)
     if not (ranking := best_first(study)):
         raise UsageError(
             f"none of {len(concluded(study))} trials has a score; the last: "
@@ -146,7 +145,7 @@ def _mean_score(trial: optuna.Trial, run: DictConfig, seeds: list[int], folder: 
     scores: list[float] = []
     for i, seed in enumerate(seeds):
         if i:
-            report(i * run.trainer.max_steps, mean(scores))
+            report(i * (run.trainer.max_steps + 1), mean(scores))  # after all of the first run's
         if i < len(known):
             scores.append(known[i])
         else:
@@ -179,15 +178,16 @@ def validation_score(
     task = build_task(run, data)
     best = build_selection(run)
     guard = FiniteGuard(folder, interval=run.trainer.steps_per_epoch)
-    trainer = build_trainer(
-        run,
-        folder,
-        [guard, best, *([_Report(best, report)] if report else [])],
-        logger=None,
-        limit_val_batches=0,  # `best` validates
-        enable_progress_bar=False,
-    )
-    trainer.fit(task, datamodule=data)
+    with reporting.quiet():
+        trainer = build_trainer(
+            run,
+            folder,
+            [guard, best, *([_Report(best, report)] if report else [])],
+            logger=None,
+            limit_val_batches=0,  # `best` validates
+            enable_progress_bar=False,
+        )
+        trainer.fit(task, datamodule=data)
     return best.score
 
 

@@ -1,6 +1,6 @@
 """The study of a search: an Optuna journal in a folder, which survives a kill at any moment."""
 
-import warnings
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,8 +41,7 @@ def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.St
     journal = folder / JOURNAL
     journal.with_name(f"{JOURNAL}.lock").unlink(missing_ok=True)
     if journal.exists():
-        whole = journal.read_bytes()
-        journal.write_bytes(whole[: whole.rfind(b"\n") + 1])
+        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
     study = optuna.create_study(
         study_name=config_hash,
         storage=_storage(journal),
@@ -66,9 +65,7 @@ def read_study(folder: Path) -> optuna.Study:
         raise UsageError(
             f"there is no search in {folder}: name the folder that train.py -m search=... wrote"
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.load_study(study_name=None, storage=_storage(journal))
+    return optuna.load_study(study_name=None, storage=_storage(journal))
 
 
 def _storage(journal: Path) -> JournalStorage:

@@ -1,0 +1,353 @@
+"""Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from statistics import mean
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from optuna.trial import TrialState
+from tiny_runs import ROOT, composed
+
+import curvlab.search.run as search_run
+from curvlab.callbacks import DivergedError
+from curvlab.cli import check_overrides
+from curvlab.errors import UsageError
+from curvlab.results import read_result
+from curvlab.search.adopt import adopt, ranking
+from curvlab.search.run import search, validation_score
+from curvlab.search.study import ERROR, SCORES, concluded, open_study, read_study
+from curvlab.tasks.node_classification import NodeClassification
+
+GRAPH = (
+    "dataset=disease_synthetic",
+    "dataset.source.depth=3",
+    "dataset.source.features=12",
+    "split=random_60_20_20",
+    "trainer.max_steps=20",
+    "trainer.steps_per_epoch=5",
+    "trainer.accelerator=cpu",
+)
+SEARCH = ("search=gcn", *GRAPH, "search.seeds=[0,1]", "search.trials=3")
+DEFAULTS = {"model.layers": 2, "model.dropout": 0.5, "model.dim": 16, "model.residual": False}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "search"
+
+
+@pytest.fixture
+def search_here(tmp_path, folder, monkeypatch):
+    """Call `search` in this process: `search_here("search=gcn", ...)` returns the result."""
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+
+    def run(*words: str):
+        places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
+        return search(composed(folder, (*places, *words), RunMode.MULTIRUN))
+
+    yield run
+    HydraConfig.instance().cfg = None
+    torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """Replace training by a formula; returns what has been scored as (dropout, layers, seed)."""
+    calls = []
+
+    def score(run, folder, report=None):
+        calls.append((run.model.dropout, run.model.layers, run.seed))
+        return 90 - 50 * run.model.dropout - 5 * abs(run.model.layers - 2) + run.seed
+
+    monkeypatch.setattr(search_run, "validation_score", score)
+    return calls
+
+
+def trials(folder):
+    return concluded(read_study(folder))
+
+
+def parameters(folder):
+    return [trial.params for trial in trials(folder)]
+
+
+def test_a_trial_is_the_mean_validation_score_of_the_runs_with_its_values(search_here, folder):
+    result = search_here(*SEARCH)
+    assert result == read_result(folder)
+    assert (result.status, result.model, result.dataset) == ("finished", "gcn", "disease_synthetic")
+    done = trials(folder)
+    assert len(done) == 3
+    assert {key: done[0].params[key] for key in DEFAULTS} == DEFAULTS
+    for trial in done:
+        assert len(trial.user_attrs[SCORES]) == 2
+        assert trial.value == pytest.approx(mean(trial.user_attrs[SCORES]))
+    assert result.val_score == max(trial.value for trial in done)
+    assert result.score is None
+
+
+def test_the_score_of_a_seed_is_what_the_run_reports(search_here, run_here, folder):
+    search_here(*SEARCH)
+    trial = trials(folder)[1]
+    words = [f"{key}={value}" for key, value in trial.params.items()]
+    for seed in (0, 1):
+        run = run_here("model=gcn", *GRAPH, *words, f"seed={seed}", "trainer.plots=false")
+        assert trial.user_attrs[SCORES][seed] == pytest.approx(run.val_score, abs=1e-4)
+
+
+def test_the_test_nodes_are_never_scored(search_here, monkeypatch):
+    parts = []
+    forward = NodeClassification.forward
+
+    def watched(task, batch, part):
+        parts.append(part)
+        return forward(task, batch, part)
+
+    monkeypatch.setattr(NodeClassification, "forward", watched)
+    assert "test" not in search_here(*SEARCH, "search.trials=2").metrics
+    assert set(parts) == {"train", "val"}
+
+
+def test_a_search_that_is_done_repeats_nothing_and_a_longer_one_goes_on(
+    search_here, scored, folder
+):
+    search_here(*SEARCH)
+    first, calls = parameters(folder), len(scored)
+    search_here(*SEARCH)
+    assert len(scored) == calls
+    search_here(*SEARCH, "search.trials=5")
+    assert len(parameters(folder)) == 5
+    assert parameters(folder)[:3] == first
+    assert len(scored) > calls
+
+
+def test_time_is_counted_over_all_runs_of_the_command(search_here, scored, folder):
+    search_here(*SEARCH, "search.minutes=1e-9", "search.trials=50")
+    assert len(trials(folder)) == 1
+    search_here(*SEARCH, "search.minutes=1e-9", "search.trials=50")
+    assert len(trials(folder)) == 1
+
+
+def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
+    """A trial that nobody runs any more, half a line, and a lock."""
+    search_here(*SEARCH, "search.trials=8")
+    whole = parameters(folder)
+    search_here(*SEARCH, "search.trials=4", "rerun=true")
+    hash_ = read_result(folder).config_hash
+    study = open_study(folder, composed(folder, SEARCH, RunMode.MULTIRUN).search, hash_)
+    study.ask().suggest_categorical("model.layers", [1, 2, 3])
+    journal = folder / "study.journal"
+    journal.write_bytes(journal.read_bytes() + b'{"op_code":5,"work')
+    journal.with_name("study.journal.lock").symlink_to(journal)
+    search_here(*SEARCH, "search.trials=8")
+    assert parameters(folder) == whole
+    states = [trial.state for trial in read_study(folder).trials]
+    assert len(states) == 9
+    assert states.count(TrialState.FAIL) == 1
+
+
+def test_a_killed_search_goes_on_to_the_same_end(command):
+    words = ("-m", *SEARCH, "search.seeds=[0]", "trainer.threads=1")
+    process = command.start(*words, "search.trials=1000")
+    journal = command.outputs / "search/node_classification/gcn/disease_synthetic/study.journal"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if journal.exists() and journal.read_bytes().count(b'"state":1') >= 3:
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = parameters(journal.parent)
+    assert len(before) >= 3
+    assert not (journal.parent / "result.json").exists()
+
+    total = len(before) + 2
+    done = command(*words, f"search.trials={total}")
+    assert done.returncode == 0, done.stderr
+    assert f"{len(before)} trials in " in done.stdout
+    assert f"of {total} (" in done.stdout
+    assert "scripts/adopt.py" in done.stdout
+    after = parameters(journal.parent)
+    assert after[: len(before)] == before
+    assert len(after) == total
+    (result,) = command.results().values()
+    assert result["status"] == "finished"
+
+
+def test_a_combination_that_is_worse_than_half_gets_no_more_seeds(search_here, scored, folder):
+    words = ("search.trials=12", "search.seeds=[0,1,2]", "search.pruner.n_warmup_steps=0")
+    search_here(*SEARCH, *words)
+    ends = {trial.state: trial for trial in trials(folder)}
+    assert ends.keys() == {TrialState.COMPLETE, TrialState.PRUNED}
+    assert len(ends[TrialState.PRUNED].user_attrs[SCORES]) < 3
+    best = max(t.value for t in trials(folder))
+    assert read_result(folder).val_score == best
+    search_here(*SEARCH, *words, "search.pruner=null")
+    assert {trial.state for trial in trials(folder)} == {TrialState.COMPLETE}
+
+
+def test_a_run_tells_its_best_score_as_it_goes(run_here, tmp_path):
+    config = composed(tmp_path, ("model=gcn", *GRAPH, f"paths.data_dir={tmp_path}"), RunMode.RUN)
+    told = []
+    score = validation_score(config, tmp_path, lambda step, best: told.append((step, best)))
+    assert [step for step, _ in told] == [5, 10, 15, 20]
+    assert [best for _, best in told] == sorted(best for _, best in told)
+    assert told[-1][1] == score
+
+
+def test_equal_values_are_not_trained_twice(search_here, scored, folder):
+    words = [f"search.space.model.{key}=null" for key in ("activation", "dim", "normalisation")]
+    words += [f"search.space.model.{key}=null" for key in ("residual", "input_layer", "dropout")]
+    words += ["search.space.model.last_activation=null", "search.space.optimizer=null"]
+    search_here(*SEARCH, *words, "search.trials=10", "search.pruner=null")
+    assert len(trials(folder)) == 10
+    assert sorted(scored) == sorted({(0.5, layers, seed) for _, layers, seed in scored})
+
+
+def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, folder):
+    def score(run, folder, report=None):
+        if run.model.layers > 1:
+            raise DivergedError("not finite at step 3")
+        return 50.0
+
+    monkeypatch.setattr(search_run, "validation_score", score)
+    result = search_here(*SEARCH, "search.trials=8")
+    assert (result.status, result.val_score) == ("finished", 50)
+    failed = [trial for trial in trials(folder) if trial.state == TrialState.FAIL]
+    assert {trial.user_attrs[ERROR] for trial in failed} == {"not finite at step 3"}
+    assert {trial.params["model.layers"] for trial in failed} == {2, 3}
+    assert len(trials(folder)) == 8
+
+
+def test_a_search_in_which_all_fails_says_so(command):
+    done = command("-m", *SEARCH, "search.trials=2", "optimizer.lr=1e30", "search.seeds=[0]")
+    assert done.returncode == 1
+    assert "none of 2 trials has a score; the last: not finite at step" in done.stdout
+
+
+def test_another_space_begins_another_study_and_keeps_the_old_one(search_here, scored, folder):
+    first = search_here(*SEARCH)
+    old = parameters(folder)
+    second = search_here(*SEARCH, "search.space.model.dropout=[0.0,0.1]")
+    assert second.config_hash != first.config_hash
+    assert all(values["model.dropout"] <= 0.1 for values in parameters(folder))
+    assert parameters(folder / "previous" / first.config_hash) == old
+
+
+def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, scored, tmp_path):
+    search_here(*SEARCH, "search.trials=8")
+    folder, configs = tmp_path / "search", tmp_path / "configs"
+    shutil.copytree(ROOT / "configs", configs)
+    path = adopt(folder, configs / "tuned")
+    assert path == configs / "tuned/node_classification/gcn/disease_synthetic.yaml"
+    winner = max(trials(folder), key=lambda trial: trial.value)
+    with initialize_config_dir(str(configs), version_base="1.3"):
+        config = compose("train", ["model=gcn", "dataset=disease_synthetic"])
+        other = compose("train", ["model=gcn", "dataset=disease_synthetic", "model.dropout=0.35"])
+        again = compose("train", ["search=gcn", "dataset=disease_synthetic"])
+    for key, value in winner.params.items():
+        section, name = key.split(".")
+        assert config[section][name] == value
+    assert other.model.dropout == 0.35
+    assert other.model.layers == winner.params["model.layers"]
+    assert {key: again.model[key.split(".")[1]] for key in DEFAULTS} == DEFAULTS
+    header = path.read_text()
+    assert header.startswith("# @package _global_\n")
+    for fact in ("train.py -m search=gcn", f"{winner.value:.2f}", "seeds 0, 1", "of 8", "commit"):
+        assert fact in header
+    assert str(tmp_path) not in header
+
+
+def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, monkeypatch):
+    with pytest.raises(UsageError, match="there is no search in"):
+        adopt(folder, folder)
+    search_here(*SEARCH)
+    assert ranking(folder, 2).row_count == 2 + len(trials(folder)[0].params)
+    (folder / "result.json").unlink()
+    with pytest.raises(UsageError, match=r"not ended, after 3 trials; .* train\.py -m search=gcn"):
+        adopt(folder, folder)
+    monkeypatch.setattr(search_run, "validation_score", lambda *_: 1 / 0)
+    search_here(*SEARCH, "rerun=true")
+    with pytest.raises(UsageError, match=r"has no winner: none of 3 trials .* ZeroDivisionError"):
+        adopt(folder, folder)
+    with pytest.raises(UsageError, match=r"no trial of .* has a score"):
+        ranking(folder, 5)
+
+
+def test_the_script_shows_adopts_and_refuses(search_here, scored, folder, tmp_path):
+    search_here(*SEARCH)
+    script = [sys.executable, str(ROOT / "scripts" / "adopt.py"), "--tuned", str(tmp_path / "t")]
+
+    def run(*words):
+        return subprocess.run([*script, *words], capture_output=True, text=True, check=False)
+
+    shown = run(str(folder), "--show")
+    assert shown.returncode == 0
+    assert "trial 0" in shown.stdout
+    assert not (tmp_path / "t").exists()
+    done = run("no/such/search", str(folder))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "t" / "node_classification" / "gcn" / "disease_synthetic.yaml").is_file()
+    assert done.stdout.startswith("wrote ")
+
+
+CORA = ("dataset=cora",)
+
+
+@pytest.mark.parametrize("model", ["fpst", "tokengt", "gcn", "gat", "mlp", "sage", "sgc"])
+def test_every_space_has_keys_of_its_model_and_holds_its_defaults(model):
+    check_overrides([f"search={model}", *CORA], ROOT / "configs", multirun=True)
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        config = compose("train", [f"search={model}", *CORA])
+    assert config.model.name == model
+    assert search_run.defaults(config) is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("search=fpts dataset=cora", "no search=fpts; did you mean fpst"),
+        ("search=fpst", "task=reconstruction has no validation nodes"),
+        ("search=fpst table=fpst/fig3", "two sweeps"),
+        ("search=fpst model=gcn dataset=cora", "model=gcn .* has no model.heads to search"),
+        ("search=gcn dataset=cora model.dropout=0.3", "the search varies model.dropout; fix it"),
+        ("search=gcn dataset=cora search.space.model.layers=2", "must be a list of values"),
+        ("search=gcn dataset=cora search.space.model.layers=[0]", "layers=0 must be a whole"),
+        ("search=gcn dataset=cora search.space.model.dropout=[]", "must be a list of values"),
+        ("search=gcn dataset=cora search.space.model.width=[2]", "no key search.space.model.width"),
+        ("search=gcn dataset=cora search.trials=0", "trials=0 must be a whole number of at least"),
+        ("search=gcn dataset=cora search.minutes=-1", "minutes=-1 must be a number greater"),
+        ("search=gcn dataset=cora search.seeds=[1,1]", "must be a list of different seeds"),
+        ("search=gcn dataset=cora search.seeds=3", "must be a list of different seeds"),
+    ],
+)
+def test_bad_searches_are_one_sentence(words, answer):
+    with pytest.raises(UsageError, match=answer) as refused:
+        check_overrides(words.split(), ROOT / "configs", multirun=True)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_search_without_the_flag_of_a_sweep_is_refused():
+    with pytest.raises(UsageError, match="search=gcn is a sweep: add -m"):
+        check_overrides(["search=gcn", "dataset=cora"], ROOT / "configs", multirun=False)
+
+
+def test_what_is_fixed_may_leave_the_space():
+    words = ["search=gcn", "dataset=cora", "model.dropout=0.3", "search.space.model.dropout=null"]
+    check_overrides(words, ROOT / "configs", multirun=True)
+
+
+def test_data_that_cannot_be_had_end_the_search_at_once(command):
+    places = (f"paths.mirror={command.folder / 'nowhere'}",)
+    done = command("-m", "search=gcn", "dataset=cora", *places)
+    assert done.returncode == 1
+    assert "nowhere, which is not a folder" in done.stdout
+    assert json.loads(next(command.outputs.rglob("result.json")).read_text())["status"] == "failed"
