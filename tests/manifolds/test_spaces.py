@@ -106,10 +106,10 @@ def sum_of_points(space, v, make):
     return space.add(x, y) if make == "fused" else space.project(space.mobius_add(x, y))
 
 
-def sum_with_one_point(space, v, make):
+def sum_with_one_exponential(space, v, make):
     y = space.expmap0_projected(v[1, 0])
     if make == "fused":
-        return space.expmap0_add(v[0], y)
+        return space.expmap0_sum(v[0], v[1, 0])
     return space.project(space.mobius_add(space.expmap0_projected(v[0]), y.expand_as(v[0])))
 
 
@@ -122,7 +122,7 @@ def point_and_logarithm(space, v, make):
 
 
 @pytest.mark.parametrize("size", [0.2, 3.0])
-@pytest.mark.parametrize("function", [sum_of_points, sum_with_one_point, point_and_logarithm])
+@pytest.mark.parametrize("function", [sum_of_points, sum_with_one_exponential, point_and_logarithm])
 def test_fused_maps_are_the_composed_ones(function, size):
     """Also for points beyond the rim, first and second derivatives, and either memory layout."""
     kappas = torch.tensor([-1.0, 0.5], dtype=torch.float64)

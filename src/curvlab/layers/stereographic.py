@@ -89,7 +89,7 @@ class StereographicLinear(nn.Linear):
         out = linear(v, weight)
         if self.bias is None:
             return self.space.expmap0_projected(out)
-        return self.space.expmap0_add(out, self.space.expmap0_projected(self.bias))
+        return self.space.expmap0_sum(out, self.bias)
 
 
 class StereographicLayerNorm(nn.LayerNorm):

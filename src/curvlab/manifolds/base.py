@@ -84,8 +84,8 @@ class Space(geoopt.Manifold):
         return self.project(self.mobius_add(x, y))
 
     @abstractmethod
-    def expmap0_add(self, v: Tensor, y: Tensor) -> Tensor:
-        """`add(expmap0_projected(v), y)` of vectors `[..., dim]` and one point y `[dim]`."""
+    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
+        """`add` of the `expmap0_projected` of vectors u `[..., dim]` and of one v `[dim]`."""
 
     @abstractmethod
     def conformal_factor(self, x: Tensor) -> Tensor:

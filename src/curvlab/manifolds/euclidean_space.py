@@ -50,9 +50,9 @@ class Euclidean(Space):
         """The sum x + y."""
         return x + y
 
-    def expmap0_add(self, v: Tensor, y: Tensor) -> Tensor:
-        """The sum v + y."""
-        return v + y
+    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
+        """The sum u + v."""
+        return u + v
 
     def project(self, x: Tensor) -> Tensor:
         """The point itself."""

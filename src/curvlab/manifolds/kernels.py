@@ -346,39 +346,43 @@ def mobius_add(
     return _MobiusAdd.apply(x, y, kappa, wide, projected)[0]
 
 
-class _ExpAdd(Function):
-    """exp_0(u) (+) c, either stopped at the rim, for vectors u `[..., tokens, dim]` and one c.
+class _ExpSum(Function):
+    """exp_0(u) (+) exp_0(v), all stopped at the rim, of vectors `[..., tokens, dim]` and one v.
 
-    Both maps are combinations P u + Q c with factors from |u|^2 and <u, c> alone (c `[..., 1,
-    dim]`), so that the point exp_0(u) between them is never made.
+    The sum is a combination P u + Q v with factors from |u|^2, |v|^2 and <u, v> alone, so that no
+    point between is made; `v [..., 1, dim]` goes through the exponential as one more token.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def _small(u: Tensor, c: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Any, ...]:
-        """|u|^2, <u, c>, the exponential's factor and its derivative."""
-        norm = squared_norm(u)
-        return norm, (c @ u.mT).mT, *tangents.tangent_rim(kappa * norm, None, with_slope)
+    def _small(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Any, ...]:
+        """Squared norms of u and v, <u, v>, the exponential's factors and their derivatives."""
+        norms = torch.cat([squared_norm(u), squared_norm(v)], dim=-2)
+        return norms, (v @ u.mT).mT, *tangents.tangent_rim(kappa * norms, None, with_slope)
 
     @staticmethod
-    def _sum(norm: Tensor, product: Tensor, ratio: Tensor, c: Tensor, kappa: Tensor) -> Any:
-        """The scalars of `_MobiusAdd` for x = ratio u, y = c, and its factors of s and x."""
-        x2, y2 = ratio.square() * norm, squared_norm(c)
-        s2 = torch.addcmul(x2 + y2, ratio, product, value=2)
-        a, b = floored_gap(kappa * x2, c.dtype), floored_gap(kappa * y2, c.dtype)
+    def _sum(norms: Tensor, product: Tensor, ratios: Tensor, kappa: Tensor) -> tuple[Any, ...]:
+        """Scalars of `_MobiusAdd` for x = exp_0(u), y = exp_0(v), and its factors of s and x."""
+        squares = ratios * ratios * norms
+        x2, y2 = squares[..., :-1, :], squares[..., -1:, :]
+        gaps = floored_gap(kappa * squares, norms.dtype)
+        a, b = gaps[..., :-1, :], gaps[..., -1:, :]
+        both = ratios[..., :-1, :] * ratios[..., -1:, :]
+        s2 = torch.addcmul(x2 + y2, both, product, value=2)
         ab = a * b
-        denominator = torch.maximum(ab - kappa * s2, torch.finfo(c.dtype).eps * ab)
+        denominator = torch.maximum(ab - kappa * s2, torch.finfo(norms.dtype).eps * ab)
         scalars = _MobiusScalars(x2, y2, s2, a, b, denominator)
         return scalars, a / denominator, -kappa * s2 / denominator
 
     @staticmethod
-    def forward(u: Tensor, c: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
-        norm, product, ratio, slope = _ExpAdd._small(u, c, kappa, with_slope)
-        _, along_s, along_x = _ExpAdd._sum(norm, product, ratio, c, kappa)
+    def forward(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
+        norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, with_slope)
+        _, along_s, along_x = _ExpSum._sum(norms, product, ratios, kappa)
         stop, _ = tangents.rim(-along_x)
-        result = u * (stop * ratio * (along_s + along_x))
-        return result.addcmul_(c, stop * along_s), norm, product, ratio, slope
+        result = u * (stop * ratios[..., :-1, :] * (along_s + along_x))
+        result.addcmul_(v, stop * ratios[..., -1:, :] * along_s)
+        return result, norms, product, ratios, slopes
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -389,39 +393,44 @@ class _ExpAdd(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         g = grads[0]
-        u, c, kappa, norm, product, ratio, slope = ctx.saved_tensors
+        u, v, kappa, norms, product, ratios, slopes = ctx.saved_tensors
         if torch.is_grad_enabled():
-            norm, product, ratio, slope = _ExpAdd._small(u, c, kappa, True)
-        (x2, y2, s2, a, b, denominator), along_s, along_x = _ExpAdd._sum(
-            norm, product, ratio, c, kappa
+            norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, True)
+        (x2, y2, s2, a, b, denominator), along_s, along_x = _ExpSum._sum(
+            norms, product, ratios, kappa
         )
+        ratio, of_v = ratios[..., :-1, :], ratios[..., -1:, :]
+        c = of_v * v
         stop, stop_slope = tangents.rim(-along_x, with_slope=True)
         g_dot_u = dot(g, u)
         g_along_x = ratio * g_dot_u
         g_along_s = g_along_x + (c @ g.mT).mT
         pull = stop_slope * (g_along_s * along_s + g_along_x * along_x)
-        g_along_s, g_along_x = (
-            stop * g_along_s / denominator,
-            (stop * g_along_x - pull) / denominator,
-        )
+        g_along_s = stop * g_along_s / denominator
+        g_along_x = (stop * g_along_x - pull) / denominator
         g_denominator = -(g_along_s * along_s + g_along_x * along_x)
         g_s2 = -(g_along_x + g_denominator)
         g_a, g_b = g_along_s + g_denominator * b, g_denominator * a
-        # The derivative by x = ratio u is to_x g + 2 kappa (g_a + g_s2) x + 2 kappa g_s2 c.
+        # By x = ratio u the derivative is to_x g + by_x u + by_c c.
         to_x = stop * (along_s + along_x)
         by_x, by_c = 2 * kappa * ratio * (g_a + g_s2), 2 * kappa * g_s2
-        pull = slope * (to_x * g_dot_u + by_x * norm + by_c * product)
+        pull = slopes[..., :-1, :] * (to_x * g_dot_u + by_x * norms[..., :-1, :])
+        pull = torch.addcmul(pull, slopes[..., :-1, :] * by_c, of_v * product)
         g_u = (g * (ratio * to_x)).addcmul_(u, ratio * by_x + 2 * kappa * pull)
         g_u.addcmul_(c, ratio * by_c)
         g_c = (stop * along_s).mT @ g + (ratio * by_c).mT @ u
         g_c = g_c + c * (2 * kappa * (g_b + g_s2)).sum(-2, keepdim=True)
-        g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b + norm * pull
-        return g_u, g_c.sum_to_size(c.shape), g_kappa.sum_to_size(kappa.shape), None
+        pull_v = slopes[..., -1:, :] * dot(g_c, v)
+        g_v = of_v * g_c + 2 * kappa * pull_v * v
+        g_kappa = s2 * g_s2 + x2 * g_a + y2 * g_b + norms[..., :-1, :] * pull
+        g_kappa = g_kappa.sum_to_size(kappa.shape)
+        g_kappa = g_kappa + (norms[..., -1:, :] * pull_v).sum_to_size(kappa.shape)
+        return g_u, g_v.sum_to_size(v.shape), g_kappa, None
 
 
-def exp_add(u: Tensor, c: Tensor, kappa: Tensor) -> Tensor:
-    """`mobius_add(scale_tan_rim(u), c)`, projected, of `[..., tokens, dim]` and `[..., 1, dim]`."""
-    return _ExpAdd.apply(u, c, kappa, torch.is_grad_enabled())[0]
+def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
+    """`mobius_add(scale_tan_rim(u), scale_tan_rim(v))`, projected, of tokens and one vector."""
+    return _ExpSum.apply(u, v, kappa, torch.is_grad_enabled())[0]
 
 
 class _SquaredNorms(Function):

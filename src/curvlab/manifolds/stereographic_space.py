@@ -96,12 +96,12 @@ class Stereographic(Space):
         """Moebius sum, projected in the same pass."""
         return self._sum(x, y, projected=True)
 
-    def expmap0_add(self, v: Tensor, y: Tensor) -> Tensor:
-        """`add(expmap0_projected(v), y)` for one point y, without the point in between."""
-        if v.dim() == 1:
-            return self.expmap0_add(v.unsqueeze(0), y).squeeze(0)
-        y = y.view(*[1] * (v.dim() - 1), -1)
-        return self._join(kernels.exp_add(self._blocks(v), self._blocks(y), self._kappa(v)))
+    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
+        """Sum of the exponentials of u and of one v, without the points in between."""
+        if u.dim() == 1:
+            return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
+        v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
+        return self._join(kernels.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
 
     def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
         axes = max(x.dim(), y.dim())

@@ -50,84 +50,77 @@ class _Tangent:
     """What the profiles of the tangent share at given z.
 
     Attributes:
-        s: sqrt(z) where z > 0, next to nothing elsewhere.
-        turns: the multiple of pi nearest to s, which the tangent does not see.
-        kept: (s - turns) / s.
+        ahead: z where z > 0, next to nothing elsewhere.
+        beyond: -z where z < 0, next to nothing elsewhere.
+        kept: (s - turns) / s of s = sqrt(ahead) and the multiple of pi nearest to it, which the
+            tangent does not see.
         e: the monic fraction at (s - turns)^2.
         inverse: s' / tan(s') of s' = s - turns, at least 0.
-        beyond: -z where z < 0, next to nothing elsewhere.
     """
 
     def __init__(self, z: Tensor, lowest: float, levels: int) -> None:
         one = z.new_ones(())
-        self.s = z.clamp(min=_TINY).sqrt()
-        self.turns = (self.s * (1 / math.pi)).round() * math.pi
-        self.kept = torch.addcdiv(one, self.turns, self.s, value=-1)
-        near = torch.addcmul(z, self.turns, torch.add(self.turns, self.s, alpha=-2))
-        near = near.clamp(min=lowest)
+        self.ahead, self.beyond = z.clamp(min=_TINY), (-z).clamp(min=_TINY)
+        s = self.ahead.sqrt()
+        turns = (s * (1 / math.pi)).round() * math.pi
+        self.kept = torch.addcdiv(one, turns, s, value=-1)
+        near = torch.addcmul(z, turns, torch.add(turns, s, alpha=-2)).clamp(min=lowest)
         self.e = _fraction(near, _tan_weights(levels))
         # Between two poles it is positive; rounding at a pole must not divide by 0.
         self.inverse = torch.addcdiv(one, near, self.e, value=-1 / 3).clamp(min=1e-7)
-        self.beyond = (-z).clamp(min=_TINY)
 
-    def ratio(self, reach: float) -> tuple[Tensor, Tensor]:
-        """tan_k(x) / x, where |tan_k(x)| stops at `reach` / sqrt(-kappa), and whether it did."""
+    def ratio(self, reach: float, with_slope: bool) -> Profile:
+        """tan_k(x) / x, where |tan_k(x)| stops at `reach` / sqrt(-kappa)."""
         free = self.kept / self.inverse
-        stopped = torch.minimum(free, reach * self.beyond.rsqrt())
-        return stopped, torch.sign(free - stopped)
-
-    def ratio_slope(self, ratio: Tensor, has_stopped: Tensor) -> Tensor:
-        """Derivative of `ratio`."""
+        ratio = torch.minimum(free, reach * self.beyond.rsqrt())
+        if not with_slope:
+            return ratio, None
+        # d(kept)/dz = (1 - kept) / (2 z); 1 / 3e is the q of the module's docstring.
+        q = (3 * self.e).reciprocal()
         r = self.inverse.reciprocal()
-        inner = self.kept.square() * (r - 1 / (3 * self.e)) + self.turns / self.s**3
-        return torch.lerp(0.5 * r * inner, 0.5 * ratio / self.beyond, has_stopped)
+        inner = (1 - self.kept) / self.ahead + self.kept * self.kept * (r - q)
+        return ratio, self._where_stopped(free, r * inner, ratio)
 
-    def clip(self, radius: float) -> tuple[Tensor, Tensor]:
+    def clip(self, radius: float, with_slope: bool) -> Profile:
         """artan_k(min(tan_k(x), rim)) / x for the rim at distance `radius` / sqrt(-kappa)."""
         clipped = torch.minimum(self.kept, radius * self.beyond.rsqrt())
-        return clipped, torch.sign(self.kept - clipped)
+        if not with_slope:
+            return clipped, None
+        return clipped, self._where_stopped(self.kept, (1 - self.kept) / self.ahead, clipped)
 
-    def clip_slope(self, clip: Tensor, has_stopped: Tensor) -> Tensor:
-        """Derivative of `clip`."""
-        return torch.lerp(0.5 * self.turns / self.s**3, 0.5 * clip / self.beyond, has_stopped)
+    def _where_stopped(self, free: Tensor, twice_slope: Tensor, stopped: Tensor) -> Tensor:
+        """The derivative of min(free, c / sqrt(-z)), given twice that of `free`."""
+        has_stopped = torch.sign(free - stopped)
+        return 0.5 * torch.lerp(twice_slope, stopped / self.beyond, has_stopped)
 
 
 def _reach(dtype: torch.dtype) -> float:
     return 1 - tolerance(dtype).boundary
 
 
+def _radius(dtype: torch.dtype) -> float:
+    return math.atanh(_reach(dtype))
+
+
 def tangent(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
     """Factor of expmap0: tan_k(x) / x, in s = sqrt|z| tan(s)/s, 1 at 0, tanh(s)/s for z < 0."""
-    at = _Tangent(z, *tolerance(z.dtype).tan)
-    ratio, stopped = at.ratio(1.0)
-    return ratio, at.ratio_slope(ratio, stopped) if with_slope else None
+    return _Tangent(z, *tolerance(z.dtype).tan).ratio(1.0, with_slope)
 
 
 def tangent_rim(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
     """`tangent` stopped at the rim of the ball: expmap0 and project in one factor."""
-    at = _Tangent(z, *tolerance(z.dtype).tan_rim)
-    ratio, stopped = at.ratio(_reach(z.dtype))
-    return ratio, at.ratio_slope(ratio, stopped) if with_slope else None
+    return _Tangent(z, *tolerance(z.dtype).tan_rim).ratio(_reach(z.dtype), with_slope)
 
 
 def clip(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
     """Factor of logmap0(project(expmap0(v))): 1 but beyond the rim, or the sphere's far side."""
-    at = _Tangent(z, *tolerance(z.dtype).tan_rim)
-    factor, stopped = at.clip(math.atanh(_reach(z.dtype)))
-    return factor, at.clip_slope(factor, stopped) if with_slope else None
+    return _Tangent(z, *tolerance(z.dtype).tan_rim).clip(_radius(z.dtype), with_slope)
 
 
 def lift(z: Tensor, with_slope: bool) -> tuple[Profile, Profile]:
     """`tangent_rim` and `clip` of the same z."""
     at = _Tangent(z, *tolerance(z.dtype).tan_rim)
-    ratio, ratio_stopped = at.ratio(_reach(z.dtype))
-    factor, factor_stopped = at.clip(math.atanh(_reach(z.dtype)))
-    if not with_slope:
-        return (ratio, None), (factor, None)
-    return (
-        (ratio, at.ratio_slope(ratio, ratio_stopped)),
-        (factor, at.clip_slope(factor, factor_stopped)),
-    )
+    return at.ratio(_reach(z.dtype), with_slope), at.clip(_radius(z.dtype), with_slope)
 
 
 def _artan(z: Tensor, gap: Tensor | None, with_slope: bool, halvings: int, levels: int) -> Profile:
@@ -140,7 +133,7 @@ def _artan(z: Tensor, gap: Tensor | None, with_slope: bool, halvings: int, level
     sums = []
     for _ in range(halvings):
         sums.append(1 + root)
-        halved = halved / sums[-1].square()
+        halved = halved / (sums[-1] * sums[-1])
         root = (2 * root / sums[-1]).sqrt()
     p2 = 2 / 3 / _fraction(halved, _artan_weights(levels))
     for total in reversed(sums):
