@@ -1,9 +1,8 @@
 """Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
 
-import json
+import runpy
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from statistics import mean
@@ -281,22 +280,28 @@ def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, mo
         ranking(folder, 5)
 
 
-def test_the_script_shows_adopts_and_refuses(search_here, scored, folder, tmp_path):
+def test_the_script_shows_adopts_and_refuses(
+    search_here, scored, folder, tmp_path, monkeypatch, capsys
+):
     search_here(*SEARCH)
-    script = [sys.executable, str(ROOT / "scripts" / "adopt.py"), "--tuned", str(tmp_path / "t")]
+    capsys.readouterr()
 
     def run(*words):
-        return subprocess.run([*script, *words], capture_output=True, text=True, check=False)
+        monkeypatch.setattr(sys, "argv", ["adopt.py", "--tuned", str(tmp_path / "tuned"), *words])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(ROOT / "scripts" / "adopt.py"), run_name="__main__")
+        return ended.value.code, *capsys.readouterr()
 
-    shown = run(str(folder), "--show")
-    assert shown.returncode == 0
-    assert "trial 0" in shown.stdout
-    assert not (tmp_path / "t").exists()
-    done = run("no/such/search", str(folder))
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert (tmp_path / "t" / "node_classification" / "gcn" / "disease_synthetic.yaml").is_file()
-    assert done.stdout.startswith("wrote ")
+    code, shown, _ = run(str(folder), "--show")
+    assert code == 0
+    assert "trial 0" in shown
+    assert not (tmp_path / "tuned").exists()
+    code, done, refused = run("no/such/search", str(folder))
+    assert code == 2
+    assert refused.count("\n") == 1
+    path = tmp_path / "tuned" / "node_classification" / "gcn" / "disease_synthetic.yaml"
+    assert path.is_file()
+    assert done.startswith("wrote ")
 
 
 CORA = ("dataset=cora",)
@@ -345,9 +350,8 @@ def test_what_is_fixed_may_leave_the_space():
     check_overrides(words, ROOT / "configs", multirun=True)
 
 
-def test_data_that_cannot_be_had_end_the_search_at_once(command):
-    places = (f"paths.mirror={command.folder / 'nowhere'}",)
-    done = command("-m", "search=gcn", "dataset=cora", *places)
-    assert done.returncode == 1
-    assert "nowhere, which is not a folder" in done.stdout
-    assert json.loads(next(command.outputs.rglob("result.json")).read_text())["status"] == "failed"
+def test_data_that_cannot_be_had_end_the_search_before_its_first_trial(search_here, tmp_path):
+    result = search_here("search=gcn", "dataset=cora", f"paths.mirror={tmp_path / 'nowhere'}")
+    assert result.status == "failed"
+    assert "nowhere, which is not a folder" in result.error
+    assert concluded(read_study(tmp_path / "search")) == []
