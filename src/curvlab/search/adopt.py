@@ -52,6 +52,7 @@ def ranking(folder: Path, length: int) -> Table:
         raise UsageError(f"no trial of {shown(folder)} has a score yet")
     names = (f"trial {trial.number}" for trial in best)
     table = Table("", *names, title=f"{shown(folder)}: {len(concluded(study))} trials")
+    table.columns[0].no_wrap = True
     table.add_row("mean score", *(f"{trial.value:.2f}" for trial in best))
     table.add_row("of its runs", *(_scores(trial) for trial in best), end_section=True)
     for key in best[0].params:
