@@ -150,6 +150,20 @@ def test_fused_maps_are_the_composed_ones(function, size):
     assert torch.autograd.gradgradcheck(fused, inputs)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_single(dtype):
+    """What mixed precision makes of a linear map loses no more than its own rounding."""
+    space = Stereographic(2, (-1.0, 0.5))
+    v = (0.5 * torch.randn(5, 6)).to(dtype)
+    for name in ("expmap0", "expmap0_projected", "logmap0", "clip", "project"):
+        result = getattr(space, name)(v)
+        assert result.dtype == torch.float32
+        assert torch.equal(result, getattr(space, name)(v.float()))
+    assert torch.equal(space.lift(v)[0], space.lift(v.float())[0])
+    assert torch.equal(space.expmap0_sum(v, v[0]), space.expmap0_sum(v.float(), v[0].float()))
+    assert torch.equal(space.add(v, v), space.add(v.float(), v.float()))
+
+
 def test_flat_space_is_the_limit_of_the_curved_without_a_map():
     flat, curved = Euclidean(2), Stereographic(2, 0.0)
     x, y = points(flat, 5, 6), points(flat, 5, 6)

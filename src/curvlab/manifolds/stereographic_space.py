@@ -51,9 +51,10 @@ class Stereographic(Space):
         """Coordinates `[..., dim]` as `[components, ..., block]`, a view.
 
         With the components first, the points of one component stay side by side in memory where
-        their coordinates are (the layout of `curvlab.layers.stereographic`).
+        their coordinates are (the layout of `curvlab.layers.stereographic`). Half precision, which
+        automatic mixed precision makes of linear maps, is raised to float32 here and stays it.
         """
-        return self.split(x).movedim(-2, 0)
+        return self.split(kernels.working(x)).movedim(-2, 0)
 
     def _join(self, blocks: Tensor) -> Tensor:
         """The inverse of `_blocks`."""
@@ -65,7 +66,8 @@ class Stereographic(Space):
         Points of a model are projected, so that its maps need no more digits than theirs
         (`wide=False` below).
         """
-        return self.kappa.to(x.dtype).view(-1, *[1] * x.dim())
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin."""
