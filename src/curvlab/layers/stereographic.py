@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Space, Stereographic, kernels
+from curvlab.manifolds.sums import half_quotient
 
 TOKENS_AT_ONCE = 2**15
 """Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
@@ -310,4 +311,4 @@ def _half_quotient(sums: Tensor, kappa: Tensor | None) -> Tensor:
     """`1/2 (x) (numerator / denominator)` of sums `[heads, tokens, dim + 1]`."""
     if kappa is None:
         return sums[..., :-1] / sums[..., -1:]
-    return kernels.half_quotient(sums, kappa[:, None, None])
+    return half_quotient(sums, kappa[:, None, None])

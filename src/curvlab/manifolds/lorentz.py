@@ -18,7 +18,7 @@ Neural Networks; Hypformer, section 3 (change of curvature).
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels
+from curvlab.manifolds import radial
 from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
@@ -83,13 +83,13 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
     w = working(v)
     k = curvature_like(kappa, w.dtype, w)
-    return _lift(kernels.scale_sin(w, k), k).to(v.dtype)
+    return _lift(radial.scale_sin(w, k), k).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `expmap0`: arsin_k(|s|) s / |s|, `[..., dim]` without its zero time part."""
     s = working(space(x))
-    return kernels.scale_arsin(s, curvature_like(kappa, s.dtype, s)).to(x.dtype)
+    return radial.scale_arsin(s, curvature_like(kappa, s.dtype, s)).to(x.dtype)
 
 
 def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:

@@ -14,9 +14,11 @@ documentation; Bachmann et al. 2020, constant curvature graph convolutional netw
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels, tangents
+from curvlab.manifolds import kernels, radial, tangents
 from curvlab.manifolds.kernels import curvature_like, dot, floored_gap, gap, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
+from curvlab.manifolds.sums import half_quotient
+from curvlab.manifolds.sums import mobius_add as add_points
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.manifolds.trigonometry import (
     arsin_k,
@@ -69,7 +71,7 @@ def project(x: Tensor, kappa: Tensor | float) -> Tensor:
     none for kappa >= 0.
     """
     w = working(x)
-    return kernels.scale_rim(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    return radial.scale_rim(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -78,7 +80,7 @@ def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     x (+) y = ((1 - 2k<x,y> - k|y|^2) x + (1 + k|x|^2) y) / (1 - 2k<x,y> + k^2 |x|^2 |y|^2)
     """
     w = working(x)
-    return kernels.mobius_add(w, y.to(w.dtype), curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    return add_points(w, y.to(w.dtype), curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -97,7 +99,7 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
     """`mobius_scalar_mul(1/2, x, kappa)` in closed form: x / (1 + sqrt(1 + kappa |x|^2))."""
     w = working(x)
-    return kernels.scale_half(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    return radial.scale_half(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -106,27 +108,27 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     For kappa > 0 it is injective for |v| < pi / (2 sqrt(kappa)) and wraps around beyond.
     """
     w = working(v)
-    return kernels.scale_tan(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
+    return radial.scale_tan(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
 
 
 def expmap0_projected(v: Tensor, kappa: Tensor | float) -> Tensor:
     """`project(expmap0(v, kappa), kappa)` with one norm and one multiplication."""
     w = working(v)
-    return kernels.scale_tan_rim(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
+    return radial.scale_tan_rim(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at the origin, the inverse of `expmap0`: artan_k(|x|) x / |x|."""
     w = working(x)
-    return kernels.scale_artan(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    return radial.scale_artan(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
 def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
     w = working(x)
     k = curvature_like(kappa, w.dtype, w)
-    step = kernels.scale_tan(v.to(w.dtype) / gap(w, k), k)
-    return kernels.mobius_add(w, step, k).to(x.dtype)
+    step = radial.scale_tan(v.to(w.dtype) / gap(w, k), k)
+    return add_points(w, step, k).to(x.dtype)
 
 
 def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -249,7 +251,7 @@ def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | f
     """
     w = working(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
-    return kernels.half_quotient(sums, curvature_like(kappa, w.dtype, w)).to(numerator.dtype)
+    return half_quotient(sums, curvature_like(kappa, w.dtype, w)).to(numerator.dtype)
 
 
 def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:

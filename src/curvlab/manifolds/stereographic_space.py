@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels
+from curvlab.manifolds import kernels, radial, sums
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
@@ -71,24 +71,24 @@ class Stereographic(Space):
 
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin."""
-        return self._join(kernels.scale_tan(self._blocks(v), self._kappa(v)))
+        return self._join(radial.scale_tan(self._blocks(v), self._kappa(v)))
 
     def expmap0_projected(self, v: Tensor) -> Tensor:
         """Exponential map at the origin, stopped at the rim of the ball."""
-        return self._join(kernels.scale_tan_rim(self._blocks(v), self._kappa(v)))
+        return self._join(radial.scale_tan_rim(self._blocks(v), self._kappa(v)))
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
-        return self._join(kernels.scale_artan(self._blocks(x), self._kappa(x), projected=True))
+        return self._join(radial.scale_artan(self._blocks(x), self._kappa(x), projected=True))
 
     def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """`expmap0_projected(v)` and its logarithm, with one norm."""
-        point, clipped = kernels.lift(self._blocks(v), self._kappa(v))
+        point, clipped = radial.lift(self._blocks(v), self._kappa(v))
         return self._join(point), self._join(clipped)
 
     def clip(self, v: Tensor) -> Tensor:
         """`logmap0(expmap0_projected(v))`."""
-        return self._join(kernels.scale_clip(self._blocks(v), self._kappa(v)))
+        return self._join(radial.scale_clip(self._blocks(v), self._kappa(v)))
 
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """Moebius sum."""
@@ -103,17 +103,17 @@ class Stereographic(Space):
         if u.dim() == 1:
             return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
-        return self._join(kernels.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
+        return self._join(sums.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
 
     def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
         axes = max(x.dim(), y.dim())
         x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
         blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
-        return self._join(kernels.mobius_add(*blocks, wide=False, projected=projected))
+        return self._join(sums.mobius_add(*blocks, wide=False, projected=projected))
 
     def project(self, x: Tensor) -> Tensor:
         """Points beyond the rim of the ball moved back onto it."""
-        return self._join(kernels.scale_rim(self._blocks(x), self._kappa(x)))
+        return self._join(radial.scale_rim(self._blocks(x), self._kappa(x)))
 
     def conformal_factor(self, x: Tensor) -> Tensor:
         """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
