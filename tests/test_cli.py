@@ -105,6 +105,13 @@ def test_right_sweeps_pass(words):
     check_overrides(words.split(), CONFIGS, multirun=True)
 
 
+def test_seeds_and_cells_are_not_both_shared_out():
+    words = ["dataset=cora,texas", "model=gcn", "trainer.parallel_seeds=2"]
+    check_overrides(words, CONFIGS, multirun=True)
+    with pytest.raises(UsageError, match="keep one of them"):
+        check_overrides([*words, "hydra/launcher=parallel"], CONFIGS, multirun=True)
+
+
 def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(cli, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):
@@ -124,6 +131,15 @@ def test_the_answer_is_one_line_and_exit_code_2(words, capsys):
 def test_the_flag_of_a_sweep_may_stand_anywhere():
     words = ["model=gcn", "-m", "seed=0,1"]
     assert check_command_line(words, CONFIGS) == ["-m", "model=gcn", "seed=0,1"]
+
+
+def test_a_sweep_may_set_keys_that_only_its_cells_have():
+    """Hydra composes the sweep without the swept choices first, where the key is unknown."""
+    words = ["-m", "dataset=cora,texas", "model=gcn", "trainer.patience=50", "model.layers=2"]
+    expected = ["-m", "dataset=cora,texas", "model=gcn", "++trainer.patience=50", "model.layers=2"]
+    assert check_command_line(words, CONFIGS) == expected
+    one = ["-m", "dataset=cora", "model=gcn", "trainer.patience=50", "seed=0,1"]
+    assert check_command_line(one, CONFIGS) == one
 
 
 def test_asking_for_information_is_never_refused():

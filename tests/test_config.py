@@ -133,4 +133,5 @@ def test_long_names_stay_apart():
     assert run_name("model.dim=8") == "model.dim=8"
     # A sweep spells truth in capitals; the folder is that of the single run.
     assert run_name("trainer.plots=False") == run_name("trainer.plots=false")
+    assert run_name("++trainer.patience=5,seed=1") == "trainer.patience=5,seed=1"
     assert run_name("") == "default"

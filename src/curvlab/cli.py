@@ -42,16 +42,41 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         config_dir: the folder `configs`.
 
     Returns:
-        The words with `-m` first: Hydra refuses it between others.
+        The words as Hydra wants them: `-m` first, since it refuses it between others, and in a
+        sweep `++` before keys that only the cells have.
     """
     multirun = any(word in MULTIRUN for word in arguments)
-    if not INFORMATION.intersection(arguments):
-        try:
-            words = [word for word in arguments if not word.startswith("-")]
-            check_overrides(words, config_dir, multirun)
-        except UsageError as error:
-            complain(str(error))
-    return sorted(arguments, key=lambda word: word not in MULTIRUN)
+    arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
+    if INFORMATION.intersection(arguments):
+        return arguments
+    try:
+        words = [word for word in arguments if not word.startswith("-")]
+        check_overrides(words, config_dir, multirun)
+        return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
+    except UsageError as error:
+        complain(str(error))
+
+
+def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
+    """Mark keys that the configuration without the swept choices does not have.
+
+    Hydra composes that one first, for its own part, and would refuse `trainer.patience=50` of
+    `dataset=cora,texas`, whose task brings the trainer with that key.
+    """
+    overrides = {word: _parse(word) for word in arguments if not word.startswith("-")}
+    fixed = [o for o in overrides.values() if not o.is_sweep_override()]
+    groups = [_first(o) for o in fixed if _is_group(o.key_or_group, config_dir)]
+    known = _keys(_compose(groups, config_dir))
+    missing = [
+        word
+        for word, o in overrides.items()
+        if o in fixed
+        and "." in o.key_or_group
+        and not o.is_add()
+        and not o.key_or_group.startswith("hydra")
+        and o.key_or_group not in known
+    ]
+    return [f"++{word}" if word in missing else word for word in arguments]
 
 
 def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
@@ -87,6 +112,11 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         if not multirun:
             validate(config, multirun)
         check_devices(config.trainer.devices, multirun)
+        if config.trainer.parallel_seeds > 1 and _launcher(overrides) in ("parallel", "joblib"):
+            raise UsageError(
+                "trainer.parallel_seeds and hydra/launcher=parallel would both share out the cores: "
+                "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
+            )
         if "search" in config:
             _check_search(config, settings)
     except OmegaConfBaseException as error:
@@ -213,6 +243,11 @@ def _check_search(config: DictConfig, settings: Sequence[Override]) -> None:
                 f"{override.input_line}: the search varies {key}; fix it by adding "
                 f"{SPACE}{key}=null, or give it other values by {SPACE}{key}=[...]"
             )
+
+
+def _launcher(overrides: Sequence[Override]) -> Any:
+    """The launcher that the words choose; None for Hydra's own."""
+    return next((o.value() for o in overrides if o.key_or_group == "hydra/launcher"), None)
 
 
 def _check_launcher(name: Any) -> None:

@@ -188,8 +188,9 @@ def run_name(overrides: str) -> str:
     Args:
         overrides: for instance `model.dim=8,trainer.max_steps=100`; empty for none.
     """
-    # A sweep spells truth in capitals.
+    # A sweep spells truth in capitals, and marks keys that only its cells have.
     overrides = re.sub(r"=(True|False)\b", lambda truth: truth[0].lower(), overrides)
+    overrides = re.sub(r"(^|,)\+\+", r"\1", overrides)
     name = re.sub(r"[^\w.=,+-]+", "_", overrides)
     if len(name) > 100:
         name = f"{name[:83]}-{hashlib.sha256(overrides.encode()).hexdigest()[:16]}"
