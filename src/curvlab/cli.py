@@ -114,7 +114,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         check_devices(config.trainer.devices, multirun)
         if config.trainer.parallel_seeds > 1 and _launcher(overrides) in ("parallel", "joblib"):
             raise UsageError(
-                "trainer.parallel_seeds and hydra/launcher=parallel would both share out the cores: "
+                "trainer.parallel_seeds and hydra/launcher=parallel would both share out cores: "
                 "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
             )
         if "search" in config:
