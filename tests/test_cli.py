@@ -71,6 +71,7 @@ RIGHT = [
     "optimizer.lr=${optimizer.curvature_lr}",
     "+optimizer.amsgrad=true",
     "hydra.verbose=true",
+    "model=gcn dataset=texas split.draw=null trainer.patience=null",
 ]
 RIGHT_IN_A_SWEEP = [
     "table=fpst/fig3",

@@ -15,7 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.config import check_devices, check_value, register_resolvers, validate
+from curvlab.config import OPTIONAL, check_devices, check_value, register_resolvers, validate
 from curvlab.errors import UsageError
 from curvlab.search.space import check_search, values_by_key
 
@@ -285,8 +285,8 @@ def _keys(config: DictConfig, prefix: str = "") -> list[str]:
 
 
 def _check_type(key: str, default: Any, value: Any) -> None:
-    """A value must be of the kind of the one it replaces."""
-    if default is None:
+    """A value must be of the kind of the one it replaces, or null where that means something."""
+    if default is None or (value is None and key.rsplit(".", 1)[-1] in OPTIONAL):
         return
     kinds: dict[type, tuple[str, tuple[type, ...]]] = {
         bool: ("true or false", (bool,)),

@@ -23,7 +23,9 @@ NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
 NON_NEGATIVE_INTEGERS = {"hops"}
 FRACTIONS = {"dropout", "cycle_fraction"}
 NUMBERS = {"kappa", "min", "max"}
-OPTIONAL = {"head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes"}
+OPTIONAL = {
+    "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
+}  # fmt: skip
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
