@@ -29,6 +29,7 @@ DEFAULTS = {
     "questions": ("given", "roc_auc"),
     "coauthor_cs": ("quota", "accuracy"),
     "coauthor_physics": ("quota", "accuracy"),
+    "synthetic_large": ("random_50_25_25", "accuracy"),
 }
 
 

@@ -1,0 +1,155 @@
+"""The large generated graph has the tail, the homophily and the signal that it is asked for."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.utils import degree
+
+from curvlab.building import build
+from curvlab.data.cleaning import homophily
+from curvlab.data.synthetic_large import SyntheticLarge
+from curvlab.errors import UsageError
+
+OPTIONS = {
+    "num_nodes": 20_000,
+    "mean_degree": 10.0,
+    "exponent": 2.5,
+    "classes": 10,
+    "homophily": 0.6,
+    "features": 32,
+    "signal": 1.0,
+    "seed": 0,
+}
+
+
+def graph(**changes):
+    return SyntheticLarge(**{**OPTIONS, **changes}).load()
+
+
+def hill(degrees, largest):
+    """Hill's estimate of the exponent of the density from the largest values."""
+    top = degrees.sort(descending=True).values[: largest + 1].double()
+    return 1 + 1 / float((top[:-1] / top[-1]).log().mean())
+
+
+def probe(x, y):
+    """Accuracy on the second half of a linear least-squares classifier fitted to the first."""
+    x = torch.cat([x, x.new_ones(len(x), 1)], dim=1).double()
+    half = len(x) // 2
+    weights = torch.linalg.lstsq(x[:half], torch.nn.functional.one_hot(y[:half]).double()).solution
+    return float(((x[half:] @ weights).argmax(1) == y[half:]).double().mean())
+
+
+def neighbour_mean(data):
+    source, target = data.edge_index
+    total = torch.zeros_like(data.x).index_add_(0, target, data.x[source])
+    return total / degree(target, data.num_nodes).clamp(min=1)[:, None]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_simple_undirected_and_of_the_stated_size(seed):
+    data = graph(seed=seed)
+    assert (data.num_nodes, data.num_features) == (20_000, 32)
+    assert data.is_coalesced()
+    assert data.is_undirected()
+    assert not data.has_self_loops()
+    assert 0.93 * 200_000 < data.num_edges <= 200_000
+    assert (data.x.dtype, data.y.dtype) == (torch.float32, torch.int64)
+    counts = torch.bincount(data.y)
+    assert len(counts) == 10
+    assert counts.min() > 2_000 - 5 * (2_000 * 0.9) ** 0.5
+
+
+@pytest.mark.parametrize("exponent", [2.5, 3.0, 3.5])
+def test_degrees_have_a_power_law_tail(exponent):
+    """Propensities are exact, Poisson noise and lost duplicates bend the tail a little."""
+    data = graph(num_nodes=100_000, exponent=exponent, mean_degree=20.0)
+    assert hill(degree(data.edge_index[0]), largest=1_000) == pytest.approx(exponent, abs=0.3)
+
+
+def test_a_larger_exponent_has_a_lighter_tail():
+    largest = [int(degree(graph(exponent=e).edge_index[0]).max()) for e in (2.2, 2.6, 3.5, 8.0)]
+    assert largest == sorted(largest, reverse=True)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 0.9])
+def test_edges_stay_in_their_class_as_often_as_asked(share):
+    """Duplicates are more frequent within a class, which is why a little is missing."""
+    data = graph(homophily=share, exponent=3.5)
+    tolerance = 0.005 + 4 * (share * (1 - share) / (data.num_edges / 2)) ** 0.5
+    assert homophily(data.edge_index, data.y) == pytest.approx(share, abs=tolerance)
+
+
+def test_neighbours_of_other_classes_are_of_each_alike():
+    data = graph(homophily=0.0, exponent=3.5)
+    source, target = data.edge_index
+    pairs = torch.zeros(10, 10).index_put_(
+        (data.y[source], data.y[target]), torch.ones(data.num_edges), accumulate=True
+    )
+    off = pairs[~torch.eye(10, dtype=torch.bool)] / data.num_edges
+    assert off.min() > 0.8 / 90
+    assert off.max() < 1.2 / 90
+
+
+def test_features_tell_something_and_their_average_over_neighbours_more():
+    data = graph()
+    alone, averaged = probe(data.x, data.y), probe(neighbour_mean(data), data.y)
+    assert alone > 0.1 + 0.1
+    assert averaged > alone + 0.1
+
+
+def test_features_have_the_stated_moments():
+    data = graph(signal=2.0)
+    centres = torch.stack([data.x[data.y == c].mean(0) for c in range(10)])
+    assert torch.allclose(centres.norm(dim=1), torch.full((10,), 2.0), atol=0.15)
+    assert float((data.x - centres[data.y]).var()) == pytest.approx(1, abs=0.01)
+
+
+def test_without_signal_features_are_noise():
+    """Equal degrees: the noise of a hub would be a sign of its class in all its neighbours."""
+    data = graph(signal=0.0, exponent=50.0)
+    chance = 0.1 + 4 * (0.09 / 10_000) ** 0.5
+    assert probe(data.x, data.y) < chance
+    assert probe(neighbour_mean(data), data.y) < chance
+
+
+def test_the_seed_decides_and_nothing_else():
+    first, again, other = graph(), graph(), graph(seed=1)
+    for name in ("x", "y", "edge_index"):
+        assert torch.equal(first[name], again[name])
+    assert not torch.equal(first.x, other.x)
+    assert not np.array_equal(first.edge_index, other.edge_index)
+
+
+def test_the_smallest_graphs_are_graphs():
+    data = graph(num_nodes=2, classes=2, mean_degree=1.5, homophily=0.0)
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_its_configuration_needs_no_file(described, split):
+    config = described("synthetic_large", **{"source.num_nodes": 1000})
+    source = build(config.source)
+    assert source.download() == []
+    data = split("random_50_25_25", dataset="synthetic_large")(source.load(), 0)
+    sizes = [int(data[f"{part}_mask"].sum()) for part in ("train", "val", "test")]
+    assert sizes == [500, 250, 250]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_nodes": 1},
+        {"classes": 1},
+        {"classes": 20_001},
+        {"features": 0},
+        {"mean_degree": 0.0},
+        {"exponent": 2.0},
+        {"exponent": float("nan")},
+        {"homophily": 1.1},
+        {"signal": -1.0},
+        {"seed": -1},
+    ],
+)
+def test_impossible_values_are_refused(change):
+    with pytest.raises(UsageError, match="must"):
+        SyntheticLarge(**{**OPTIONS, **change})
