@@ -14,7 +14,8 @@ def arguments(module, name):
     """Arguments by parameter name: points `[5, 2, 3]` with a curvature for each of two heads."""
     signs = [-1.0, 0.5] if module is stereographic else [-1.0, -0.5]
     kappa = torch.tensor(signs, requires_grad=True)
-    sets = name.startswith("pairwise") or name in ("midpoint", "centroid")
+    averages = "midpoint" if module is stereographic else "centroid"
+    sets = name.startswith("pairwise") or name == averages
     points = POINTS.transpose(0, 1) if sets else POINTS
     if module is lorentz and name not in ("expmap0", "from_space", "from_stereographic"):
         points = lorentz.from_space(points, kappa.detach()[:, None] if sets else kappa.detach())
@@ -25,6 +26,7 @@ def arguments(module, name):
         "kappa_from": kappa,
         "kappa_to": -2.0,
         "weights": torch.linspace(0.1, 1, 5).expand(2, 5),
+        "weight": torch.tensor([0.2, 0.6]),
         "r": torch.tensor([0.5, 1.5]),
         "dim": 3,
         "numerator": POINTS[0],

@@ -1,5 +1,18 @@
 """Neural network layers, by geometry; none knows a graph, a dataset or a configuration."""
 
+from curvlab.layers.lorentz import (
+    LorentzFeatureLinear,
+    LorentzLinear,
+    LorentzMap,
+    LorentzResidual,
+)
+from curvlab.layers.lorentz_attention import (
+    LorentzLinearAttention,
+    LorentzSoftmaxAttention,
+    focused_attention,
+    focused_features,
+)
+from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic import (
     StereographicActivation,
     StereographicAttention,
@@ -10,10 +23,19 @@ from curvlab.layers.stereographic import (
 from curvlab.layers.stereographic_logits import StereographicLogits
 
 __all__ = [
+    "LorentzFeatureLinear",
+    "LorentzLinear",
+    "LorentzLinearAttention",
+    "LorentzMap",
+    "LorentzPrototypes",
+    "LorentzResidual",
+    "LorentzSoftmaxAttention",
     "StereographicActivation",
     "StereographicAttention",
     "StereographicFeedForward",
     "StereographicLayerNorm",
     "StereographicLinear",
     "StereographicLogits",
+    "focused_attention",
+    "focused_features",
 ]

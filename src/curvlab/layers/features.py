@@ -39,13 +39,17 @@ class FeatureLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map features `[nodes, in_features]`."""
+        return self.product(x, self.weight, self.bias)
+
+    def product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """The same with a given weight `[out, features]` and bias `[out]`."""
         if x is not self._seen:
             self._seen, self._sparse = x, _SparseRows(x) if _is_sparse(x) else None
         if self._sparse is None:
-            return super().forward(F.dropout(x, self.dropout, self.training))
+            return F.linear(F.dropout(x, self.dropout, self.training), weight, bias)
         values = F.dropout(self._sparse.values, self.dropout, self.training)
-        out = _SparseProduct.apply(self.weight, values, self._sparse)
-        return out if self.bias is None else out + self.bias
+        out = _SparseProduct.apply(weight, values, self._sparse)
+        return out if bias is None else out + bias
 
 
 class _SparseRows:

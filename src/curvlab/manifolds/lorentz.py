@@ -18,7 +18,7 @@ Neural Networks; Hypformer, section 3 (change of curvature).
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import radial
+from curvlab.manifolds import hyperboloid, radial
 from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
@@ -36,10 +36,13 @@ __all__ = [
     "inner",
     "logmap",
     "logmap0",
+    "midpoint",
+    "normalise",
     "origin",
     "pairwise_dist",
     "pairwise_sqdist",
     "project",
+    "reflect_time",
     "space",
     "sqdist",
     "to_stereographic",
@@ -63,15 +66,15 @@ def space(x: Tensor) -> Tensor:
     return x[..., 1:]
 
 
-def _lift(s: Tensor, k: Tensor) -> Tensor:
-    """Prepend the time sqrt(|s|^2 - 1 / kappa)."""
-    return torch.cat([(squared_norm(s) - 1 / k).sqrt(), s], -1)
+def reflect_time(x: Tensor) -> Tensor:
+    """(-t, s), whose ordinary dot product with y is <x, y>_L, `[..., 1 + dim]`."""
+    return torch.cat([-x[..., :1], space(x)], -1)
 
 
 def from_space(space: Tensor, kappa: Tensor | float) -> Tensor:
     """The point with the given space part: prepends time sqrt(|s|^2 - 1 / kappa)."""
     w = working(space)
-    return _lift(w, curvature_like(kappa, w.dtype, w)).to(space.dtype)
+    return hyperboloid.lift(w, curvature_like(kappa, w.dtype, w)).to(space.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -83,7 +86,7 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
     w = working(v)
     k = curvature_like(kappa, w.dtype, w)
-    return _lift(radial.scale_sin(w, k), k).to(v.dtype)
+    return hyperboloid.lift(radial.scale_sin(w, k), k).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -168,7 +171,7 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     t2 = squared_norm(s) - 1 / k
     v2 = (squared_norm(v_s) - dot(s, v_s).square() / t2).clamp(min=0)
     z = k * v2
-    return _lift(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
+    return hyperboloid.lift(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
 
 
 def _tangent(x_space: Tensor, v_space: Tensor, k: Tensor) -> Tensor:
@@ -197,8 +200,8 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """
     k = curvature_like(kappa, torch.float64, x)
     z = k * _half_chord_squared(x, y, k)
-    x64 = _lift(space(x).double(), k)
-    y64 = _lift(space(y).double(), k)
+    x64 = hyperboloid.lift(space(x).double(), k)
+    y64 = hyperboloid.lift(space(y).double(), k)
     v64 = _tangent(space(x64), space(v).double(), k)
     push = -k * inner(y64 - x64, v64).unsqueeze(-1) / (2 * (1 - z))
     return _tangent(space(y64), space(v64 + push * (x64 + y64)), k).to(v.dtype)
@@ -213,11 +216,39 @@ def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """
     k = curvature_like(kappa, torch.float64, x)
     s = space(x).double()
-    points = _lift(s, k.unsqueeze(-1))
+    points = hyperboloid.lift(s, k.unsqueeze(-1))
     m = torch.einsum("...n,...nd->...d", weights.double(), points)
-    floor = tolerance(torch.float64).floor * m[..., :1].square()
+    return _normalise(m, k, torch.float64).to(x.dtype)
+
+
+def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
+    """`normalise` in float64 of a sum whose time has the digits of a dtype."""
+    floor = tolerance(digits).floor * m[..., :1].square()
     length = torch.maximum(-inner(m, m).unsqueeze(-1), floor)
-    return _lift(space(m) * (-k * length).rsqrt(), k).to(x.dtype)
+    return hyperboloid.lift(space(m) * (-k * length).rsqrt(), k)
+
+
+def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
+    """The point m / (sqrt(-kappa) sqrt(-<m, m>_L)) in the direction of m `[..., 1 + dim]`.
+
+    m is a sum of points with weights that are not negative, or a multiple of one: timelike. Its
+    length is taken from its own time, and so has the digits of m's type.
+    """
+    return _normalise(m.double(), curvature_like(kappa, torch.float64, m), m.dtype).to(m.dtype)
+
+
+def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float = 0.5) -> Tensor:
+    """Midpoint `[..., 1 + dim]` of x and y, of the same shape, with weights 1 - weight and weight.
+
+    s / (sqrt(-kappa) sqrt(-<s, s>_L)) with s = (1 - weight) x + weight y: the `centroid` of two
+    points, in the type of the points and without what cancels in <s, s>_L far out. `weight` is in
+    [0, 1] and broadcasts against the leading dimensions, as kappa does.
+
+    Source: Law et al. 2019; Hypformer, equations 4 and 20.
+    """
+    p, q = working(space(x)), working(space(y))
+    k, w = (curvature_like(value, p.dtype, p) for value in (kappa, weight))
+    return hyperboloid.lift(hyperboloid.midpoint(p, q, k, w), k).to(x.dtype)
 
 
 def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | float) -> Tensor:
@@ -227,7 +258,7 @@ def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | f
     """
     w = working(x)
     k_from, k_to = (curvature_like(k, w.dtype, w) for k in (kappa_from, kappa_to))
-    return _lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
+    return hyperboloid.lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
 
 
 def to_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -242,4 +273,4 @@ def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     w = working(x)
     k = curvature_like(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
-    return _lift(2 * w / gap, k).to(x.dtype)
+    return hyperboloid.lift(2 * w / gap, k).to(x.dtype)

@@ -1,0 +1,232 @@
+r"""Layers between hyperboloids (Hypformer, Sections 4.1 and 4.2).
+
+Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. With
+`f` a function of a point, every layer returns `lift(f(x))`: `f` becomes the space part, and the
+time follows from it. A layer between spaces of curvatures `kappa_1` and `kappa_2` multiplies the
+whole point by `sqrt(kappa_1 / kappa_2)` (`rescale`, the paper's Eq. 9, which multiplies all
+distances by that factor and so keeps their order), or takes `f` as it is (`recalibrate`, the
+paper's Eq. 8, which does not).
+
+Under autocast matrix products are in half precision and points in float32.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from curvlab.errors import UsageError
+from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds.kernels import curvature_like, squared_norm, working
+from curvlab.manifolds.trigonometry import sin_ratio
+
+CURVATURE_MODES = ("rescale", "recalibrate")
+INPUT_LIFTS = ("exp0", "exp0_ref")
+
+LONGEST_TANGENT = 10.0
+"""Length at which tangent vectors at the origin are cut (Hypformer's authors' code)."""
+
+
+def lift(space_part: Tensor, space: Lorentz) -> Tensor:
+    """The point with a space part, `[..., dim] -> [..., 1 + dim]`, in float32 or better."""
+    return lorentz.from_space(working(space_part), space.kappa)
+
+
+class LorentzLinear(nn.Linear):
+    r"""HTC: a linear map of all coordinates of a point, `[..., 1 + in] -> [..., 1 + out]`.
+
+    With `f = W x + b` and `r = kappa_1 / kappa_2`,
+
+        rescale:       (sqrt(r |f|^2 - 1 / kappa_2), sqrt(r) f) = sqrt(r) lift_{kappa_1}(f),
+        recalibrate:   lift_{kappa_2}(f).
+
+    `W` is `[out, 1 + in]`; its first column multiplies time.
+
+    Args:
+        in_features: space-like coordinates of the input.
+        out_features: space-like coordinates of the output.
+        space_in: where the input lies.
+        space_out: where the output lies.
+        curvature_mode: `rescale` or `recalibrate`; the same where both spaces are one.
+        bias: add `b`.
+
+    Raises:
+        UsageError: the curvature mode is neither.
+
+    Source: Hypformer, Eq. 9, with the root over `r |f|^2 - 1 / kappa_2` (the paper prints it over
+    `r` alone); the initialisation (Xavier-uniform, gain `sqrt 2`, bias 0) is the authors' code's.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        space_in: Lorentz,
+        space_out: Lorentz,
+        curvature_mode: str,
+        bias: bool = True,
+    ) -> None:
+        _require("curvature_mode", curvature_mode, CURVATURE_MODES)
+        super().__init__(1 + in_features, out_features, bias)
+        self.space_in, self.space_out = space_in, space_out
+        self.curvature_mode = curvature_mode
+
+    def reset_parameters(self) -> None:
+        """Draw `W` (Xavier-uniform, gain `sqrt 2`) and set the bias to 0."""
+        nn.init.xavier_uniform_(self.weight, gain=2**0.5)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., 1 + in_features]` to points `[..., 1 + out_features]`."""
+        return lift(self.space_part(x), self.space_out)
+
+    def space_part(self, x: Tensor) -> Tensor:
+        """The space part `[..., out_features]` of the result, whose time is not computed."""
+        return F.linear(x, *self._scaled())
+
+    def _scaled(self) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias times the factor of the change of curvature."""
+        factor = rescaling(self.space_in, self.space_out, self.curvature_mode)
+        if factor is None:
+            return self.weight, self.bias
+        return self.weight * factor, None if self.bias is None else self.bias * factor
+
+
+class LorentzFeatureLinear(FeatureLinear):
+    r"""`LorentzLinear` of Euclidean features, which the exponential at the origin sends to points.
+
+    `exp_0(x) = (t, c x)` with `c = sinh(sqrt(-kappa) |x|) / (sqrt(-kappa) |x|)` and `|x|` cut at 10
+    in the sine, so that `W exp_0(x) = c (W_s x) + t w_t`: one factor a row, and features that are
+    nearly all 0 go through sparse products, as in `FeatureLinear`.
+
+    `input_lift="exp0_ref"` is what the authors' code does, the exponential of (1, x): the length is
+    `sqrt(max(|x|^2 - 1, 0))` instead of `|x|`, so that `c = 1` in the unit ball.
+
+    Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
+
+    Args:
+        in_features: number of features.
+        out_features: space-like coordinates of the output.
+        space_in: where the features are lifted to.
+        space_out: where the output lies.
+        curvature_mode: `rescale` or `recalibrate`, as in `LorentzLinear`.
+        input_lift: `exp0` or `exp0_ref`.
+
+    Raises:
+        UsageError: the curvature mode or the lift is none of those.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        space_in: Lorentz,
+        space_out: Lorentz,
+        curvature_mode: str,
+        input_lift: str,
+    ) -> None:
+        _require("curvature_mode", curvature_mode, CURVATURE_MODES)
+        _require("input_lift", input_lift, INPUT_LIFTS)
+        super().__init__(1 + in_features, out_features)
+        self.space_in, self.space_out = space_in, space_out
+        self.curvature_mode, self.input_lift = curvature_mode, input_lift
+
+    def reset_parameters(self) -> None:
+        """Draw the weight and the bias as `LorentzLinear` does."""
+        nn.init.xavier_uniform_(self.weight, gain=2**0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
+        time, factor = self._row_factors(x)
+        out = factor * self.product(x, self.weight[:, 1:])
+        out = out + F.linear(time, self.weight[:, :1], self.bias)
+        scale = rescaling(self.space_in, self.space_out, self.curvature_mode)
+        return lift(out if scale is None else out * scale, self.space_out)
+
+    def _row_factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Time of the lifted features and what multiplies them, `[nodes, 1]` each."""
+        # Without a derivative the norm needs no array of the size of the features.
+        with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
+            squared = squared_norm(working(x))
+        kappa = curvature_like(self.space_in.kappa, squared.dtype, squared)
+        tangent = (squared - 1).clamp(min=0) if self.input_lift == "exp0_ref" else squared
+        longest = LONGEST_TANGENT**2
+        cut = LONGEST_TANGENT * tangent.clamp(min=longest).rsqrt()
+        factor = sin_ratio(kappa * tangent.clamp(max=longest)) * cut
+        return (factor.square() * squared - 1 / kappa).sqrt(), factor
+
+
+class LorentzMap(nn.Module):
+    """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
+
+    Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
+    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`, and lift once. A
+    function of several points, as concatenation, gets their space parts.
+
+    Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
+
+    Args:
+        function: acts on space parts.
+        space: where the input lies, and the output.
+        space_out: where the output lies if elsewhere: it is rescaled, as by `LorentzLinear`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Tensor],
+        space: Lorentz,
+        space_out: Lorentz | None = None,
+    ) -> None:
+        super().__init__()
+        self.function = function
+        self.space_in = space
+        self.space_out = space if space_out is None else space_out
+
+    def forward(self, *points: Tensor) -> Tensor:
+        """Map points `[..., 1 + dim]` to a point `[..., 1 + out]`."""
+        out = self.function(*(lorentz.space(x) for x in points))
+        factor = rescaling(self.space_in, self.space_out, "rescale")
+        return lift(out if factor is None else out * factor, self.space_out)
+
+
+class LorentzResidual(nn.Module):
+    r"""Midpoint of two points, the residual connection of Hypformer (Eqs. 4 and 20).
+
+    `(x + y) / (sqrt(-kappa) sqrt(-<x + y, x + y>_L))`, of points as they are: where y lies on
+    another hyperboloid, the sum takes it from there and the midpoint is on that of x.
+
+    Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
+
+    Args:
+        space: where x and the midpoint lie.
+        space_other: where y lies if elsewhere.
+    """
+
+    def __init__(self, space: Lorentz, space_other: Lorentz | None = None) -> None:
+        super().__init__()
+        self.space = space
+        self.space_other = space if space_other is None else space_other
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Midpoint of points x and y, both `[..., 1 + dim]`."""
+        factor = rescaling(self.space_other, self.space, "rescale")
+        if factor is None:
+            return lorentz.midpoint(x, y, self.space.kappa)
+        # y is 1 / factor times a point of the space.
+        return lorentz.midpoint(x, y * factor, self.space.kappa, 1 / (1 + factor))
+
+
+def rescaling(space_in: Lorentz, space_out: Lorentz, curvature_mode: str) -> Tensor | None:
+    """The factor `sqrt(kappa_1 / kappa_2)`, `[]`, of a change of curvature; None for none."""
+    if space_in is space_out or curvature_mode == "recalibrate":
+        return None
+    return (space_in.kappa / space_out.kappa).sqrt()
+
+
+def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name} is {' or '.join(map(repr, choices))}, not {value!r}.")

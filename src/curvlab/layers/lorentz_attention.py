@@ -1,0 +1,223 @@
+r"""Attention between points of a hyperboloid (Hypformer, Section 4.3), linear and softmax.
+
+Queries, keys and values of all heads are one product with the points. Linear attention compares
+and sums their space parts alone; the time of the result is the only one that is computed.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from curvlab.errors import UsageError
+from curvlab.layers.lorentz import LorentzLinear, lift
+from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds.kernels import working
+
+SMALLEST = 1e-6
+"""Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""
+
+HEADS_FUSIONS = ("mean", "concat")
+
+
+def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Tensor:
+    r"""The focused feature map `phi(e) = (|e'| / |e'^p|) e'^p`, `e' = relu(e) + smallest`.
+
+    Powers are elementwise, norms over the last axis: `|phi(e)| = |e'|`. `e'` is divided by its
+    largest entry before the power and multiplied by it afterwards, which changes nothing, since phi
+    is homogeneous of degree 1, and lets no power underflow to 0 / 0. For the same reason the
+    paper's scalar t, by which it divides `e'`, cancels between the numerator and the denominator of
+    attention; it is left out.
+
+    Shapes: `[..., dim] -> [..., dim]`.
+
+    Source: Hypformer, Eq. 19, which prints no `smallest`; FLatten Transformer.
+    """
+    e = F.relu(working(e)) + smallest
+    if power == 1:
+        return e
+    largest = e.detach().amax(-1, keepdim=True)
+    u = e / largest
+    powered = u.pow(power)
+    scale = largest * torch.linalg.vector_norm(u, dim=-1, keepdim=True)
+    return powered * (scale / torch.linalg.vector_norm(powered, dim=-1, keepdim=True))
+
+
+def attention_sums(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """`S = phi(k)^T v` `[heads, dim, width]` and `n = phi(k)^T 1` `[heads, dim]`.
+
+    Shapes: key, of features phi(k), `[nodes, heads, dim]`, value `[nodes, heads, width]`.
+    """
+    return key.movedim(-2, 0).mT @ value.movedim(-2, 0), key.sum(0)
+
+
+def attention_quotient(query: Tensor, S: Tensor, n: Tensor, smallest: float = SMALLEST) -> Tensor:
+    """`phi(q) S / (phi(q) n + smallest)`, `[nodes, heads, width]` from phi(q) as in the sums."""
+    numerator = (query.movedim(-2, 0) @ S).movedim(0, -2)
+    denominator = (query.movedim(-2, 0) @ n.unsqueeze(-1)).movedim(0, -2)
+    return numerator / (denominator + smallest)
+
+
+def focused_attention(
+    query: Tensor, key: Tensor, value: Tensor, power: float, smallest: float = SMALLEST
+) -> Tensor:
+    r"""Linear attention `phi(q) [phi(k)^T v] / (phi(q) [phi(k)^T 1] + smallest)`.
+
+    Time and memory are linear in the nodes. Source: Hypformer, Eqs. 16 and 17.
+
+    Shapes: query and key `[nodes, heads, dim]`, value `[nodes, heads, width]`; returns
+    `[nodes, heads, width]`.
+    """
+    S, n = attention_sums(focused_features(key, power, smallest), value)
+    return attention_quotient(focused_features(query, power, smallest), S, n, smallest)
+
+
+class _Heads(nn.Module):
+    """Queries, keys and values of all heads as space parts, by one HTC.
+
+    The weight's rows are `[3, heads, head_dim]`: queries, keys, values, each head after head, each
+    head's matrix drawn by itself (Xavier-uniform, gain `sqrt 2`).
+    """
+
+    def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
+        super().__init__()
+        self.heads, self.head_dim, self.space = heads, head_dim, space
+        self.projection = LorentzLinear(dim, 3 * heads * head_dim, space, space, "rescale")
+        bound = (12 / (1 + dim + head_dim)) ** 0.5
+        nn.init.uniform_(self.projection.weight, -bound, bound)
+
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Space parts `[nodes, heads, head_dim]` of query, key and value, views of one array."""
+        parts = self.projection.space_part(x).unflatten(-1, (3, self.heads, self.head_dim))
+        query, key, value = parts.unbind(-3)
+        return query, key, value
+
+
+class LorentzLinearAttention(_Heads):
+    r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
+
+    `lift( mean_heads( phi(q) S / (phi(q) n) + psi(v) ) )`, `S = phi(k)^T v`, `n = phi(k)^T 1`, psi
+    a linear map that all heads share. The two sums are all that nodes know of each other: `summary`
+    of the chunks of a graph (or of its shards) adds up to that of the whole, and `attend` takes it.
+
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
+    and values as a coordinate.
+
+    Args:
+        dim: space-like coordinates of the input and the output.
+        heads: number of heads.
+        head_dim: width of one head; `dim` where heads are averaged.
+        space: where input and output lie.
+        power: the exponent p of the feature map.
+        phi_on_value: take phi of the values too, for the sums and for psi (the paper's Eq. 15, not
+            its authors' code): they are then not negative.
+        heads_fusion: `mean` of the heads, or `concat` and a linear map.
+
+    Raises:
+        UsageError: the power is below 1, or the heads do not fit.
+
+    The curvature of the output differs from that of the values in Eq. 18; here both are one, and
+    the factor, 1. The scalar t of Eq. 19 cancels and is left out (`focused_features`).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        head_dim: int,
+        space: Lorentz,
+        power: float,
+        phi_on_value: bool,
+        heads_fusion: str,
+    ) -> None:
+        if power < 1:
+            raise UsageError(f"the power of focused attention is at least 1, not {power:g}")
+        if heads_fusion not in HEADS_FUSIONS:
+            raise UsageError(f"heads_fusion is 'mean' or 'concat', not {heads_fusion!r}")
+        if heads_fusion == "mean" and head_dim != dim:
+            raise UsageError(
+                f"heads that are averaged have the model's width {dim}, not {head_dim}: choose "
+                "heads_fusion=concat or that width"
+            )
+        super().__init__(dim, heads, head_dim, space)
+        self.power, self.phi_on_value, self.heads_fusion = power, phi_on_value, heads_fusion
+        self.psi = nn.Linear(head_dim, head_dim)
+        self.out = nn.Linear(heads * head_dim, dim) if heads_fusion == "concat" else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
+        query, key, value = self._features(x)
+        return self._fuse(query, value, *attention_sums(key, value))
+
+    def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """S `[heads, head_dim, head_dim]` and n `[heads, head_dim]` of points `[nodes, 1 + dim]`.
+
+        Those of disjoint sets of nodes add up to those of their union.
+        """
+        _, key, value = self._features(x)
+        return attention_sums(key, value)
+
+    def attend(self, x: Tensor, S: Tensor, n: Tensor) -> Tensor:
+        """What `forward` returns for points `[nodes, 1 + dim]` among all nodes that S and n sum."""
+        query, _, value = self._features(x)
+        return self._fuse(query, value, S, n)
+
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """phi(q), phi(k) and the values."""
+        query, key, value = self.split(x)
+        if self.phi_on_value:
+            value = focused_features(value, self.power)
+        return focused_features(query, self.power), focused_features(key, self.power), value
+
+    def _fuse(self, query: Tensor, value: Tensor, S: Tensor, n: Tensor) -> Tensor:
+        heads = attention_quotient(query, S, n)
+        if self.out is None:
+            # psi is affine, so that of the mean is the mean of it.
+            return lift(_mean_of_heads(heads) + self.psi(_mean_of_heads(value)), self.space)
+        return lift(self.out((heads + self.psi(value)).flatten(-2)), self.space)
+
+
+def _mean_of_heads(x: Tensor) -> Tensor:
+    return x.squeeze(-2) if x.shape[-2] == 1 else x.mean(-2)
+
+
+class LorentzSoftmaxAttention(_Heads):
+    r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
+
+    `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
+    and the midpoint of the heads. `s` is learned and starts at `sqrt(head_dim)`. What the squared
+    distance `-2 k - 2 <q, k>_L` and the authors' code add to the logits cancels in the softmax and
+    is left out. Time is quadratic in the nodes; of the size of the scores no more than one array
+    is made at a time.
+
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
+
+    Args:
+        dim: space-like coordinates of the input and the output.
+        heads: number of heads.
+        head_dim: width of one head: `dim`, since the heads' midpoint is the output.
+        space: where input and output lie.
+
+    Raises:
+        UsageError: the heads are not as wide as the model.
+    """
+
+    def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
+        if head_dim != dim:
+            raise UsageError(
+                f"the midpoint of heads has their width, {head_dim}, where the model's is {dim}: "
+                "let both be the same"
+            )
+        super().__init__(dim, heads, head_dim, space)
+        self.scale = nn.Parameter(torch.tensor(head_dim**0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
+        parts = (lift(part.movedim(-2, 0), self.space) for part in self.split(x))
+        query, key, value = parts
+        sums = F.scaled_dot_product_attention(
+            lorentz.reflect_time(query) * (2 / self.scale), key, value, scale=1.0
+        )
+        points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
+        if self.heads == 1:
+            return points.squeeze(-2)
+        return lorentz.centroid(points, points.new_ones(self.heads), self.space.kappa)
