@@ -5,16 +5,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import torch
 from lightning.pytorch.loggers import Logger
 from rich.console import Console
-from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.analysis.embeddings import Embedding, save_embedding
-from curvlab.manifolds import Space
+from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
+from curvlab.models.encoder import Encoder
 from curvlab.results import FILE, Result
 from curvlab.rundir import TRACEBACK
 from curvlab.tables.statistics import summarise
@@ -148,13 +146,13 @@ def shown(path: Path) -> str:
 
 
 @torch.no_grad()
-def save_embeddings(encoder: nn.Module, graph: Data, folder: Path) -> None:
+def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     """Write `embeddings.npz`: points, space, edges and classes, as the plots need them."""
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
-    points = encoder(graph).float()
+    points, space = in_components(encoder(graph).float(), encoder.manifold_out)
     classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
-    embedding = Embedding(points, cast(Space, encoder.manifold_out), graph.edge_index, classes)
+    embedding = Embedding(points, space, graph.edge_index, classes)
     save_embedding(folder / "embeddings.npz", embedding)
 
 

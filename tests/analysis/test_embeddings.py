@@ -6,13 +6,14 @@ import torch
 
 from curvlab.analysis.embeddings import (
     Embedding,
+    in_components,
     load_embedding,
     principal_components,
     save_embedding,
     tangent_coordinates,
 )
 from curvlab.errors import UsageError
-from curvlab.manifolds import Curvature, Euclidean, Stereographic
+from curvlab.manifolds import Curvature, Euclidean, Lorentz, Stereographic
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 
@@ -112,3 +113,18 @@ def test_missing_and_damaged_files_are_reported(tmp_path):
     np.savez(path, something=np.zeros(3))
     with pytest.raises(UsageError, match="not an embedding"):
         load_embedding(path)
+
+
+def test_points_of_the_lorentz_model_are_stored_at_their_distances(tmp_path):
+    space = Lorentz(-0.5)
+    points = space.expmap0(3 * torch.randn(20, 4, generator=torch.Generator().manual_seed(0)))
+    image, ball = in_components(points, space)
+    save_embedding(tmp_path / "points.npz", Embedding(image, ball, EDGES))
+    stored = load_embedding(tmp_path / "points.npz")
+    distances = stored.space.double().pairwise_dist(stored.points, stored.points)
+    expected = space.pairwise_dist(points.double(), points.double())
+    torch.testing.assert_close(distances, expected, atol=1e-6, rtol=1e-6)
+    flat = Euclidean()
+    assert in_components(points, flat) == (points, flat)
+    with pytest.raises(UsageError, match="Module cannot be stored"):
+        in_components(points, torch.nn.Module())

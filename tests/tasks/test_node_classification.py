@@ -84,7 +84,6 @@ def task(encoder, **options):
         "metric": "accuracy",
         "decoder": "auto",
         "logit_curvature": "geometric",
-        "dim": 8,
         "num_classes": 3,
         "multi_label": False,
     }

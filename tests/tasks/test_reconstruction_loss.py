@@ -6,7 +6,7 @@ from torch import Tensor
 
 from curvlab.data.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Lorentz, Stereographic, stereographic
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz, stereographic
 from curvlab.tasks import reconstruction_loss as tiled
 from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
 
@@ -348,6 +348,36 @@ def test_antipodes_have_finite_gradients(dtype, power):
         assert part.isfinite().all()
 
 
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappa", [-2.0, -0.3])
+def test_points_of_the_lorentz_model_have_the_loss_of_their_images(kappa, power):
+    """The curvature acts on the distances, and on time and image of what has the same space."""
+    edge_index, tiles = web(), PairTiles(web(), NODES, 8)
+    generator = torch.Generator().manual_seed(0)
+    s = torch.randn(NODES, 4, generator=generator).requires_grad_()
+    model = Lorentz(kappa)
+    loss = reconstruction_loss(model.from_space(s), model, tiles, power)
+    k = model.kappa.detach().requires_grad_()
+    images = lorentz.to_stereographic(lorentz.from_space(s, k), k)
+    expected = dense_loss(dense_sqdist(images, k.reshape(1)), edge_index, power)
+    torch.testing.assert_close(loss, expected)
+    by_space, by_raw = torch.autograd.grad(loss, [s, model.curvature.raw])
+    slope = torch.autograd.grad(model.kappa, model.curvature.raw)[0]
+    expected = torch.autograd.grad(expected, [s, k])
+    torch.testing.assert_close((by_space, by_raw / slope), expected, atol=1e-8, rtol=1e-8)
+
+
+def test_far_points_of_the_lorentz_model_keep_their_digits():
+    """At radius 9 in float32, where the image is beyond the last number below the rim."""
+    model = Lorentz(-1.0)
+    v = 9 * torch.nn.functional.normalize(torch.randn(5, 2, generator=torch.manual_seed(0)))
+    tiles = tiles_of_example()
+    loss = reconstruction_loss(model.expmap0(v), model, tiles, power=1)
+    exact = reconstruction_loss(model.expmap0(v).double(), model.double(), tiles, power=1)
+    torch.testing.assert_close(loss.double(), exact, rtol=1e-3, atol=0)
+
+
 def test_space_without_such_a_distance_is_refused():
-    with pytest.raises(UsageError, match=r"Lorentz.*Stereographic.*Euclidean"):
-        reconstruction_loss(torch.zeros(5, 3), Lorentz(), tiles_of_example())
+    with pytest.raises(UsageError, match=r"Module.*Stereographic, Lorentz and Euclidean"):
+        reconstruction_loss(torch.zeros(5, 3), torch.nn.Module(), tiles_of_example())

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from curvlab.errors import UsageError
 from curvlab.files import arriving
-from curvlab.manifolds import Curvature, Euclidean, Space, Stereographic
+from curvlab.manifolds import Curvature, EmbeddingSpace, Euclidean, Lorentz, Space, Stereographic
+from curvlab.manifolds.lorentz import to_stereographic
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,28 @@ class Embedding:
     space: Space
     edge_index: Tensor
     classes: Tensor | None = None
+
+
+@torch.no_grad()
+def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]:
+    """Points of a space that splits into components, at the same distances from each other.
+
+    Those of the Lorentz model become their stereographic images, in float64 (in float32 the rim of
+    the ball would be too near); others stay what they are.
+
+    Raises:
+        UsageError: There is no such space.
+    """
+    match space:
+        case Space():
+            return points, space
+        case Lorentz():
+            kappa = space.kappa.double()
+            ball = Stereographic(1)
+            ball.curvature = Curvature(float(kappa), 1, learnable=False)
+            return to_stereographic(points.double(), kappa), ball
+        case other:
+            raise UsageError(f"embeddings on {type(other).__name__} cannot be stored yet.")
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:

@@ -1,9 +1,9 @@
 """Spaces of constant curvature: pure functions, and classes that geoopt's optimisers take."""
 
-from curvlab.manifolds.base import Space
+from curvlab.manifolds.base import EmbeddingSpace, Space
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.euclidean_space import Euclidean
 from curvlab.manifolds.lorentz_space import Lorentz
 from curvlab.manifolds.stereographic_space import Stereographic
 
-__all__ = ["Curvature", "Euclidean", "Lorentz", "Space", "Stereographic"]
+__all__ = ["Curvature", "EmbeddingSpace", "Euclidean", "Lorentz", "Space", "Stereographic"]

@@ -1,7 +1,7 @@
 """What a model asks of the space its points live in, whatever the geometry."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -9,6 +9,22 @@ from torch import Tensor
 from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.manifolds.trigonometry import safe_sqrt
+
+
+class EmbeddingSpace(Protocol):
+    """What a task asks of the space that embeddings `[..., dim]` lie in: `Space` or `Lorentz`."""
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        """Logarithm at the origin; on the Lorentz model without its zero time part."""
+
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance, `[...]`."""
+
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Distance, `[...]`."""
+
+    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
 
 
 class Space(geoopt.Manifold):

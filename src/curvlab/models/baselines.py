@@ -90,6 +90,7 @@ class GraphNetwork(Encoder):
             self.shortcuts[0] = FeatureLinear(in_channels, dim, dropout=dropout)
         activated = layers if last_activation else layers - 1
         self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
+        self.dim = dim
         self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
@@ -101,6 +102,11 @@ class GraphNetwork(Encoder):
     def manifold_out(self) -> Euclidean:
         """Flat space with the ordinary distance."""
         return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings: the last layer's."""
+        return self.dim
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.manifolds import Space
+from curvlab.manifolds import EmbeddingSpace
 
 
 class Encoder(nn.Module):
@@ -13,13 +13,18 @@ class Encoder(nn.Module):
 
     @property
     @abstractmethod
-    def manifold_out(self) -> Space:
+    def manifold_out(self) -> EmbeddingSpace:
         """The space that the embeddings lie in."""
+
+    @property
+    @abstractmethod
+    def dim_out(self) -> int:
+        """Width of the embeddings: their coordinates, which a Lorentz point has one more of."""
 
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
+        """Embeddings `[nodes, dim_out]`."""
 
     def __call__(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
+        """Embeddings `[nodes, dim_out]`."""
         return super().__call__(batch)

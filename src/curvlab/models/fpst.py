@@ -206,12 +206,18 @@ class FPST(Encoder):
             for _ in range(layers)
         ]
         self.spaces = [block.space for block in blocks]
+        self.dim = dim
         self.blocks = nn.Sequential(*blocks)
 
     @property
     def manifold_out(self) -> Space:
         """Space of the embeddings: the last layer's."""
         return self.spaces[-1]
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings: the model's."""
+        return self.dim
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.stereographic_logits import StereographicLogits
-from curvlab.manifolds import Euclidean, Space, Stereographic
+from curvlab.manifolds import EmbeddingSpace, Euclidean, Stereographic
 
 
 class TangentLogits(nn.Linear):
@@ -13,7 +13,7 @@ class TangentLogits(nn.Linear):
     Shapes: `[nodes, dim] -> [nodes, logits]`.
     """
 
-    def __init__(self, dim: int, logits: int, space: Space) -> None:
+    def __init__(self, dim: int, logits: int, space: EmbeddingSpace) -> None:
         super().__init__(dim, logits)
         self.space = space
 
@@ -23,7 +23,7 @@ class TangentLogits(nn.Linear):
 
 
 def logits_decoder(
-    kind: str, space: Space, dim: int, logits: int, logit_curvature: str
+    kind: str, space: EmbeddingSpace, dim: int, logits: int, logit_curvature: str
 ) -> nn.Module:
     """Make the decoder of node classification.
 
@@ -48,7 +48,7 @@ def logits_decoder(
     return StereographicLogits(dim, logits, space, logit_curvature)
 
 
-def _natural(space: Space) -> str:
+def _natural(space: EmbeddingSpace) -> str:
     if isinstance(space, Stereographic):
         return "stereographic"
     if isinstance(space, Euclidean):
@@ -56,7 +56,7 @@ def _natural(space: Space) -> str:
     raise UsageError(_refusal(space))
 
 
-def _refusal(space: Space) -> str:
+def _refusal(space: EmbeddingSpace) -> str:
     return (
         f"there is no regression on {type(space).__name__} space, only on stereographic and "
         "Euclidean ones; task.decoder=linear works on the logarithms of any"

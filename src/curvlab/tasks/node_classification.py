@@ -38,7 +38,6 @@ class NodeClassification(LightningModule):
         metric: which of the metrics (see `curvlab.tasks.labels`) weights are chosen by.
         decoder: see `logits_decoder`.
         logit_curvature: see `StereographicLogits`.
-        dim: width of the encoder's points.
         num_classes: number of logits, 1 for two classes told by one.
         multi_label: whether a node has several labels.
 
@@ -55,7 +54,6 @@ class NodeClassification(LightningModule):
         metric: str,
         decoder: str,
         logit_curvature: str,
-        dim: int,
         num_classes: int,
         multi_label: bool,
     ) -> None:
@@ -63,7 +61,7 @@ class NodeClassification(LightningModule):
         self.labels = kind_of_labels(num_classes, multi_label, metric)
         self.encoder = encoder
         self.decoder = logits_decoder(
-            decoder, encoder.manifold_out, dim, self.labels.logits, logit_curvature
+            decoder, encoder.manifold_out, encoder.dim_out, self.labels.logits, logit_curvature
         )
         self.optimizer_config = optimizer
         self.score = metric

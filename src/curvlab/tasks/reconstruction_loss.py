@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Space, Stereographic
+from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, Stereographic, lorentz
 from curvlab.tasks.pair_profiles import CurvedProfile, FlatProfile
 
 # Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
@@ -121,7 +121,9 @@ class _Workspace:
         return same and len(self.weights[0]) == components
 
 
-def reconstruction_loss(x: Tensor, space: Space, tiles: PairTiles, power: int = 2) -> Tensor:
+def reconstruction_loss(
+    x: Tensor, space: EmbeddingSpace, tiles: PairTiles, power: int = 2
+) -> Tensor:
     """Sum over both directions of every edge of `D_uv + log S_u`.
 
     Args:
@@ -133,19 +135,22 @@ def reconstruction_loss(x: Tensor, space: Space, tiles: PairTiles, power: int = 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN).
     """
+    left, right, kappa, scale = _bilinear_features(x, space)
     sources, targets = x[tiles.source], x[tiles.target]
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
-    left, right, kappa, scale = _bilinear_features(x, space)
     # Each pair is differentiated through its left features alone, once for either end.
     sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale)
     return 2 * positive.sum() + (tiles.degree * sums.log()).sum()
 
 
-def _bilinear_features(x: Tensor, space: Space) -> tuple[Tensor, Tensor, Tensor | None, float]:
+def _bilinear_features(
+    x: Tensor, space: EmbeddingSpace
+) -> tuple[Tensor, Tensor, Tensor | None, float]:
     """Features whose products are the form `u^2`, the curvatures, and `D / u^2` where it is flat.
 
     Flat: `|x - y|^2 = [|x|^2, 1, -2x] . [1, |y|^2, y]`; stereographic: each side divided by its
-    `1 + kappa |.|^2`. Both are `[components, dim + 2, nodes]`.
+    `1 + kappa |.|^2`, of a Lorentz point's stereographic image `2 / (1 + sqrt(1 - kappa |s|^2))`,
+    which nothing cancels in. Both are `[components, dim + 2, nodes]`.
     """
     if isinstance(space, Stereographic):
         blocks, kappa, scale = space.split(x), space.kappa, 1.0
@@ -153,10 +158,14 @@ def _bilinear_features(x: Tensor, space: Space) -> tuple[Tensor, Tensor, Tensor 
     elif isinstance(space, Euclidean):
         blocks, kappa, scale = x.unsqueeze(1), None, space.scale**2
         weight = torch.ones_like(blocks[..., :1])
+    elif isinstance(space, Lorentz):
+        kappa, scale, s = space.kappa.reshape(1), 1.0, lorentz.space(x).unsqueeze(1)
+        weight = (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
+        blocks = s / (2 * weight)
     else:
         raise UsageError(
-            f"reconstruction has no distance for {type(space).__name__}; it has for Stereographic "
-            "and Euclidean"
+            f"reconstruction has no distance for {type(space).__name__}; it has for Stereographic, "
+            "Lorentz and Euclidean"
         )
     weighted = weight * blocks
     norms = (weighted * blocks).sum(-1, keepdim=True)
