@@ -19,12 +19,14 @@ POSITIVE_INTEGERS = {
     "patience", "min_steps", "trials",
 }  # fmt: skip
 POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes"}
-NON_NEGATIVE_NUMBERS = {"weight_decay", "noise", "seed"}
+NON_NEGATIVE_NUMBERS = {"weight_decay", "transformer_weight_decay", "noise", "seed"}
 NON_NEGATIVE_INTEGERS = {"hops"}
 FRACTIONS = {"dropout", "cycle_fraction"}
+SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
+    "transformer_weight_decay",
 }  # fmt: skip
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
@@ -159,6 +161,8 @@ def check_value(path: str, value: Any) -> None:
         raise UsageError(f"{path}={value} must be one of {', '.join(CHOICES[name])}")
     if name in FRACTIONS and not (is_number and 0 <= value < 1):
         raise UsageError(f"{path}={value} must be a number from 0 up to, but not including, 1")
+    if name in SHARES and not (is_number and 0 <= value <= 1):
+        raise UsageError(f"{path}={value} must be a number from 0 to 1")
 
 
 def identity(config: DictConfig) -> dict[str, Any]:

@@ -81,3 +81,14 @@ def test_configuration_is_not_changed():
     before = OmegaConf.to_container(options)
     build_optimizer(module(Euclidean(2)), options)
     assert OmegaConf.to_container(options) == before
+
+
+def test_a_part_with_a_decay_of_its_own_decays_by_it_and_its_curvatures_do_not():
+    made = nn.ModuleList([module(Euclidean(2)), module(Stereographic(2, -1.0))])
+    made[1].weight_decay = 0.25
+    ordinary, apart, curvatures = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
+    assert [id(p) for p in ordinary["params"]] == [id(p) for p in made[0].parameters()]
+    assert (ordinary["weight_decay"], apart["weight_decay"]) == (0.5, 0.25)
+    assert [p.shape for p in curvatures["params"]] == [(2,)]
+    members = {id(p) for p in apart["params"] + curvatures["params"]}
+    assert members == {id(p) for p in made[1].parameters()}

@@ -1,4 +1,4 @@
-"""Parameter groups: curvatures learn at a rate of their own and never decay."""
+"""Parameter groups: curvatures learn at a rate of their own and never decay; parts decay apart."""
 
 from typing import Any
 
@@ -15,6 +15,9 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Split a module's parameters into ordinary ones and curvatures.
 
+    A part with an attribute `weight_decay` that is not None has a group of its own that decays by
+    it.
+
     Args:
         module: any module.
         curvature_lr: learning rate of the parameters of its `Curvature` modules.
@@ -26,8 +29,16 @@ def parameter_groups(
         if isinstance(part, Curvature)
         for parameter in part.parameters()
     }
-    ordinary = [p for p in module.parameters() if id(p) not in curvatures]
+    apart: dict[int, float] = {}
+    for part in module.modules():
+        decay = getattr(part, "weight_decay", None)
+        if decay is not None:
+            apart |= {id(p): decay for p in part.parameters() if id(p) not in curvatures}
+    ordinary = [p for p in module.parameters() if id(p) not in curvatures | apart.keys()]
     groups: list[dict[str, Any]] = [{"params": ordinary, "weight_decay": weight_decay}]
+    for decay in dict.fromkeys(apart.values()):
+        members = [p for p in module.parameters() if apart.get(id(p)) == decay]
+        groups.append({"params": members, "weight_decay": decay})
     if curvatures:
         learnable = [p for p in module.parameters() if id(p) in curvatures]
         groups.append({"params": learnable, "lr": curvature_lr, "weight_decay": 0.0})

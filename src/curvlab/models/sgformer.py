@@ -1,0 +1,234 @@
+"""SGFormer: one layer of all-pair attention without a softmax, beside a graph network."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import Encoder
+
+
+def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    r"""All-pair attention `(N v + q (k^T v)) / (N + q (k^T 1))` of each head, in linear time.
+
+    q and k are divided by their Frobenius norms, over nodes and heads, so that every denominator is
+    positive: a node's own value weighs N, all others a number of size 1 together.
+
+    Shapes: `[nodes, heads, width]` twice, values `[nodes, heads, dim]` or, the same for all heads,
+    `[nodes, 1, dim]`; returns `[nodes, heads, dim]`.
+
+    Source: SGFormer (Wu et al. 2023), Section 3.1; the released code for the norms over all heads.
+    """
+    nodes, heads = q.shape[:2]
+    q, k = (_unit(part).transpose(0, 1) for part in (q, k))
+    v = v.transpose(0, 1).expand(heads, -1, -1)
+    normaliser = nodes + q @ k.sum(1).unsqueeze(-1)
+    return ((nodes * v + q @ (k.transpose(1, 2) @ v)) / normaliser).transpose(0, 1)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """A tensor over the norm of all of its entries; 0 stays 0."""
+    return x / torch.linalg.vector_norm(x).clamp_min(torch.finfo(x.dtype).tiny)
+
+
+class SimpleAttention(nn.Module):
+    """`simple_attention` of linear maps of the nodes, mean over heads of full width.
+
+    Shapes: `[nodes, dim] -> [nodes, dim]`.
+
+    Args:
+        dim: width of a node and of every head.
+        heads: number of heads.
+        value_map: map the values too; without it every head mixes the nodes as they are.
+    """
+
+    def __init__(self, dim: int, heads: int, value_map: bool) -> None:
+        super().__init__()
+        self.heads = heads
+        self.queries = nn.Linear(dim, heads * dim)
+        self.keys = nn.Linear(dim, heads * dim)
+        self.values = nn.Linear(dim, heads * dim) if value_map else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mix the nodes."""
+        q, k = (part(x).unflatten(-1, (self.heads, -1)) for part in (self.queries, self.keys))
+        v = x.unsqueeze(1)
+        if self.values is not None:
+            v = self.values(x).unflatten(-1, (self.heads, -1))
+        return simple_attention(q, k, v).mean(1)
+
+
+class SimpleTransformer(nn.Module):
+    """The attention's branch: `x <- drop(relu([LN](W x + b)))`, then a few layers of attention.
+
+    A layer is `x <- drop([LN]((attention(x) + x) / 2))`, or without the residual connection
+    `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
+
+    Shapes: features `[nodes, in_channels]`, also sparse ones; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers of attention.
+        heads: of each.
+        dropout: of every layer's output.
+        value_map: see `SimpleAttention`.
+        residual: average a layer's output with its input.
+        layer_norm: normalise where it says LN.
+        weight_decay: of this branch's parameters; `None` is the optimiser's.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: int,
+        layers: int,
+        heads: int,
+        dropout: float,
+        value_map: bool,
+        residual: bool,
+        layer_norm: bool,
+        weight_decay: float | None,
+    ) -> None:
+        super().__init__()
+        norm = nn.LayerNorm if layer_norm else nn.Identity
+        self.features = FeatureLinear(in_channels, dim)
+        self.feature_norm = norm(dim)
+        self.layers = nn.ModuleList(SimpleAttention(dim, heads, value_map) for _ in range(layers))
+        self.norms = nn.ModuleList(norm(dim) for _ in range(layers))
+        self.dropout = dropout
+        self.residual = residual
+        self.weight_decay = weight_decay
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Map and mix features."""
+        x = self._drop(F.relu(self.feature_norm(self.features(features))))
+        for attention, norm in zip(self.layers, self.norms, strict=True):
+            mixed = attention(x)
+            x = self._drop(norm((mixed + x) / 2 if self.residual else mixed))
+        return x
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class GCNBranch(nn.Module):
+    """The graph's branch on small graphs, a GCN: `x <- drop(relu(A x W + b))`, the last layer bare.
+
+    `A = D^-1/2 (A + I) D^-1/2`, made when a graph is first seen. Unlike `GraphNetwork` it drops
+    hidden features only.
+
+    Shapes: `[nodes, in_channels]`, also sparse ones, `[2, edges]`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers.
+        dropout: of hidden features.
+    """
+
+    def __init__(self, in_channels: int, dim: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        widths = [in_channels] + [dim] * (layers - 1)
+        self.layers = nn.ModuleList(GCNConv(width, dim, normalize=False) for width in widths)
+        self.layers[0].lin = FeatureLinear(in_channels, dim, bias=False)
+        nn.init.xavier_uniform_(self.layers[0].lin.weight)
+        self.dropout = dropout
+        self._seen: Tensor | None = None
+        self._normalised: tuple[Tensor, ...] = ()
+
+    def forward(self, features: Tensor, edge_index: Tensor) -> Tensor:
+        """Convolve features along the edges."""
+        if edge_index is not self._seen:
+            nodes, dtype = features.shape[0], features.dtype
+            self._seen = edge_index
+            self._normalised = gcn_norm(edge_index, num_nodes=nodes, dtype=dtype)
+        first, *others = self.layers
+        x = first(features, *self._normalised)
+        for layer in others:
+            x = layer(F.dropout(F.relu(x), self.dropout, self.training), *self._normalised)
+        return x
+
+
+class SGFormer(Encoder):
+    r"""Simplified graph transformer: `alpha x_graph + (1 - alpha) x_attention`.
+
+    The decoder that follows is one linear map of this sum.
+
+    PyTorch Geometric's `nn.models.SGFormer` (2.8) was compared with the paper and its code and is
+    not this model: it divides each row of q and k by its own norm instead of the matrices by
+    theirs, always maps the values, takes the residual connection, normalises and activates after
+    attention, adds batch norm and residual connections to the graph's branch, and returns
+    logarithms of probabilities.
+
+    Args:
+        in_channels: number of input features.
+        graph_branch: makes the graph's branch of the numbers of features and of its output:
+            `GCNBranch`.
+        dim: width.
+        graph_weight: alpha, from 0 to 1.
+        layers: of attention; so are those below, see `SimpleTransformer`.
+        heads: of attention, each as wide as the model.
+        dropout: of the attention's branch.
+        value_map: map the values.
+        residual: average a layer's output with its input.
+        layer_norm: normalise the attention's branch.
+        transformer_weight_decay: of the attention's branch; `None` is the optimiser's.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
+
+    Source: SGFormer (Wu et al. 2023). For Cora, Citeseer and Pubmed the released code takes the
+    layer's input for values, and neither norms nor residual connections.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        graph_branch: Callable[[int, int], nn.Module],
+        dim: int,
+        graph_weight: float,
+        layers: int,
+        heads: int,
+        dropout: float,
+        value_map: bool,
+        residual: bool,
+        layer_norm: bool,
+        transformer_weight_decay: float | None,
+    ) -> None:
+        super().__init__()
+        self.transformer = SimpleTransformer(
+            in_channels,
+            dim,
+            layers,
+            heads,
+            dropout,
+            value_map,
+            residual,
+            layer_norm,
+            transformer_weight_decay,
+        )
+        self.graph_branch = graph_branch(in_channels, dim)
+        self.graph_weight = graph_weight
+        self.dim = dim
+        self.space = Euclidean(conformal_factor=1.0)
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space with the ordinary distance."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings: the model's."""
+        return self.dim
+
+    def forward(self, batch: Data) -> Tensor:
+        """Node embeddings `[nodes, dim]`."""
+        of_graph = self.graph_branch(batch.x, batch.edge_index)
+        return torch.lerp(self.transformer(batch.x), of_graph, self.graph_weight)

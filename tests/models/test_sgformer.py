@@ -1,0 +1,214 @@
+"""SGFormer against the specification's numbers and the forms with all pairs."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch_geometric.data import Data
+from torch_geometric.utils import dense_to_sparse
+
+from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple_attention
+from curvlab.optim.parameter_groups import parameter_groups
+
+Q = torch.tensor([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5]])
+K = torch.tensor([[2.0, 0.0], [1.0, 1.0], [-1.0, 3.0]])
+V = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
+
+
+def model(in_channels=5, graph_layers=2, graph_dropout=0.0, **options):
+    torch.manual_seed(0)
+    defaults = {
+        "dim": 4,
+        "graph_weight": 0.3,
+        "layers": 1,
+        "heads": 1,
+        "dropout": 0.0,
+        "value_map": False,
+        "residual": False,
+        "layer_norm": False,
+        "transformer_weight_decay": None,
+    }
+
+    def branch(features, dim):
+        return GCNBranch(features, dim, graph_layers, graph_dropout)
+
+    made = SGFormer(in_channels, branch, **{**defaults, **options})
+    for parameter in made.parameters():
+        if not parameter.any():  # biases, which start at 0
+            torch.nn.init.normal_(parameter)
+    return made
+
+
+EVERYTHING = {"layers": 2, "heads": 3, "value_map": True, "residual": True, "layer_norm": True}
+
+
+def all_pairs(q, k, v):
+    """The matrix of every head, `[nodes, nodes]`, times its values."""
+    q, k = q / q.norm(), k / k.norm()
+    nodes, heads = q.shape[:2]
+    outputs = []
+    for h in range(heads):
+        weights = nodes * torch.eye(nodes) + q[:, h] @ k[:, h].T
+        outputs.append(weights / (nodes + q[:, h] @ k[:, h].sum(0))[:, None] @ v[:, h])
+    return torch.stack(outputs, 1)
+
+
+def normalised(graph):
+    """`D^-1/2 (A + I) D^-1/2`."""
+    looped = torch.eye(graph.num_nodes)
+    looped[graph.edge_index[0], graph.edge_index[1]] = 1
+    scale = looped.sum(1).rsqrt()
+    return scale[:, None] * looped * scale
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the number of elements of the largest tensor that any operation made."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        self.elements = max(self.elements, *sizes, 0)
+        return out
+
+
+@pytest.mark.usefixtures("float64")
+def test_attention_has_the_numbers_of_the_specification():
+    out = simple_attention(*(part.double().unsqueeze(1) for part in (Q, K, V))).squeeze(1)
+    expected = [[1.034938, -0.034938], [-0.121842, 1.121842], [1.940291, -0.940291]]
+    torch.testing.assert_close(out, torch.tensor(expected), atol=1e-6, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+def test_attention_is_that_of_all_pairs():
+    q, k, v = torch.randn(3, 7, 3, 4)
+    torch.testing.assert_close(simple_attention(q, k, v), all_pairs(q, k, v))
+    shared = simple_attention(q, k, v[:, :1])
+    torch.testing.assert_close(shared, all_pairs(q, k, v[:, :1].expand(-1, 3, -1)))
+
+
+@pytest.mark.usefixtures("float64")
+def test_weights_of_a_node_sum_to_one_and_sizes_of_queries_do_not_matter():
+    q, k, v = torch.randn(3, 7, 3, 4)
+    ones = torch.ones(7, 3, 1)
+    torch.testing.assert_close(simple_attention(q, k, ones), ones)
+    torch.testing.assert_close(simple_attention(3 * q, 0.1 * k, v), simple_attention(q, k, v))
+
+
+def test_attention_on_nothing_is_the_values_and_has_gradients():
+    q, k = (torch.zeros(5, 2, 3, requires_grad=True) for _ in range(2))
+    v = torch.randn(5, 2, 3)
+    out = simple_attention(q, k, v)
+    torch.testing.assert_close(out, v)
+    out.sum().backward()
+    assert q.grad.isfinite().all()
+    assert k.grad.isfinite().all()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("value_map", [False, True])
+def test_heads_are_as_wide_as_the_layer_and_averaged(value_map):
+    torch.manual_seed(0)
+    layer = SimpleAttention(4, heads=3, value_map=value_map)
+    x = torch.randn(6, 4)
+    q, k = (part(x).view(6, 3, 4) for part in (layer.queries, layer.keys))
+    v = layer.values(x).view(6, 3, 4) if value_map else x[:, None].expand(-1, 3, -1)
+    torch.testing.assert_close(layer(x), all_pairs(q, k, v).mean(1))
+
+
+@pytest.mark.usefixtures("float64")
+def test_branches_are_their_formulas(graph):
+    """Order of norms, residual connections and activations."""
+    for options in ({}, EVERYTHING):
+        made = model(**options).eval()
+        one = made.transformer
+        x = torch.relu(one.feature_norm(graph.x @ one.features.weight.T + one.features.bias))
+        for attention, norm in zip(one.layers, one.norms, strict=True):
+            x = norm((attention(x) + x) / 2) if options else attention(x)
+        A, (first, second) = normalised(graph), made.graph_branch.layers
+        g = torch.relu(A @ graph.x @ first.lin.weight.T + first.bias)
+        g = A @ g @ second.lin.weight.T + second.bias
+        torch.testing.assert_close(made(graph), 0.3 * g + 0.7 * x)
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_weight_of_the_graph_goes_from_nothing_to_everything(graph):
+    without = model(graph_weight=0.0)
+    before = without(graph)
+    before.sum().backward()
+    assert not any(p.grad.any() for p in without.graph_branch.parameters())
+    only = model(graph_weight=1.0)
+    only(graph).sum().backward()
+    assert not any(p.grad.any() for p in only.transformer.parameters())
+    graph.edge_index = graph.edge_index[:, :2]
+    torch.testing.assert_close(without(graph), before)
+
+
+@pytest.mark.usefixtures("float64")
+def test_numbering_of_the_nodes_does_not_matter(graph):
+    made = model(**EVERYTHING)
+    order = torch.randperm(12)
+    place = order.argsort()
+    other = Data(x=graph.x[order], edge_index=place[graph.edge_index], num_nodes=12)
+    torch.testing.assert_close(made(other), made(graph)[order])
+
+
+def test_another_graph_is_normalised_anew(graph):
+    made = model()
+    first = made(graph)
+    graph.edge_index = graph.edge_index[:, :4]
+    assert not torch.allclose(made(graph), first)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_node_without_edges_keeps_its_own_features():
+    branch = GCNBranch(3, 3, layers=1, dropout=0.0)
+    x = torch.randn(4, 3)
+    edges, _ = dense_to_sparse(torch.tensor([[0, 1], [1, 0]]))
+    torch.testing.assert_close(branch(x, edges)[2:], x[2:] @ branch.layers[0].lin.weight.T)
+
+
+def test_memory_is_linear_in_the_nodes():
+    nodes = 3000
+    made = model(heads=2, layers=2)
+    batch = Data(x=torch.randn(nodes, 5), edge_index=torch.randint(nodes, (2, 4 * nodes)))
+    with Largest() as largest:
+        made(batch).square().sum().backward()
+    assert largest.elements <= 50 * nodes
+
+
+@pytest.mark.usefixtures("float64")
+def test_sparse_features_give_what_dense_ones_give(graph):
+    graph.x = torch.eye(12, 40)
+    made = model(in_channels=40)
+    dense = graph.clone()
+    dense.x = graph.x.clone().requires_grad_()  # goes the ordinary way
+    torch.testing.assert_close(made(graph), made(dense))
+
+
+def test_dropout_is_of_hidden_features_in_training_only(graph):
+    made = model(dropout=0.5, graph_dropout=0.5)
+    assert not torch.equal(made(graph), made(graph))
+    only_graph = model(graph_layers=1, graph_dropout=0.5)
+    assert torch.equal(only_graph(graph), only_graph(graph))  # no hidden features
+    made.eval()
+    assert torch.equal(made(graph), made(graph))
+
+
+def test_gradients_are_finite_where_a_node_has_no_features(graph):
+    graph.x[3] = 0
+    made = model(**EVERYTHING)
+    made(graph).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in made.parameters())
+
+
+def test_the_attentions_branch_decays_by_its_own_rate():
+    made = model(transformer_weight_decay=0.5)
+    ordinary, apart = parameter_groups(made, curvature_lr=0.1, weight_decay=0.2)
+    assert (ordinary["weight_decay"], apart["weight_decay"]) == (0.2, 0.5)
+    members = [[id(p) for p in group["params"]] for group in (ordinary, apart)]
+    assert members[0] == [id(p) for p in made.graph_branch.parameters()]
+    assert members[1] == [id(p) for p in made.transformer.parameters()]
+    (together,) = parameter_groups(model(), curvature_lr=0.1, weight_decay=0.2)
+    assert len(together["params"]) == len(list(made.parameters()))
