@@ -118,6 +118,44 @@ class HopFeatures(GraphTransform):
         return f"HopFeatures(hops={self.hops})"
 
 
+class StackedHops(GraphTransform):
+    """Features beside their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
+
+    A is the operator of `HopFeatures`.
+
+    Source: SIGN (Frasca et al. 2020), with one power of one operator a block.
+
+    Args:
+        hops: Number of blocks after the first, at least 1.
+    """
+
+    cacheable = True
+    reads = ("x", "edge_index")
+    writes = ("x",)
+
+    def __init__(self, hops: int) -> None:
+        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
+            raise UsageError(f"hops={hops} must be a whole number of at least 1.")
+        self.hops = hops
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"stacked-hops-{self.hops}"
+
+    def forward(self, data: Data) -> Data:
+        """Replace `x [nodes, features]` by `x [nodes, (hops + 1) features]`."""
+        adjacency = _with_self_loops(data.edge_index, int(data.num_nodes or 0))
+        blocks = [data.x.numpy()]
+        for _ in range(self.hops):
+            blocks.append(adjacency @ blocks[-1])
+        data.x = torch.from_numpy(np.concatenate(blocks, axis=1))
+        return data
+
+    def __repr__(self) -> str:
+        return f"StackedHops(hops={self.hops})"
+
+
 def _with_self_loops(edge_index: Tensor, num_nodes: int) -> csr_array:
     """The symmetrically normalised adjacency of a simple undirected graph and its self-loops."""
     source, target = edge_index.numpy()
