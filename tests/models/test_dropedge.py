@@ -1,0 +1,141 @@
+"""DropEdge: which edges a step sees, and what a GCN makes of them."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from curvlab.errors import UsageError
+from curvlab.models.baselines import GraphNetwork
+from curvlab.models.dropedge import DropEdgeNetwork
+
+OPTIONS = {
+    "in_channels": 5,
+    "layer": GCNConv,
+    "adjacency": "edge_index",
+    "dim": 4,
+    "layers": 2,
+    "activation": "relu",
+    "dropout": 0.0,
+    "skip_average": False,
+    "normalisation": "none",
+    "residual": False,
+    "input_layer": False,
+    "last_activation": False,
+}
+
+
+def network(edge_dropout, **options):
+    torch.manual_seed(0)
+    return DropEdgeNetwork(edge_dropout, **{**OPTIONS, **options})
+
+
+class Seen(nn.Module):
+    """A layer that keeps what it is given of the graph."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.dim, self.graph = out_channels, None
+
+    def forward(self, x, edge_index, weight=None):
+        self.graph = edge_index, weight
+        return x[:, :1].expand(-1, self.dim)
+
+
+def kept(made, graph):
+    """The dense matrix `[nodes, nodes]` of the edges that a layer was told to keep."""
+    made(graph)
+    edge_index, weight = made.layers[0].graph
+    matrix = torch.zeros(graph.num_nodes, graph.num_nodes)
+    matrix[edge_index[0], edge_index[1]] = 1.0 if weight is None else weight
+    return matrix
+
+
+def test_as_many_edges_are_left_out_as_it_says_each_alike(graph):
+    made = network(0.3, layer=Seen)
+    torch.manual_seed(1)
+    draws = torch.stack([kept(made, graph) for _ in range(2000)])
+    source, target = graph.edge_index
+    share = draws[:, source, target].mean(0)
+    # Four standard deviations of the mean of 2,000 draws, for every edge.
+    assert (share - 0.7).abs().max() < 4 * (0.3 * 0.7 / 2000) ** 0.5
+    total = draws.sum((1, 2)) / 2
+    edges = graph.num_edges / 2
+    assert abs(total.mean() - 0.7 * edges) < 4 * (0.21 * edges / 2000) ** 0.5
+    # Of independent edges the variances add.
+    assert total.var().item() == pytest.approx(0.21 * edges, rel=0.15)
+
+
+def test_both_directions_of_an_edge_are_left_out_together(graph):
+    made = network(0.5, layer=Seen)
+    for _ in range(20):
+        matrix = kept(made, graph)
+        assert torch.equal(matrix, matrix.T)
+
+
+def test_a_step_draws_once_for_all_layers_and_the_next_anew(graph):
+    made = network(0.5, layer=Seen)
+    first = kept(made, graph)
+    assert torch.equal(made.layers[0].graph[1], made.layers[1].graph[1])
+    assert not torch.equal(kept(made, graph), first)
+
+
+def test_the_seed_decides(graph):
+    made = network(0.5)
+    outputs = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        outputs.append(made(graph))
+    assert torch.equal(outputs[0], outputs[1])
+    assert not torch.equal(outputs[0], outputs[2])
+
+
+def test_evaluation_sees_the_whole_graph_after_any_training(graph):
+    made = network(0.5)
+    plain = GraphNetwork(**OPTIONS)
+    plain.load_state_dict(made.state_dict())
+    made(graph)
+    made.eval()
+    state = torch.get_rng_state()
+    assert torch.equal(made(graph), plain.eval()(graph))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.usefixtures("float64")
+def test_what_is_left_is_normalised_by_its_own_degrees(graph):
+    """The GCN of the smaller graph, `D^-1/2 (A + I) D^-1/2` of its adjacency."""
+    made = network(0.5, layers=1)
+    graph.x = graph.x.double()
+    torch.manual_seed(1)
+    out = made(graph)
+    torch.manual_seed(1)
+    edge_index, weight = made._graph(graph)
+    looped = torch.eye(12)
+    looped[edge_index[0], edge_index[1]] = weight
+    assert 12 < looped.sum() < 12 + graph.num_edges
+    scale = looped.sum(1).rsqrt()
+    layer = made.layers[0]
+    expected = scale[:, None] * looped * scale @ graph.x @ layer.lin.weight.T + layer.bias
+    torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.usefixtures("float64")
+def test_nothing_is_left_out_at_probability_zero(graph):
+    made = network(0.0)
+    trained = made(graph)
+    torch.testing.assert_close(trained, made.eval()(graph))
+
+
+def test_another_graph_has_other_edges():
+    made = network(0.5, layer=Seen)
+    for nodes in (4, 6):
+        ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+        edge_index = torch.cat([ring, ring.flip(0)], dim=1)
+        matrix = kept(made, Data(x=torch.ones(nodes, 5), edge_index=edge_index))
+        assert torch.equal(matrix, matrix.T)
+
+
+def test_without_a_list_of_edges_there_are_none_to_leave_out():
+    with pytest.raises(UsageError, match=r"adjacency=csr.*adjacency=edge_index"):
+        network(0.5, adjacency="csr")
