@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh, subspace_angles
 from torch_geometric.data import Data
-from torch_geometric.nn import SAGEConv
+from torch_geometric.nn import GCNConv, SAGEConv
 from torch_geometric.utils import to_undirected
 
 from curvlab.data.synthetic import SyntheticWeb
 from curvlab.data.transforms import (
     IdentityFeatures,
     LaplacianEigenvectors,
+    NormalisedAdjacency,
     SparseAdjacency,
     apply_transform,
 )
@@ -185,3 +186,32 @@ def test_sparse_adjacency_moves_with_the_graph(tmp_path):
     data = apply_transform(SparseAdjacency(), network, tmp_path)
     assert data.to("meta").adj_t.device.type == "meta"
     assert not list(tmp_path.iterdir())
+
+
+def test_normalised_adjacency_of_a_path_and_a_node_alone():
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    matrix = NormalisedAdjacency(False)(Data(edge_index=edges, num_nodes=4)).normalised_adj
+    half = 0.5**0.5
+    expected = torch.tensor([[0, half, 0, 0], [half, 0, half, 0], [0, half, 0, 0], [0, 0, 0, 0]])
+    assert matrix.layout == torch.sparse_csr
+    torch.testing.assert_close(matrix.to_dense(), expected)
+
+
+def test_normalised_adjacency_with_self_loops_is_gcns():
+    data = SyntheticWeb(num_nodes=50, cycle_fraction=0.5, seed=0).load()
+    data.x = torch.randn(50, 5)
+    layer = GCNConv(5, 3)
+    matrix = NormalisedAdjacency(True)(data.clone()).normalised_adj
+    expected = layer(data.x, data.edge_index)
+    torch.testing.assert_close(matrix @ layer.lin(data.x) + layer.bias, expected)
+    data.edge_index = torch.cat([data.edge_index, torch.tensor([[3], [3]])], dim=1)
+    again = NormalisedAdjacency(True)(data).normalised_adj  # a loop that is there counts once
+    torch.testing.assert_close(again.to_dense(), matrix.to_dense())
+
+
+def test_normalised_adjacency_of_a_directed_graph_has_targets_in_rows():
+    """0 -> 1, 0 -> 2, 2 -> 1: nothing goes into 0, so that what comes from it weighs nothing."""
+    edges = torch.tensor([[0, 0, 2], [1, 2, 1]])
+    matrix = NormalisedAdjacency(False)(Data(edge_index=edges, num_nodes=3)).normalised_adj
+    expected = torch.tensor([[0, 0, 0], [0, 0, 0.5**0.5], [0, 0, 0]])
+    torch.testing.assert_close(matrix.to_dense(), expected)

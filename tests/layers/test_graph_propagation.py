@@ -1,0 +1,175 @@
+"""The graph branch against its formulas on a dense matrix."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.layers.features import FeatureLinear
+from curvlab.layers.graph_propagation import (
+    GraphConvolutionBranch,
+    SparsePropagation,
+    csr_rows,
+    transposed,
+)
+
+NODES, FEATURES, DIM = 20, 7, 4
+SWITCHES = ("batch_norm", "residual", "weight", "initial", "activation")
+
+
+def adjacency():
+    graph = SyntheticWeb(num_nodes=NODES, cycle_fraction=0.5, seed=0).load()
+    graph.edge_index = graph.edge_index[:, (graph.edge_index > 0).all(dim=0)]  # 0 is alone
+    return NormalisedAdjacency(self_loops=False)(graph).normalised_adj.to(torch.get_default_dtype())
+
+
+def directed():
+    edges = torch.randint(NODES, (2, 60), generator=torch.Generator().manual_seed(1))
+    matrix = NormalisedAdjacency(False)(Data(edge_index=edges, num_nodes=NODES)).normalised_adj
+    return matrix.to(torch.get_default_dtype())
+
+
+def features():
+    return torch.randn(NODES, FEATURES, generator=torch.Generator().manual_seed(2))
+
+
+def branch(**options):
+    torch.manual_seed(0)
+    switches = dict.fromkeys(SWITCHES, False)
+    return GraphConvolutionBranch(
+        in_channels=FEATURES,
+        dim=DIM,
+        **{"layers": 3, "dropout": 0.0, **switches, **options},
+    )
+
+
+def by_hand(made, x, matrix, options):
+    """The definition; batch norm of the nodes at hand, with its own weights 1 and 0."""
+    matrix = matrix.to_dense()
+
+    def norm(u):
+        if not options["batch_norm"]:
+            return u
+        return (u - u.mean(0)) / (u.var(0, correction=0) + 1e-5).sqrt()
+
+    first = x = norm(x @ made.features.weight.T + made.features.bias).relu()
+    for linear in made.maps:
+        u = matrix @ x
+        if options["initial"]:
+            u = torch.cat([u, first], dim=1)
+        if options["weight"] or options["initial"]:
+            u = u @ linear.weight.T + linear.bias
+        u = norm(u)
+        u = u.relu() if options["activation"] else u
+        x = u + first if options["residual"] else u
+    return x
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("values", list(itertools.product([False, True], repeat=5)))
+def test_every_combination_is_its_formula(values):
+    options = dict(zip(SWITCHES, values, strict=True))
+    made = branch(**options)
+    expected = by_hand(made, features(), adjacency(), options)
+    torch.testing.assert_close(made(features(), adjacency()), expected)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("make", [adjacency, directed])
+def test_the_gradient_goes_through_the_transpose(make):
+    matrix, x = make(), features().requires_grad_()
+    propagate = SparsePropagation()
+    torch.testing.assert_close(propagate(matrix, x), matrix.to_dense() @ x)
+    assert torch.autograd.gradcheck(lambda x: propagate(matrix, x), x)
+    assert torch.autograd.gradgradcheck(lambda x: propagate(matrix, x).square(), x)
+
+
+def test_a_symmetric_matrix_is_its_own_transpose():
+    matrix = adjacency()
+    assert transposed(matrix) is matrix
+    one_way = directed()
+    torch.testing.assert_close(transposed(one_way).to_dense(), one_way.to_dense().T)
+
+
+def test_another_matrix_is_seen():
+    propagate, x = SparsePropagation(), features()
+    for matrix in (adjacency(), directed(), adjacency()):
+        torch.testing.assert_close(propagate(matrix, x), matrix.to_dense() @ x)
+
+
+def test_half_precision_is_raised():
+    propagate, matrix, x = SparsePropagation(), adjacency(), features()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert propagate(matrix, x.bfloat16()).dtype == torch.float32
+        leaf = x.clone().requires_grad_()
+        propagate(matrix, leaf).sum().backward()
+        assert branch(weight=True)(x, matrix).isfinite().all()
+    torch.testing.assert_close(leaf.grad, matrix.to_dense().sum(0)[:, None].expand_as(x))
+
+
+def test_a_node_without_edges_gets_zero_and_a_finite_gradient():
+    made = branch(activation=True)
+    out = made(features(), adjacency())
+    assert out[0].tolist() == [0] * DIM
+    out.square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in made.parameters())
+
+
+def test_parameters_are_those_of_the_formula():
+    """`d h + h`, and `h h + h` or `2 h h + h` a layer; the released code makes all maps and all
+    norms, `2 h` each, whether it uses them or not."""
+
+    def count(**options):
+        return sum(p.numel() for p in branch(layers=2, **options).parameters())
+
+    first = FEATURES * DIM + DIM
+    assert count() == first
+    assert count(weight=True) == first + 2 * (DIM * DIM + DIM)
+    assert count(initial=True) == count(weight=True, initial=True)
+    assert count(initial=True) == first + 2 * (2 * DIM * DIM + DIM)
+    assert count(batch_norm=True) == first + 3 * 2 * DIM
+
+
+@pytest.mark.usefixtures("float64")
+def test_features_that_are_nearly_all_zero_go_through_sparse_products():
+    made = branch(residual=True)
+    made.features = FeatureLinear(40, DIM)
+    x = torch.eye(NODES, 40)
+    dense = x.clone().requires_grad_()  # goes the ordinary way
+    torch.testing.assert_close(made(x, adjacency()), made(dense, adjacency()))
+
+
+def test_dropout_acts_in_training_only():
+    made = branch(dropout=0.5, residual=True)
+    x, matrix = features(), adjacency()
+    assert not torch.equal(made(x, matrix), made(x, matrix))
+    made.eval()
+    assert torch.equal(made(x, matrix), made(x, matrix))
+    still = branch(residual=True)
+    still.load_state_dict(made.state_dict())
+    torch.testing.assert_close(made(x, matrix), still.train()(x, matrix))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("make", [adjacency, directed])
+@pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
+def test_in_chunks_it_is_the_same(make, chunk):
+    made = branch(batch_norm=True, residual=True, initial=True, activation=True)
+    made(features(), make())  # running statistics
+    made.eval()
+    expected = made(features(), make())
+    torch.testing.assert_close(made.encode_in_chunks(features(), make(), chunk), expected)
+
+
+def test_rows_of_a_sparse_matrix():
+    matrix = directed()
+    for part in (slice(0, 3), slice(5, 6), slice(15, 100)):
+        torch.testing.assert_close(csr_rows(matrix, part).to_dense(), matrix.to_dense()[part])
+
+
+def test_layers_without_a_map_are_the_identity():
+    assert all(isinstance(part, nn.Identity) for part in (*branch().maps, *branch().norms))
