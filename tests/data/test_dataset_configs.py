@@ -29,6 +29,10 @@ DEFAULTS = {
     "questions": ("given", "roc_auc"),
     "coauthor_cs": ("quota", "accuracy"),
     "coauthor_physics": ("quota", "accuracy"),
+    "ogbn_arxiv": ("official", "ogb_acc"),
+    "ogbn_proteins": ("official", "ogb_rocauc"),
+    "ogbn_papers100m": ("official", "ogb_acc"),
+    "amazon2m": ("random_50_25_25", "ogb_acc"),
     "synthetic_large": ("random_50_25_25", "accuracy"),
 }
 

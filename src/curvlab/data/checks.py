@@ -67,7 +67,8 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
     """Refuse labels that are missing, out of range or all the same.
 
     Args:
-        data: `y [nodes]` holds classes 0, 1, ..., or `y [nodes, labels]` zeros and ones.
+        data: `y [nodes]` holds classes 0, 1, ..., or `y [nodes, labels]` zeros and ones. Where
+            `labelled [nodes]` is there and says no, a node has no label and needs none.
         num_classes: Number of classes that there are; None if only the labels themselves say.
 
     Raises:
@@ -79,25 +80,32 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
         raise UsageError("the graph has no labels: choose a dataset of node classification.")
     if y.shape[0] != nodes:
         raise UsageError(f"the graph has {nodes} nodes but {y.shape[0]} labels.")
-    missing = torch.isnan(y).reshape(nodes, -1).any(dim=1) if y.is_floating_point() else y < 0
+    known = data.get("labelled")
+    if known is None:
+        known = torch.ones(nodes, dtype=torch.bool, device=y.device)
+    missing = torch.isnan(y) if y.is_floating_point() else y < 0
     if y.dim() == 1:
         missing = missing | (y < 0)
+    missing = missing.reshape(nodes, -1).any(dim=1) & known
     if missing.any():
         raise UsageError(
             f"{int(missing.sum())} nodes have no label (NaN or negative), the first is node "
             f"{int(missing.nonzero()[0])}: leave them out of the graph or label them."
         )
     highest = num_classes - 1 if num_classes and y.dim() == 1 else None
-    wrong = _out_of_range(y, highest)
+    wrong = _out_of_range(y, highest) & known
     if wrong.any():
         classes = "0 and 1" if y.dim() == 2 else f"0 ... {'' if highest is None else highest}"
         raise UsageError(
             f"{int(wrong.sum())} nodes have labels that are not among {classes.strip()}, the first "
             f"is node {int(wrong.nonzero()[0])}: number the classes from 0."
         )
+    y = y[known]
+    if not len(y):
+        raise UsageError(f"none of the {nodes} nodes has a label: choose another dataset.")
     if y.dim() == 1 and bool((y == y[0]).all()):
         raise UsageError(
-            f"all {nodes} nodes are of class {int(y[0])}: there is nothing to tell apart."
+            f"all {len(y)} nodes are of class {int(y[0])}: there is nothing to tell apart."
         )
 
 

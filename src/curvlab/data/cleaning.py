@@ -25,11 +25,11 @@ def cleaned(raw: Data, num_classes: int) -> Data:
     """The simple undirected graph with dense float32 features and whole-number labels.
 
     Args:
-        raw: The graph as it came: `edge_index` of any kind, `x`, `y [nodes]`.
+        raw: The graph as it came: `edge_index` of any kind, `x`, `y [nodes]` or `[nodes, labels]`.
         num_classes: Number of classes that the labels may name.
 
     Returns:
-        `x [nodes, features]`, `y [nodes]` (int64), `edge_index [2, 2M]` and what else `raw` has.
+        `x [nodes, features]`, `y` (int64), `edge_index [2, 2M]` and what else `raw` has.
 
     Raises:
         UsageError: Edges, features or labels are unusable.

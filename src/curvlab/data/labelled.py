@@ -33,11 +33,13 @@ class LabelledGraph(ABC):
         name: What messages call the graph.
         folder: Folder of the raw files inside `data_dir`, and inside the mirror.
         url: Address that the files' paths continue.
-        files: The raw files: `path` after the address, whose last part is the name in the folder,
-            and `sha256`, None where nobody has stated one.
+        files: The raw files: `path` after the address, whose last part is the name in the folder
+            if there is no `name`, and `sha256`, None where nobody has stated one.
         statistics: `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected,
-            after cleaning), `num_features`, `num_classes`, `class_counts` and `homophily` (of the
-            edge list as it came, to four digits) that the graph must have; None where unknown.
+            after cleaning), `num_features`, `num_classes`, `class_counts`, `homophily` (of the edge
+            list as it came, to four digits) and `given_sizes` (nodes of the three parts of the
+            first given split) that the graph must have; None where unknown. Of several labels a
+            node, classes are the labels, and there is no homophily.
         given: What the splits that come with the graph are called; None if there are none.
         data_dir: Folder of raw and processed files.
         mirror: Folder with the same layout, used instead of the network.
@@ -58,7 +60,7 @@ class LabelledGraph(ABC):
         self.folder = folder
         self.files = [
             RemoteFile(
-                f"{folder}/{PurePosixPath(file['path']).name}",
+                f"{folder}/{file.get('name', PurePosixPath(file['path']).name)}",
                 f"{url}/{file['path']}",
                 file["sha256"],
             )
@@ -77,13 +79,18 @@ class LabelledGraph(ABC):
         """Fetch the raw files and return where they are."""
         return [fetch(file, self.data_dir, self.mirror) for file in self.files]
 
+    @property
+    def variant(self) -> str:
+        """What `read` depends on besides the files, for the name of the processed file."""
+        return ""
+
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
         """Read the raw files, in the order of `files`, into the graph as it came.
 
         Returns:
-            `x`, `edge_index`, `y` and, if there are given splits, `given_train`, `given_val` and
-            `given_test` `[nodes, splits]`.
+            `x`, `edge_index`, `y`, if there are given splits `given_train`, `given_val` and
+            `given_test` `[nodes, splits]`, and if some nodes have no label `labelled [nodes]`.
         """
 
     def load(self) -> Data:
@@ -95,7 +102,7 @@ class LabelledGraph(ABC):
         """
         paths = self.download()
         sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
-        key = f"{self.name}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
+        key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
         processed = paths[0].parent.parent / "processed"
         tensors = cached(processed, key, lambda: self._process(paths))
         data = _unpacked(tensors)
@@ -120,7 +127,7 @@ class LabelledGraph(ABC):
             raise UsageError(f"{self.name}: {error}") from error
 
     def _check(self, data: Data, tensors: dict[str, Tensor]) -> None:
-        counts = torch.bincount(data.y).tolist()
+        counts = class_counts(data)
         found = {
             "num_nodes": data.num_nodes,
             "raw_edges": int(tensors["raw_edges"]),
@@ -129,6 +136,7 @@ class LabelledGraph(ABC):
             "num_classes": len(counts),
             "class_counts": counts,
             "homophily": round(float(tensors["raw_homophily"]), 4),
+            "given_sizes": [int(data[name][:, 0].sum()) for name in GIVEN if name in data],
         }
         words = {
             "num_nodes": "nodes",
@@ -138,6 +146,7 @@ class LabelledGraph(ABC):
             "num_classes": "classes",
             "class_counts": "nodes of each class",
             "homophily": "homophily",
+            "given_sizes": "nodes in the parts of its split",
         }
         check_statistics(
             self.name,
@@ -146,29 +155,59 @@ class LabelledGraph(ABC):
         )
 
 
+def class_counts(data: Data) -> list[int]:
+    """Number of nodes of each class, or with each label."""
+    if data.y.dim() == 2:
+        return data.y.sum(dim=0).tolist()
+    return torch.bincount(data.y[data.labelled] if "labelled" in data else data.y).tolist()
+
+
 def _packed(raw: Data, data: Data) -> dict[str, Tensor]:
-    """The cleaned graph as tensors, the mostly empty features without their zeros."""
-    x = csr_array(data.x.numpy())
+    """The cleaned graph as tensors, features that are mostly 0 without their zeros."""
     return {
-        "x_values": torch.from_numpy(x.data),
-        "x_columns": torch.from_numpy(x.indices),
-        "x_rows": torch.from_numpy(x.indptr),
-        "x_shape": torch.tensor(data.x.shape),
+        **_packed_features(data.x),
         "y": data.y,
         "edge_index": data.edge_index,
         "raw_edges": torch.tensor(raw.num_edges),
-        "raw_homophily": torch.tensor(homophily(raw.edge_index, data.y), dtype=torch.float64),
-        **{name: raw[name].bool() for name in GIVEN if name in raw},
+        "raw_homophily": torch.tensor(_raw_homophily(raw, data), dtype=torch.float64),
+        **{name: raw[name].bool() for name in (*GIVEN, "labelled") if name in raw},
     }
 
 
+def _packed_features(x: Tensor) -> dict[str, Tensor]:
+    if 2 * int(x.count_nonzero()) > x.numel():
+        return {"x": x}
+    sparse = csr_array(x.numpy())
+    return {
+        "x_values": torch.from_numpy(sparse.data),
+        "x_columns": torch.from_numpy(sparse.indices),
+        "x_rows": torch.from_numpy(sparse.indptr),
+        "x_shape": torch.tensor(x.shape),
+    }
+
+
+def _raw_homophily(raw: Data, data: Data) -> float:
+    """Of the edges between nodes that have a class; NaN if nodes have several."""
+    if data.y.dim() == 2:
+        return float("nan")
+    edges = raw.edge_index
+    if "labelled" in raw:
+        edges = edges[:, raw.labelled[edges].all(dim=0)]
+    return homophily(edges, data.y)
+
+
 def _unpacked(tensors: dict[str, Tensor]) -> Data:
-    parts = (tensors[name].numpy() for name in ("x_values", "x_columns", "x_rows"))
-    x: np.ndarray = csr_array(tuple(parts), shape=tuple(tensors["x_shape"].tolist())).toarray()
+    x = tensors["x"] if "x" in tensors else _unpacked_features(tensors)
     return Data(
-        x=torch.from_numpy(x),
+        x=x,
         y=tensors["y"],
         edge_index=tensors["edge_index"],
         num_nodes=len(x),
-        **{name: tensors[name] for name in GIVEN if name in tensors},
+        **{name: tensors[name] for name in (*GIVEN, "labelled") if name in tensors},
     )
+
+
+def _unpacked_features(tensors: dict[str, Tensor]) -> Tensor:
+    parts = (tensors[name].numpy() for name in ("x_values", "x_columns", "x_rows"))
+    x: np.ndarray = csr_array(tuple(parts), shape=tuple(tensors["x_shape"].tolist())).toarray()
+    return torch.from_numpy(x)

@@ -29,6 +29,8 @@ class Parts(NamedTuple):
 class Split(ABC):
     """Adds `train_mask`, `val_mask` and `test_mask` `[nodes]` and drops the given splits.
 
+    Where some nodes have no label (`labelled [nodes]`), it divides the others.
+
     Args:
         name: What messages call it.
         draw: Which of the splits that it can make: a number gives the same one to every run,
@@ -60,7 +62,12 @@ class Split(ABC):
                 would be empty.
         """
         check_labels(data)
-        parts = self.parts(data, seed if self.draw is None else self.draw)
+        draw = seed if self.draw is None else self.draw
+        if "labelled" in data:
+            known = data.labelled.nonzero().flatten()
+            parts = Parts(*(known[part] for part in self.parts(_labelled(data, known), draw)))
+        else:
+            parts = self.parts(data, draw)
         for part, nodes in zip(PARTS, parts, strict=True):
             if len(nodes) == 0:
                 raise UsageError(
@@ -85,6 +92,12 @@ class Split(ABC):
         if data.y.dim() != 1:
             raise UsageError(f"split={self.name} needs one class a node, not several labels.")
         return data.y
+
+
+def _labelled(data: Data, known: Tensor) -> Data:
+    """What splits look at, of the nodes that have a label."""
+    given = {name: data[name][known] for name in GIVEN if name in data}
+    return Data(y=data.y[known], num_nodes=len(known), given=data.get("given"), **given)
 
 
 class GivenSplit(Split):

@@ -1,1 +1,1 @@
-"""Metrics that torchmetrics, scikit-learn and ogb do not have."""
+"""Metrics that torchmetrics and scikit-learn do not have, and those of OGB's evaluator."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,6 +17,7 @@ from torchmetrics.functional.classification import (
 )
 
 from curvlab.errors import UsageError
+from curvlab.metrics.ogb import ogb_accuracy, ogb_roc_auc
 
 Metric = Callable[[Tensor, Tensor], Tensor]
 
@@ -26,10 +28,12 @@ class Labels(ABC):
     Attributes:
         logits: number of logits of a node.
         metrics: functions of logits `[nodes, logits]` and labels, by their names.
+        ogb: those of OGB's evaluator, which works on the host: only where a dataset asks for it.
     """
 
     logits: int
-    metrics: Mapping[str, Metric]
+    metrics: dict[str, Metric]
+    ogb: Mapping[str, Metric] = MappingProxyType({})
 
     @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -46,6 +50,8 @@ class Labels(ABC):
 
 class OneOfMany(Labels):
     """One class a node, `labels [nodes]`: cross-entropy; the class is that of the largest logit."""
+
+    ogb = MappingProxyType({"ogb_acc": ogb_accuracy})
 
     def __init__(self, classes: int) -> None:
         self.logits = classes
@@ -84,6 +90,8 @@ class ManyOfMany(Labels):
     are means over labels.
     """
 
+    ogb = MappingProxyType({"ogb_rocauc": ogb_roc_auc})
+
     def __init__(self, count: int) -> None:
         self.logits = count
         f1 = partial(multilabel_f1_score, num_labels=count, validate_args=False)
@@ -117,10 +125,12 @@ def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
         labels, what = YesOrNo(), "two classes told by one logit"
     else:
         labels, what = OneOfMany(num_classes), f"{num_classes} classes"
+    if metric in labels.ogb:
+        labels.metrics[metric] = labels.ogb[metric]
     if metric not in labels.metrics:
         raise UsageError(
             f"task.metric={metric}: a dataset with {what} is scored by "
-            f"{', '.join(labels.metrics)}, which dataset.metric names"
+            f"{', '.join((*labels.metrics, *labels.ogb))}, which dataset.metric names"
         )
     return labels
 

@@ -1,0 +1,352 @@
+"""Archives in OGB's raw format, made by the test and read by OGB's class."""
+
+import gzip
+import io
+import subprocess
+import sys
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from omegaconf import OmegaConf
+
+from curvlab.building import build
+from curvlab.data.datamodule import GraphDataModule
+from curvlab.data.ogb import _trusting, mean_of_edges
+from curvlab.errors import UsageError
+
+NODES = 6
+EDGES = np.array([[0, 1], [1, 2], [2, 0], [2, 1], [4, 4], [3, 4]])  # directed, 5 has none
+FEATURES = np.arange(12.0).reshape(NODES, 2) / 8
+LABELS = np.array([[0], [1], [2], [1], [0], [2]])
+SPLIT = {"train": [4, 0, 1], "valid": [2], "test": [5, 3]}
+PLACES = {
+    "ogbn_arxiv": ("ogbn_arxiv/raw/arxiv.zip", "time"),
+    "ogbn_proteins": ("ogbn_proteins/raw/proteins.zip", "species"),
+    "amazon2m": ("ogbn_products/raw/products.zip", "sales_ranking"),
+    "ogbn_papers100m": ("ogbn_papers100M/raw/papers100M-bin.zip", "time"),
+}
+
+
+def table(array):
+    """A compressed CSV without a header."""
+    rows = "".join(",".join(map(str, row)) + "\n" for row in np.asarray(array).tolist())
+    return gzip.compress(rows.encode())
+
+
+def arrays(**named):
+    file = io.BytesIO()
+    np.savez_compressed(file, **named)
+    return file.getvalue()
+
+
+def contents(name, labels=LABELS, edges=EDGES):
+    """Paths below the archive's folder, and what is there."""
+    files = {"RELEASE_v1.txt": b"", "mapping/README.md": b"# mapping\n"}
+    kind = PLACES[name][1]
+    for part, nodes in SPLIT.items():
+        files[f"split/{kind}/{part}.csv.gz"] = table([[node] for node in nodes])
+    if name == "ogbn_papers100m":
+        files["raw/data.npz"] = arrays(
+            edge_index=edges.T,
+            node_feat=FEATURES.astype(np.float32),
+            node_year=np.full((NODES, 1), 2015),
+            num_nodes_list=np.array([NODES]),
+            num_edges_list=np.array([len(edges)]),
+        )
+        files["raw/node-label.npz"] = arrays(node_label=labels)
+        return files
+    files["raw/edge.csv.gz"] = table(edges)
+    files["raw/num-node-list.csv.gz"] = table([[NODES]])
+    files["raw/num-edge-list.csv.gz"] = table([[len(edges)]])
+    files["raw/node-label.csv.gz"] = table(labels)
+    if name == "ogbn_proteins":
+        files["raw/edge-feat.csv.gz"] = table(edge_features(edges))
+        files["raw/node_species.csv.gz"] = table([[9606]] * NODES)
+    else:
+        files["raw/node-feat.csv.gz"] = table(FEATURES)
+    if name == "ogbn_arxiv":
+        files["raw/node_year.csv.gz"] = table([[2015]] * NODES)
+    return files
+
+
+def edge_features(edges=EDGES):
+    return np.stack([np.arange(len(edges)) / 4 + 0.25, np.ones(len(edges))], axis=1)
+
+
+def zipped(top, files):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as written:
+        written.mkdir(top)
+        for path, content in files.items():
+            written.writestr(f"{top}/{path}", content)
+    return archive.getvalue()
+
+
+@pytest.fixture
+def archived(tmp_path):
+    """`archived(name, files, top=...)` puts an archive into the test's mirror."""
+
+    def write(name, files, top=None):
+        path = tmp_path / "mirror" / "OGB" / PLACES[name][0]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zipped(top or path.stem, files))
+        return path
+
+    return write
+
+
+SMALL = {
+    "num_nodes": NODES,
+    "raw_edges": 6,
+    "num_edges": 4,
+    "num_features": 2,
+    "num_classes": 3,
+    "class_counts": [2, 2, 2],
+    "homophily": 0.1667,  # one loop of six edges
+    "given_sizes": [3, 1, 2],
+}
+UNDIRECTED = [[0, 0, 1, 1, 2, 2, 3, 4], [1, 2, 0, 2, 0, 1, 4, 3]]
+
+
+def parts(data):
+    names = ("given_train", "given_val", "given_test")
+    return [data[name][:, 0].nonzero().flatten().tolist() for name in names]
+
+
+def test_arxiv_files(tiny, archived, tmp_path):
+    archived("ogbn_arxiv", contents("ogbn_arxiv"))
+    data = tiny("ogbn_arxiv", SMALL).load()
+    np.testing.assert_array_equal(data.x.numpy(), FEATURES.astype(np.float32))
+    assert data.y.tolist() == LABELS.flatten().tolist()
+    assert data.edge_index.tolist() == UNDIRECTED
+    assert parts(data) == [[0, 1, 4], [2], [3, 5]]
+    assert data.given == "official"
+    assert "labelled" not in data
+    folder = tmp_path / "data/OGB/ogbn_arxiv"
+    assert [path.name for path in (folder / "raw").iterdir()] == ["arxiv.zip"]
+    assert len(list((folder / "processed").iterdir())) == 1
+
+
+def test_amazon2m_is_the_graph_of_products_with_one_random_split(tiny, archived, split):
+    archived("amazon2m", contents("amazon2m"))
+    # OGB adds the other direction of every edge, loops included.
+    data = tiny("amazon2m", SMALL | {"raw_edges": 12}).load()
+    assert data.edge_index.tolist() == UNDIRECTED
+    drawn = [split("random_50_25_25")(data, seed) for seed in (0, 1)]
+    assert torch.equal(drawn[0].train_mask, drawn[1].train_mask)
+    sizes = [int(drawn[0][f"{part}_mask"].sum()) for part in ("train", "val", "test")]
+    assert sizes == [2, 2, 2]
+    official = split("official")(data, 7)
+    assert official.test_mask.nonzero().flatten().tolist() == [3, 5]
+
+
+def test_proteins_have_the_mean_of_their_edges_and_several_labels(tiny, archived):
+    edges = EDGES[[0, 1, 2, 5]]  # each once, no loop
+    labels = np.array([[0, 1], [1, 1], [0, 0], [1, 0], [0, 1], [1, 1]])
+    archived("ogbn_proteins", contents("ogbn_proteins", labels, edges))
+    statistics = SMALL | {"raw_edges": 8, "num_classes": 2, "class_counts": [3, 4]}
+    data = tiny("ogbn_proteins", statistics | {"homophily": None}).load()
+    values = edge_features(edges)
+    for node in range(NODES):
+        incident = [value for edge, value in zip(edges, values, strict=True) if node in edge]
+        expected = np.mean(incident, axis=0) if incident else np.zeros(2)
+        np.testing.assert_allclose(data.x[node].numpy(), expected, rtol=1e-7)
+    assert data.y.dtype == torch.int64
+    assert data.y.tolist() == labels.tolist()
+    assert parts(data) == [[0, 1, 4], [2], [3, 5]]
+
+
+def test_the_mean_of_edges_is_a_product_with_the_incidences():
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(50, (2, 4000), generator=generator)
+    edge_attr = torch.rand(4000, 3, generator=generator)
+    incidence = F.one_hot(edge_index[0], 51).double()
+    expected = incidence.T @ edge_attr.double() / incidence.sum(dim=0).clamp(min=1).unsqueeze(1)
+    torch.testing.assert_close(mean_of_edges(edge_index, edge_attr, 51), expected.float())
+
+
+MISSING = np.array([[0.0], [np.nan], [2], [1], [np.nan], [2]], dtype=np.float32)
+
+
+def test_papers100m_nodes_without_a_label_are_in_no_part(tiny, archived, split):
+    archived("ogbn_papers100m", contents("ogbn_papers100m", MISSING))
+    statistics = SMALL | {"class_counts": [1, 1, 2], "homophily": 0.0, "given_sizes": [1, 1, 2]}
+    source = tiny("ogbn_papers100m", statistics)
+    data = source.load()
+    assert data.labelled.tolist() == [True, False, True, True, False, True]
+    assert data.y.tolist() == [0, -1, 2, 1, -1, 2]
+    assert parts(data) == [[0], [2], [3, 5]]
+    official = split("official")(data, 0)
+    drawn = split("random_50_25_25")(data, 0)
+    for divided in (official, drawn):
+        masks = torch.stack([divided[f"{part}_mask"] for part in ("train", "val", "test")])
+        assert torch.equal(masks.sum(dim=0) == 1, data.labelled)
+    module = GraphDataModule(source, [], steps_per_epoch=1, seed=0, split=split("official"))
+    assert (module.num_classes, module.multi_label) == (3, False)
+
+
+def test_a_set_without_any_label_is_refused(tiny, archived):
+    archived("ogbn_papers100m", contents("ogbn_papers100m", np.full((NODES, 1), np.nan)))
+    with pytest.raises(UsageError, match="none of the 6 nodes has a label"):
+        tiny("ogbn_papers100m", SMALL).load()
+
+
+@pytest.mark.parametrize(
+    ("statistic", "value", "words"),
+    [
+        ("num_nodes", 7, "6 nodes instead of 7"),
+        ("raw_edges", 5, "6 edges in the raw list instead of 5"),
+        ("num_edges", 5, "4 undirected edges instead of 5"),
+        ("num_features", 3, "2 features instead of 3"),
+        ("class_counts", [2, 1, 3], r"\[2, 2, 2\] nodes of each class"),
+        ("homophily", 0.5, "0.1667 homophily"),
+        ("given_sizes", [3, 2, 1], r"\[3, 1, 2\] nodes in the parts of its split"),
+    ],
+)
+def test_another_graph_than_stated_is_refused(statistic, value, words, tiny, archived):
+    archived("ogbn_arxiv", contents("ogbn_arxiv"))
+    with pytest.raises(UsageError, match=f"ogbn_arxiv is not the graph .*{words}"):
+        tiny("ogbn_arxiv", SMALL | {statistic: value}).load()
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_every_file_that_the_archive_lacks_is_named(name, tiny, archived, described, tmp_path):
+    """Without them OGB's class would ask at a prompt, or download."""
+    files = contents(name)
+    for number, path in enumerate(described(name).source.contents):
+        archive = archived(name, {other: files[other] for other in files if other != path})
+        place = {"source.data_dir": str(tmp_path / f"data{number}")}
+        missing = f"does not hold {archive.stem}/{path}, .*delete it"
+        with pytest.raises(UsageError, match=missing) as caught:
+            tiny(name, SMALL, **place).load()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["rubbish", "truncated", "damaged"])
+def test_a_corrupt_archive_is_named_with_a_remedy(kind, tiny, archived, tmp_path):
+    archive = archived("ogbn_arxiv", contents("ogbn_arxiv"))
+    whole = archive.read_bytes()
+    middle = whole.index(b"raw/node-feat.csv.gz") + 40
+    damaged = whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :]
+    archive.write_bytes({"rubbish": b"rubbish", "truncated": whole[:-50], "damaged": damaged}[kind])
+    with pytest.raises(UsageError, match=r"ogbn_arxiv in .* cannot be read .*BadZipFile.*delete"):
+        tiny("ogbn_arxiv", SMALL).load()
+    raw = tmp_path / "data/OGB/ogbn_arxiv/raw"
+    assert [path.name for path in raw.iterdir()] == ["arxiv.zip"]
+
+
+def test_an_archive_that_leads_out_of_its_folder_is_refused(tiny, archived, tmp_path):
+    archived("ogbn_arxiv", contents("ogbn_arxiv") | {"../../../escaped.txt": b""})
+    with pytest.raises(UsageError, match="leads out of it"):
+        tiny("ogbn_arxiv", SMALL).load()
+    assert list(tmp_path.rglob("escaped.txt")) == []
+
+
+def test_pickles_in_the_archive_are_not_read(tiny, archived):
+    """OGB's class would prefer both to the raw files."""
+    foreign = {
+        "processed/geometric_data_processed.pt": b"cos\nsystem\n(S'true'\ntR.",
+        "split/time/split_dict.pt": b"cos\nsystem\n(S'true'\ntR.",
+    }
+    archived("ogbn_arxiv", contents("ogbn_arxiv") | foreign)
+    assert parts(tiny("ogbn_arxiv", SMALL).load()) == [[0, 1, 4], [2], [3, 5]]
+
+
+def test_torch_loads_objects_from_the_one_file_only(tmp_path):
+    written, other = tmp_path / "written.pt", tmp_path / "other.pt"
+    load = torch.load
+    with _trusting(written):
+        for path in (written, other):
+            torch.save(NotWeights(), path)
+        assert isinstance(torch.load(written), NotWeights)
+        with pytest.raises(Exception, match=r"[Ww]eights"):
+            torch.load(other)
+    assert torch.load is load
+    with pytest.raises(UsageError, match="there before"), _trusting(written):
+        pass
+
+
+class NotWeights:
+    """What only an unrestricted unpickler reads."""
+
+
+def test_nothing_waits_at_a_prompt_and_nothing_is_printed(tiny, archived, capfd, monkeypatch):
+    import builtins
+
+    asked = []
+    monkeypatch.setattr(builtins, "input", asked.append)
+    archived("ogbn_arxiv", contents("ogbn_arxiv"))
+    tiny("ogbn_arxiv", SMALL).load()
+    assert asked == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_newer_release_of_the_format_fails_at_once(tiny, archived):
+    """OGB's class would ask whether it should delete the files."""
+    files = contents("ogbn_arxiv")
+    files["RELEASE_v2.txt"] = files.pop("RELEASE_v1.txt")
+    archived("ogbn_arxiv", files)
+    wanted = ["RELEASE_v2.txt"]
+    with pytest.raises(UsageError, match=r"cannot be read .EOFError"):
+        tiny("ogbn_arxiv", SMALL, **{"source.contents": wanted}).load()
+
+
+def test_it_is_downloaded_and_kept(described, archived, tmp_path):
+    archive = archived("ogbn_arxiv", contents("ogbn_arxiv"))
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = partial(Quiet, directory=str(archive.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        config = described("ogbn_arxiv").source
+        config.url = f"http://127.0.0.1:{server.server_port}"
+        config.statistics = OmegaConf.create(SMALL)
+        first = build(config).load()
+        server.shutdown()
+        thread.join()
+    assert torch.equal(build(config).load().edge_index, first.edge_index)  # no server any more
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_without_network_and_mirror_the_error_says_what_to_put_where(name, described):
+    config = described(name)
+    with pytest.raises(UsageError) as caught:
+        build(config.source).load()
+    sentence = str(caught.value)
+    assert f"{config.source.data_dir}/OGB/{PLACES[name][0]} is missing" in sentence
+    assert config.source.url in sentence
+
+
+IMPORTS = """
+import sys, threading, warnings
+import socket
+def refuse(*arguments, **options): raise AssertionError("no network")
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import torch_geometric
+import curvlab.train, curvlab.data.ogb, curvlab.tasks.labels
+assert "ogb" not in sys.modules
+import curvlab._ogb
+assert curvlab._ogb.PygNodePropPredDataset
+assert "outdated" not in sys.modules
+assert threading.active_count() == 1, threading.enumerate()
+"""
+
+
+def test_importing_asks_nobody_for_updates_and_happens_only_where_it_is_used():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", IMPORTS], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
