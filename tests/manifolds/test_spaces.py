@@ -225,3 +225,18 @@ def test_points_off_the_manifold_are_noticed():
     assert not lorentz.check_point_on_manifold(outside)
     assert lorentz.check_point_on_manifold(lorentz.project(outside))
     assert not lorentz.check_vector_on_tangent(lorentz.project(outside), outside)
+
+
+def test_component_inner_of_the_lorentz_model_is_the_metric_and_has_a_root():
+    """Far out, where the Lorentzian product of a short tangent vector is rounding of any sign."""
+    space = Lorentz(-0.5)
+    generator = torch.Generator().manual_seed(0)
+    x = space.expmap0(torch.randn(50, 4, generator=generator).double())
+    u, v = (space.proju(x, torch.randn(50, 5, generator=generator).double()) for _ in range(2))
+    for others in ((u,), (u, v)):
+        expected = space.inner(x, *others, keepdim=True)
+        torch.testing.assert_close(space.component_inner(x, *others), expected)
+    v = 15 * torch.nn.functional.normalize(torch.randn(50, 4, generator=generator))
+    radial = space.logmap(space.expmap0(v), space.expmap0(1.001 * v))
+    assert (space.inner(space.expmap0(v), radial) < 0).any()
+    assert (space.component_inner(space.expmap0(v), radial) >= 0).all()

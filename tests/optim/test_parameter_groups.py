@@ -5,8 +5,10 @@ import torch
 from omegaconf import OmegaConf
 from torch import nn
 
-from curvlab.layers import StereographicLinear
-from curvlab.manifolds import Euclidean, Stereographic
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzLinear, LorentzPrototypes, StereographicLinear
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.optim import build_optimizer
 from curvlab.optim.parameter_groups import parameter_groups
 
@@ -92,3 +94,74 @@ def test_a_part_with_a_decay_of_its_own_decays_by_it_and_its_curvatures_do_not()
     assert [p.shape for p in curvatures["params"]] == [(2,)]
     members = {id(p) for p in apart["params"] + curvatures["params"]}
     assert members == {id(p) for p in made[1].parameters()}
+
+
+def prototypes(learnable=True):
+    """Euclidean parameters, a curvature, and points of the space that has it."""
+    torch.manual_seed(0)
+    space = Lorentz(-0.5, learnable)
+    linear = LorentzLinear(3, 4, Lorentz(-1.0, learnable=False), space, "rescale")
+    return nn.Sequential(linear, LorentzPrototypes(4, 2, space))
+
+
+RATES = {"lr": 0.01, "curvature_lr": 1e-4, "weight_decay": 0.05}
+POINT_RATES = {"manifold_lr": 0.03, "manifold_weight_decay": 0.02}
+
+
+def test_points_of_a_manifold_have_a_rate_and_a_decay_of_their_own():
+    made = prototypes()
+    optimizer = build_optimizer(made, config("Adam", **RATES, **POINT_RATES))
+    assert isinstance(optimizer, geoopt.optim.RiemannianAdam)
+    ordinary, points, curvatures = optimizer.param_groups
+    assert [id(p) for p in points["params"]] == [id(made[1].prototypes)]
+    assert (points["lr"], points["weight_decay"]) == (0.03, 0.02)
+    assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 0.05)
+    assert (curvatures["lr"], curvatures["weight_decay"]) == (1e-4, 0.0)
+    members = [id(p) for group in optimizer.param_groups for p in group["params"]]
+    assert sorted(members) == sorted(id(p) for p in made.parameters())
+
+
+@pytest.mark.usefixtures("float64")
+def test_riemannian_adam_is_adam_on_all_other_parameters():
+    made, other = prototypes(), prototypes()
+    riemannian = build_optimizer(made, config("Adam", **RATES, **POINT_RATES))
+    groups = parameter_groups(other, 1e-4, 0.05, {"lr": 0.03, "weight_decay": 0.02})
+    plain = torch.optim.Adam(groups, lr=0.01)
+    for _ in range(5):
+        for one, two in zip(made.parameters(), other.parameters(), strict=True):
+            one.grad = torch.randn_like(one)
+            two.grad = one.grad.clone()
+        riemannian.step()
+        plain.step()
+    for (name, one), two in zip(made.named_parameters(), other.parameters(), strict=True):
+        if name != "1.prototypes":
+            torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_points_move_along_geodesics_by_the_length_of_the_rate():
+    """Adam's first step has the length of the rate, here on the manifold, against the gradient."""
+    made = prototypes(learnable=False)
+    rates = {**POINT_RATES, "manifold_weight_decay": 0.0}
+    optimizer = build_optimizer(made, config("Adam", **RATES, **rates))
+    points, space = made[1].prototypes, made[1].space
+    before, target = points.detach().clone(), space.random_normal(2, 5).detach()
+    space.sqdist(points, target).sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(points.detach(), space.project(points.detach()))
+    torch.testing.assert_close(space.dist(before, points), torch.full((2,), 0.03))
+    expected = space.dist(before, target) - 0.03  # straight towards the target
+    torch.testing.assert_close(space.dist(points, target), expected)
+
+
+def test_without_points_adam_stays_torchs():
+    optimizer = build_optimizer(module(Euclidean(2)), config("Adam", **RATES, **POINT_RATES))
+    assert type(optimizer) is torch.optim.Adam
+
+
+@pytest.mark.parametrize(
+    "options", [config("Adam", **RATES), config("SGD", **RATES, **POINT_RATES)], ids=["no rate", ""]
+)
+def test_points_without_a_step_for_them_are_refused(options):
+    with pytest.raises(UsageError, match=r"optimizer=adam_classification, or task.decoder=linear"):
+        build_optimizer(prototypes(), options)

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
+from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
-from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.tasks.decoders import TangentLogits, logits_decoder
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -19,6 +20,19 @@ def test_by_itself_it_is_what_the_space_asks_for():
     assert isinstance(flat, TangentLogits)
     x = torch.randn(5, 4)
     torch.testing.assert_close(flat(x), x @ flat.weight.T + flat.bias)
+
+
+def test_on_the_lorentz_model_it_is_prototypes_of_the_points():
+    space = Lorentz(-0.5)
+    made = logits_decoder("auto", space, 5, 3, "geometric")
+    assert isinstance(made, LorentzPrototypes)
+    assert made.prototypes.shape == (3, 5)
+    logits = made(made.prototypes)
+    torch.testing.assert_close(logits.diagonal(), torch.zeros(3), atol=1e-12, rtol=0)
+    assert (logits.argmax(1) == torch.arange(3)).all()
+    linear = logits_decoder("linear", space, 5, 3, "geometric")
+    x = space.expmap0(torch.randn(6, 4))
+    torch.testing.assert_close(linear(x), space.logmap0(x) @ linear.weight.T + linear.bias)
 
 
 def test_linear_on_a_curved_space_is_of_the_logarithms():
@@ -39,10 +53,14 @@ def test_stereographic_on_flat_space_is_its_limit():
 
 
 def test_what_there_is_not_is_refused():
-    with pytest.raises(UsageError, match=r"auto, stereographic or linear.*'softmax'"):
+    with pytest.raises(UsageError, match=r"auto, stereographic, prototype or linear.*'softmax'"):
         logits_decoder("softmax", Euclidean(), 4, 3, "geometric")
     with pytest.raises(UsageError, match="'printed'"):
         logits_decoder("auto", Stereographic(), 4, 3, "printed")
+    with pytest.raises(UsageError, match=r"prototypes.*Lorentz model.*Euclidean.*decoder=auto"):
+        logits_decoder("prototype", Euclidean(), 4, 3, "geometric")
+    with pytest.raises(UsageError, match=r"Lorentz space.*task.decoder=linear"):
+        logits_decoder("stereographic", Lorentz(), 5, 3, "geometric")
     elsewhere = torch.nn.Module()
     for kind in ("auto", "stereographic"):
         with pytest.raises(UsageError, match=r"Module space.*task.decoder=linear"):

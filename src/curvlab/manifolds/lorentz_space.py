@@ -104,6 +104,19 @@ class Lorentz(geoopt.Manifold):
         product = lorentz.inner(u, u if v is None else v)
         return product.unsqueeze(-1) if keepdim else product
 
+    def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
+        """Metric product at x, `[..., 1]`, of tangent vectors; without v it is not negative.
+
+        Their times are taken from their space parts: `<u_s, v_s> - <x_s, u_s> <x_s, v_s> / x_0^2`,
+        whose root an optimiser can take.
+        """
+        s, u = lorentz.space(x), lorentz.space(u)
+        v_s = u if v is None else lorentz.space(v)
+        along = (s * u).sum(-1, keepdim=True) * (s * v_s).sum(-1, keepdim=True)
+        time = s.square().sum(-1, keepdim=True) - 1 / self.kappa
+        product = (u * v_s).sum(-1, keepdim=True) - along / time
+        return product.clamp(min=0) if v is None else product
+
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """Exponential map at x."""
         return lorentz.expmap(x, u, self.kappa)

@@ -1,19 +1,29 @@
-"""Parameter groups: curvatures learn at a rate of their own and never decay; parts decay apart."""
+"""Parameter groups: curvatures learn at a rate of their own and never decay; parts decay apart.
 
+Points of a manifold, as the prototypes of a decoder, have a rate and a decay of their own too, and
+are moved along geodesics.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig
 from torch import nn
 from torch.optim import Optimizer
 
+from curvlab._geoopt import geoopt
 from curvlab.building import build
+from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature
 
 
 def parameter_groups(
-    module: nn.Module, curvature_lr: float, weight_decay: float
+    module: nn.Module,
+    curvature_lr: float,
+    weight_decay: float,
+    of_points: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Split a module's parameters into ordinary ones and curvatures.
+    """Split a module's parameters into ordinary ones, points of manifolds and curvatures.
 
     A part with an attribute `weight_decay` that is not None has a group of its own that decays by
     it.
@@ -22,6 +32,7 @@ def parameter_groups(
         module: any module.
         curvature_lr: learning rate of the parameters of its `Curvature` modules.
         weight_decay: of all other parameters.
+        of_points: `lr` and `weight_decay` of the `geoopt.ManifoldParameter`s, if there are any.
     """
     curvatures = {
         id(parameter)
@@ -29,29 +40,57 @@ def parameter_groups(
         if isinstance(part, Curvature)
         for parameter in part.parameters()
     }
+    points = manifold_parameters(module)
     apart: dict[int, float] = {}
     for part in module.modules():
         decay = getattr(part, "weight_decay", None)
         if decay is not None:
             apart |= {id(p): decay for p in part.parameters() if id(p) not in curvatures}
-    ordinary = [p for p in module.parameters() if id(p) not in curvatures | apart.keys()]
+    for point in points:
+        apart.pop(id(point), None)
+    special = curvatures | apart.keys() | {id(p) for p in points}
+    ordinary = [p for p in module.parameters() if id(p) not in special]
     groups: list[dict[str, Any]] = [{"params": ordinary, "weight_decay": weight_decay}]
     for decay in dict.fromkeys(apart.values()):
         members = [p for p in module.parameters() if apart.get(id(p)) == decay]
         groups.append({"params": members, "weight_decay": decay})
+    if points:
+        groups.append({"params": points, **(of_points or {})})
     if curvatures:
         learnable = [p for p in module.parameters() if id(p) in curvatures]
         groups.append({"params": learnable, "lr": curvature_lr, "weight_decay": 0.0})
     return groups
 
 
+def manifold_parameters(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters of a module that are points of a manifold."""
+    return [p for p in module.parameters() if isinstance(p, geoopt.ManifoldParameter)]
+
+
 def build_optimizer(module: nn.Module, config: DictConfig) -> Optimizer:
     """Build the optimiser that `config` names over the parameter groups of `module`.
 
+    Where there are points of a manifold Adam becomes geoopt's Riemannian Adam, which is Adam for
+    all other parameters; without any it stays torch's, whose steps are faster.
+
     Args:
         module: the model.
-        config: a Hydra partial of a torch optimiser with `lr`, `curvature_lr`, `weight_decay`.
+        config: a Hydra partial of a torch optimiser with `lr`, `curvature_lr`, `weight_decay` and,
+            for points of a manifold, `manifold_lr` and `manifold_weight_decay`.
+
+    Raises:
+        UsageError: there are points of a manifold, and the optimiser has no step for them.
     """
     options = dict(config)
-    groups = parameter_groups(module, options.pop("curvature_lr"), options.pop("weight_decay"))
+    of_points = {name: options.pop(f"manifold_{name}", None) for name in ("lr", "weight_decay")}
+    if manifold_parameters(module):
+        if None in of_points.values() or options["_target_"] != "torch.optim.Adam":
+            raise UsageError(
+                "the decoder's points of a manifold are learned by Adam, with manifold_lr and "
+                "manifold_weight_decay: use optimizer=adam_classification, or task.decoder=linear"
+            )
+        options["_target_"] = "geoopt.optim.RiemannianAdam"
+    groups = parameter_groups(
+        module, options.pop("curvature_lr"), options.pop("weight_decay"), of_points
+    )
     return build(options)(groups)

@@ -3,14 +3,15 @@
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
-from curvlab.manifolds import EmbeddingSpace, Euclidean, Stereographic
+from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, Stereographic
 
 
 class TangentLogits(nn.Linear):
     """A linear map of the logarithm at the origin; on flat space an ordinary linear layer.
 
-    Shapes: `[nodes, dim] -> [nodes, logits]`.
+    Shapes: `[nodes, dim] -> [nodes, logits]`, on the Lorentz model `[nodes, 1 + dim]`.
     """
 
     def __init__(self, dim: int, logits: int, space: EmbeddingSpace) -> None:
@@ -18,7 +19,7 @@ class TangentLogits(nn.Linear):
         self.space = space
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[nodes, dim]`."""
+        """Map points."""
         return super().forward(self.space.logmap0(x))
 
 
@@ -28,9 +29,10 @@ def logits_decoder(
     """Make the decoder of node classification.
 
     Args:
-        kind: `auto` by the space: `stereographic` on stereographic spaces, `linear` on flat ones.
+        kind: `auto` by the space: `stereographic` on stereographic spaces, `prototype` on the
+            Lorentz model, `linear` on flat ones.
         space: where the points lie.
-        dim: width of the points.
+        dim: width of the points, with the time of those of the Lorentz model.
         logits: number of logits.
         logit_curvature: of `StereographicLogits`.
 
@@ -39,25 +41,36 @@ def logits_decoder(
     """
     if kind == "auto":
         kind = _natural(space)
+    directions = dim - 1 if isinstance(space, Lorentz) else dim
     if kind == "linear":
-        return TangentLogits(dim, logits, space)
+        return TangentLogits(directions, logits, space)
+    if kind == "prototype":
+        if not isinstance(space, Lorentz):
+            raise UsageError(
+                f"task.decoder=prototype: prototypes are points of the Lorentz model, not of "
+                f"{type(space).__name__} space; task.decoder=auto takes what fits"
+            )
+        return LorentzPrototypes(directions, logits, space)
     if kind != "stereographic":
-        raise UsageError(f"task.decoder is auto, stereographic or linear, not {kind!r}")
+        raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {kind!r}")
     if not isinstance(space, Stereographic | Euclidean):
         raise UsageError(f"task.decoder=stereographic: {_refusal(space)}")
     return StereographicLogits(dim, logits, space, logit_curvature)
 
 
 def _natural(space: EmbeddingSpace) -> str:
-    if isinstance(space, Stereographic):
-        return "stereographic"
-    if isinstance(space, Euclidean):
-        return "linear"
+    match space:
+        case Stereographic():
+            return "stereographic"
+        case Lorentz():
+            return "prototype"
+        case Euclidean():
+            return "linear"
     raise UsageError(_refusal(space))
 
 
 def _refusal(space: EmbeddingSpace) -> str:
     return (
-        f"there is no regression on {type(space).__name__} space, only on stereographic and "
-        "Euclidean ones; task.decoder=linear works on the logarithms of any"
+        f"there is no such regression on {type(space).__name__} space; task.decoder=linear works "
+        "on the logarithms of any"
     )
