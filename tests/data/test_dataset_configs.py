@@ -32,6 +32,8 @@ DEFAULTS = {
     "ogbn_arxiv": ("official", "ogb_acc"),
     "ogbn_proteins": ("official", "ogb_rocauc"),
     "ogbn_papers100m": ("official", "ogb_acc"),
+    "newsgroups20": ("redrawn_50_25_25", "accuracy"),
+    "mini_imagenet": ("redrawn_50_25_25", "accuracy"),
     "amazon2m": ("random_50_25_25", "ogb_acc"),
     "synthetic_large": ("random_50_25_25", "accuracy"),
 }

@@ -308,6 +308,7 @@ def test_known_checksums_are_stated_for_every_file_but_those_named_here(request)
         "roman_empire.npz",
         "questions.npz",
         "disease_nc.feats.npz",
+        "mini_imagenet.pkl",
         "arxiv.zip",
         "proteins.zip",
         "products.zip",

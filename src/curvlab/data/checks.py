@@ -32,10 +32,14 @@ def check_graph(data: Data) -> None:
 def check_edges(data: Data) -> None:
     """Refuse a graph without nodes or edges, or with edges to nodes that do not exist.
 
+    A graph that says `without_edges` has none on purpose.
+
     Raises:
         UsageError: See above.
     """
     nodes = int(data.num_nodes or 0)
+    if nodes > 0 and data.get("without_edges") and data.num_edges == 0:
+        return
     if nodes == 0 or data.edge_index is None or data.num_edges == 0:
         raise UsageError(
             f"the graph is empty ({nodes} nodes, {data.num_edges} edges): check its source."

@@ -32,7 +32,7 @@ class LabelledGraph(ABC):
     Args:
         name: What messages call the graph.
         folder: Folder of the raw files inside `data_dir`, and inside the mirror.
-        url: Address that the files' paths continue.
+        url: Address that the files' paths continue; None if they cannot be downloaded.
         files: The raw files: `path` after the address, whose last part is the name in the folder
             if there is no `name`, and `sha256`, None where nobody has stated one.
         statistics: `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected,
@@ -49,7 +49,7 @@ class LabelledGraph(ABC):
         self,
         name: str,
         folder: str,
-        url: str,
+        url: str | None,
         files: Sequence[Mapping[str, Any]],
         statistics: Mapping[str, Any],
         given: str | None,
@@ -61,7 +61,7 @@ class LabelledGraph(ABC):
         self.files = [
             RemoteFile(
                 f"{folder}/{file.get('name', PurePosixPath(file['path']).name)}",
-                f"{url}/{file['path']}",
+                None if url is None else f"{url}/{file['path']}",
                 file["sha256"],
             )
             for file in files

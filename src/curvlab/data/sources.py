@@ -33,11 +33,12 @@ class GraphSource(Protocol):
 class RemoteFile:
     """A raw file: its path inside the data folder (and any mirror), its address, its checksum.
 
-    A checksum of None means that none is known: the file is then taken as it comes.
+    A checksum of None means that none is known: the file is then taken as it comes. An address of
+    None means that there is none: somebody has to put the file in its place.
     """
 
     path: str
-    url: str
+    url: str | None
     sha256: str | None
 
 
@@ -88,6 +89,10 @@ def _verify(path: Path, file: RemoteFile, remedy: str) -> None:
 
 
 def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None:
+    tried = f"the mirror {mirror} does not have it" if mirror else "no mirror is set"
+    remedy = f"put the file there by hand, or set CURVLAB_MIRROR to a folder that holds {file.path}"
+    if file.url is None:
+        raise UsageError(f"{target} is missing, {tried} and it cannot be downloaded: {remedy}.")
     fetch_url: Callable[..., None] = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
     log.info("downloading %s from %s", file.path, file.url)
     try:
@@ -95,11 +100,9 @@ def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None
             fetch_url(file.url, str(partial), None)
             _verify(partial, file, f"{file.url} has changed or the connection altered it")
     except requests.RequestException as error:
-        tried = f"the mirror {mirror} does not have it" if mirror else "no mirror is set"
         raise UsageError(
             f"{target} is missing, {tried} and {file.url} could not be downloaded "
-            f"({_reason(error)}): put the file there by hand, or set CURVLAB_MIRROR to a folder "
-            f"that holds {file.path}."
+            f"({_reason(error)}): {remedy}."
         ) from error
 
 

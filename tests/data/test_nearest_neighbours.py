@@ -1,0 +1,291 @@
+"""Points that are joined to their nearest: the graph, and the two datasets that are made so."""
+
+import io
+import pickle
+import tarfile
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from scipy.spatial.distance import cdist
+from sklearn.datasets import fetch_20newsgroups, load_files
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from torch_geometric.data import Data
+
+from curvlab.building import build
+from curvlab.config import register_resolvers
+from curvlab.data.checks import check_graph
+from curvlab.data.nearest_neighbours import nearest_neighbours
+from curvlab.errors import UsageError
+from curvlab.train import build_data
+
+GROUPS = ["rec.autos", "alt.atheism", "sci.space"]
+
+
+def undirected(nearest):
+    """Both directions of the pairs of which one is among the nearest of the other."""
+    pairs = {(a, int(b)) for a, row in enumerate(nearest) for b in row if a != b}
+    return sorted(pairs | {(b, a) for a, b in pairs})
+
+
+@pytest.mark.parametrize("neighbours", [2, 5, 40])
+def test_the_nearest_are_those_of_all_distances(neighbours):
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    edges = nearest_neighbours(x, neighbours)
+    assert edges.shape == (2, 40 * neighbours)
+    expected = np.argsort(cdist(x, x), axis=1)[:, :neighbours]
+    for node in range(40):
+        assert set(edges[1, edges[0] == node].tolist()) == set(expected[node].tolist())
+    assert int((edges[0] == edges[1]).sum()) == 40  # each is one of its own nearest
+
+
+def test_more_neighbours_than_points_are_refused():
+    with pytest.raises(UsageError, match="neighbours=5 is more than there are points, 4"):
+        nearest_neighbours(torch.eye(4), 5)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """`images(**changes)` writes a pickle as NodeFormer's, of 3 classes, and returns the points."""
+
+    def write(protocol=4, convert=lambda array: array, **changes):
+        rng = np.random.default_rng(0)
+        y = np.repeat(np.arange(3), 8)
+        x = (np.eye(3)[y] + 0.1 * rng.standard_normal((24, 3))).astype(np.float32)
+        cuts = {"train": slice(0, 9), "val": slice(9, 14), "test": slice(14, 24)}
+        content = {f"x_{part}": convert(x[cut]) for part, cut in cuts.items()}
+        content |= {f"y_{part}": y[cut] for part, cut in cuts.items()} | changes
+        content = {key: value for key, value in content.items() if value is not None}
+        file = tmp_path / "mirror/MiniImageNet/raw/mini_imagenet.pkl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pickle.dumps(content, protocol=protocol))
+        return x, y
+
+    return write
+
+
+SMALL = {"num_nodes": 24, "num_features": 3, "num_classes": 3, "class_counts": [8, 8, 8]}
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize("convert", [lambda array: array, torch.from_numpy])
+def test_mini_imagenet_files(protocol, convert, tiny, images):
+    x, y = images(protocol, convert)
+    data = tiny("mini_imagenet", SMALL).load()
+    np.testing.assert_array_equal(data.x.numpy(), x)
+    assert data.y.tolist() == y.tolist()
+    nearest = np.argsort(cdist(x, x), axis=1)[:, :5]
+    assert list(map(tuple, data.edge_index.T.tolist())) == undirected(nearest)
+
+
+def test_each_number_of_neighbours_is_a_graph_of_its_own(tiny, images):
+    x, _ = images()
+    distances = np.argsort(cdist(x, x), axis=1)
+    for neighbours in (5, 2, 5, None):
+        source = tiny("mini_imagenet", SMALL, **{"source.neighbours": neighbours})
+        edges = list(map(tuple, source.load().edge_index.T.tolist()))
+        assert edges == (undirected(distances[:, :neighbours]) if neighbours else [])
+
+
+def test_without_a_graph_it_says_so_and_passes_the_checks(tiny, images):
+    images()
+    data = tiny("mini_imagenet", SMALL, **{"source.neighbours": None}).load()
+    check_graph(data)
+    assert data.num_edges == 0
+    assert data.without_edges
+    with pytest.raises(UsageError, match="the graph is empty"):
+        check_graph(Data(x=data.x, y=data.y, edge_index=data.edge_index))
+
+
+@pytest.mark.parametrize("neighbours", [1, 0, -2, 2.5, True, "five"])
+def test_neighbours_that_make_no_graph_are_refused(neighbours, tiny):
+    with pytest.raises(UsageError, match=f"dataset.neighbours={neighbours} must be a whole number"):
+        tiny("mini_imagenet", SMALL, **{"source.neighbours": neighbours})
+
+
+class Harmful:
+    """A pickle that would run a command when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_a_pickle_that_is_more_than_data_is_refused_and_not_run(tiny, images, tmp_path):
+    images(x_val=Harmful(tmp_path / "written"))
+    with pytest.raises(UsageError, match=r"mini_imagenet\.pkl is not unpickled: it asks for"):
+        tiny("mini_imagenet", SMALL).load()
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_tensor_inside_which_is_more_than_data_is_refused_and_not_run(tiny, images, tmp_path):
+    class Storage:
+        def __reduce__(self):
+            file = io.BytesIO()
+            torch.save(Harmful(tmp_path / "written"), file)
+            return torch.storage._load_from_bytes, (file.getvalue(),)
+
+    images(x_val=Storage())
+    with pytest.raises(UsageError, match=r"mini_imagenet\.pkl is not unpickled"):
+        tiny("mini_imagenet", SMALL).load()
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_part_that_is_missing_is_named(tiny, images):
+    images(x_val=None, y_test=None)
+    with pytest.raises(UsageError, match=r"mini_imagenet\.pkl has no x_val, y_test"):
+        tiny("mini_imagenet", SMALL).load()
+
+
+def test_mini_imagenet_without_its_file_says_what_is_missing_and_where_to_put_it(described):
+    config = described("mini_imagenet", **{"source.url": None})
+    with pytest.raises(UsageError) as caught:
+        build(config.source).load()
+    sentence = str(caught.value)
+    assert f"{config.source.data_dir}/MiniImageNet/raw/mini_imagenet.pkl is missing" in sentence
+    assert "by hand" in sentence
+    assert "NodeFormer" in sentence
+    assert "\n" not in sentence
+
+
+def postings():
+    """Texts by their places in the archive; of a group that is not used, too."""
+    rng = np.random.default_rng(1)
+    words = np.array(["the", "engine", "road", "orbit", "rocket", "faith", "reason", "caf\xe9"])
+    texts = {}
+    for number, group in enumerate([*GROUPS, "comp.graphics"]):
+        for part in ("train", "test"):
+            for name in range(6):
+                body = " ".join(rng.choice(words, 12, p=np.eye(8)[2 * number + 1] * 0.3 + 0.0875))
+                texts[f"20news-bydate-{part}/{group}/{name}"] = f"Subject: {group}\n\n{body}\n"
+    return texts
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """`archive(texts)` writes a file as scikit-learn's into the test's mirror."""
+
+    def write(texts):
+        path = tmp_path / "mirror/Newsgroups20/raw/20news-bydate.tar.gz"
+        path.parent.mkdir(parents=True)
+        with tarfile.open(path, "w:gz") as tar:
+            for name, text in texts.items():
+                content = text.encode("latin1")
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        return path
+
+    return write
+
+
+NEWS = {"num_nodes": 36, "num_classes": 3, "class_counts": [12, 12, 12]}
+
+
+@pytest.fixture
+def news(tiny, archive):
+    """`news(**changes)`: the source of small postings in three groups."""
+    archive(postings())
+    groups = {"source.categories": GROUPS, "source.min_share": 0.1}
+    return lambda **changes: tiny("newsgroups20", NEWS, **(groups | changes))
+
+
+def test_newsgroups_are_what_scikit_learn_makes_of_the_same_files(news, tmp_path):
+    folders = tmp_path / "unpacked"
+    for path, text in postings().items():
+        (folders / path).parent.mkdir(parents=True, exist_ok=True)
+        (folders / path).write_text(text, encoding="latin1")
+    cache = {
+        part: load_files(folders / f"20news-bydate-{part}", encoding="latin1")
+        for part in ("train", "test")
+    }
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "20news-bydate_py3.pkz").write_bytes(zlib.compress(pickle.dumps(cache)))
+    theirs = fetch_20newsgroups(
+        data_home=home, subset="all", categories=GROUPS, download_if_missing=False
+    )
+    counts = CountVectorizer(stop_words="english", min_df=0.1).fit_transform(theirs.data)
+    x = TfidfTransformer(smooth_idf=False).fit_transform(counts).toarray()
+    data = news().load()
+
+    def rows(x, y):
+        table = np.column_stack([y, np.asarray(x, dtype=np.float32)])
+        return table[np.lexsort(table.T)]
+
+    np.testing.assert_allclose(rows(data.x, data.y), rows(x, theirs.target), atol=1e-7)
+
+
+def test_weights_of_words_are_those_of_the_formula(news):
+    """Rows of `n_dw (1 + ln(N / N_w))`, of length 1, in the order of groups, folders and names."""
+    texts = postings()
+    order = [
+        texts[f"20news-bydate-{part}/{group}/{name}"].lower()
+        for group in sorted(GROUPS)
+        for part in ("train", "test")
+        for name in range(6)
+    ]
+    vocabulary = ["atheism", "alt", "autos", "rec", "sci", "space", "subject"]
+    vocabulary += ["engine", "road", "orbit", "rocket", "faith", "reason", "caf\xe9"]
+    words = [text.replace(".", " ").replace(":", " ").split() for text in order]
+    counts = np.array([[text.count(word) for word in sorted(vocabulary)] for text in words])
+    x = counts * (1 + np.log(len(order) / (counts > 0).sum(axis=0)))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    data = news().load()
+    np.testing.assert_allclose(data.x.numpy(), x, atol=1e-6)
+    assert data.y.tolist() == [0] * 12 + [1] * 12 + [2] * 12
+
+
+def test_words_that_are_too_rare_are_left_out(news):
+    common = news(**{"source.min_share": 0.9}).load()
+    assert common.num_features == 1  # subject
+    assert news().load().num_features > 1
+
+
+def test_an_archive_without_a_group_is_refused(tiny, archive):
+    archive({path: text for path, text in postings().items() if "sci.space" not in path})
+    with pytest.raises(UsageError, match=r"has no posting of sci\.space"):
+        tiny("newsgroups20", NEWS, **{"source.categories": GROUPS}).load()
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive"])
+def test_a_file_that_is_no_archive_is_named_with_a_remedy(content, tiny, archive):
+    archive(postings()).write_bytes(content)
+    with pytest.raises(UsageError, match=r"newsgroups20 in \S+ cannot be read .*delete them"):
+        tiny("newsgroups20", NEWS).load()
+
+
+def test_the_corrupt_archive_is_refused_by_its_checksum(described, archive, tmp_path):
+    archive(postings())
+    with pytest.raises(UsageError, match=r"20news-bydate\.tar\.gz is corrupt"):
+        build(described("newsgroups20", tmp_path / "mirror").source).load()
+
+
+def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(
+    images, tmp_path, request
+):
+    images()
+    register_resolvers()
+    words = [
+        "model=mlp",
+        "dataset=mini_imagenet",
+        f"paths.data_dir={tmp_path / 'data'}",
+        f"paths.mirror={tmp_path / 'mirror'}",
+    ]
+    graphs = {}
+    with initialize_config_dir(str(request.config.rootpath / "configs"), version_base="1.3"):
+        for neighbours, seed in (("3", 0), ("null", 0), ("null", 1)):
+            config = compose("train", [*words, f"dataset.neighbours={neighbours}", f"seed={seed}"])
+            config.dataset.source.statistics = OmegaConf.create(SMALL)
+            graphs[neighbours, seed] = build_data(config).graph
+    assert graphs["3", 0].num_edges > 0
+    assert graphs["null", 0].num_edges == 0
+    sizes = [int(graphs["null", 1][f"{part}_mask"].sum()) for part in ("train", "val", "test")]
+    assert sizes == [12, 6, 6]
+    assert torch.equal(graphs["3", 0].train_mask, graphs["null", 0].train_mask)
+    assert not torch.equal(graphs["null", 0].train_mask, graphs["null", 1].train_mask)
