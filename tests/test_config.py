@@ -91,7 +91,17 @@ def test_an_identity_does_not_depend_on_the_order_of_its_keys():
 
 
 def test_every_word_that_is_checked_is_in_some_configuration():
-    groups = ("model", "manifold", "dataset", "split", "task", "optimizer", "trainer", "search")
+    groups = (
+        "model",
+        "manifold",
+        "dataset",
+        "split",
+        "task",
+        "optimizer",
+        "trainer",
+        "search",
+        "batching",
+    )
     files = [path for group in groups for path in (CONFIGS / group).glob("*.yaml")]
     used = {key.rsplit(".", 1)[-1] for f in files for key in paths_of(OmegaConf.load(f))} | {"seed"}
     words = rules.POSITIVE_INTEGERS | rules.POSITIVE_NUMBERS | rules.NON_NEGATIVE_NUMBERS

@@ -16,7 +16,7 @@ from curvlab.errors import UsageError
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
-    "patience", "min_steps", "trials",
+    "patience", "min_steps", "trials", "size",
 }  # fmt: skip
 POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes"}
 NON_NEGATIVE_NUMBERS = {"weight_decay", "transformer_weight_decay", "noise", "seed"}
@@ -72,8 +72,31 @@ def validate(config: DictConfig, multirun: bool) -> None:
         raise UsageError(
             f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
         )
+    check_batching(config)
     check_selection(config)
     check_devices(config.trainer.devices, multirun)
+
+
+def check_batching(config: DictConfig) -> None:
+    """Check that task and model can do with parts of the graph, where they are given parts.
+
+    Raises:
+        UsageError: the loss is of the whole graph, or the model would keep what it makes of a part.
+    """
+    name = config.batching.name
+    if config.batching.one_graph:
+        return
+    if "metric" not in config.task:
+        raise UsageError(
+            f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
+            "batching=, or choose a dataset of node classification"
+        )
+    for path, value in _leaves(OmegaConf.to_container(config.model, resolve=True)):
+        if path.rsplit(".", 1)[-1] == "cached" and value is True:
+            raise UsageError(
+                f"model.{path}=true would keep the edges of the first batch: leave it false with "
+                f"batching={name}"
+            )
 
 
 def check_selection(config: DictConfig) -> None:
@@ -173,6 +196,8 @@ def identity(config: DictConfig) -> dict[str, Any]:
     kept["trainer"] = {
         key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
     }
+    if kept["batching"]["one_graph"]:
+        del kept["batching"]  # the only way that there was, once
     return _without_machine(kept)
 
 

@@ -42,6 +42,9 @@ from curvlab.hardware import (
 from curvlab.results import Result
 from curvlab.rundir import TRACEBACK, RunDirectory
 
+PICTURED_NODES = 100_000
+"""Of larger graphs no embedding is saved and drawn, which would take longer than many a run."""
+
 
 class RunFailedError(RuntimeError):
     """A single run that ended without a score; its result file says how."""
@@ -139,7 +142,7 @@ def _run(
     task = build_task(config, data)
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
-    best = build_selection(config) if task.chooses_weights else None
+    best = build_selection(config, data) if task.chooses_weights else None
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     callbacks = [
         curves,
@@ -169,7 +172,8 @@ def _run(
         result.wall_seconds = timer.wall_seconds
         result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
-        reporting.save_embeddings(task.encoder, data.graph, folder.path)
+        if data.num_nodes <= PICTURED_NODES:
+            reporting.save_embeddings(task.encoder, data.graph, folder.path)
         result.status = "finished"
         result.write(folder.path)
         if config.trainer.plots:
@@ -180,7 +184,8 @@ def build_data(config: DictConfig) -> GraphDataModule:
     """Build the data module: the dataset, its split, its features, and what the model asks for."""
     transforms = [build(config.dataset.features)] if config.dataset.features else []
     transforms += [build(t) for t in config.model.requires.transforms]
-    return GraphDataModule(
+    make = build(_without(config.batching, "name", "one_graph"))
+    return make(
         source=build(config.dataset.source),
         transforms=transforms,
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
@@ -221,10 +226,12 @@ def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     )
 
 
-def build_selection(config: DictConfig) -> BestValidation:
+def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
     """Build what chooses the weights and the end of a run by validation."""
     options = config.trainer
-    return BestValidation(options.validate_every, options.patience, options.min_steps)
+    return BestValidation(
+        options.validate_every, options.patience, options.min_steps, data.evaluation_batch
+    )
 
 
 def by_part(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:

@@ -1,5 +1,6 @@
 """The weights of the best validation score, and the end of a run that no longer improves."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,12 +24,20 @@ class BestValidation(Callback):
         interval: steps between two validations.
         patience: steps without a better score after which the run ends; None for never.
         min_steps: steps before which it does not end.
+        validated: what is validated on after the step of a batch; None for that batch.
     """
 
-    def __init__(self, interval: int, patience: int | None, min_steps: int) -> None:
+    def __init__(
+        self,
+        interval: int,
+        patience: int | None,
+        min_steps: int,
+        validated: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.interval = interval
         self.patience = patience
         self.min_steps = min_steps
+        self.validated = validated
         self.weights: dict[str, Tensor] = {}
         self._score = torch.tensor(-torch.inf)
         self._step = torch.tensor(0)
@@ -76,6 +85,8 @@ class BestValidation(Callback):
         """Validate after every `interval` steps."""
         if trainer.global_step % self.interval:
             return
+        if self.validated is not None:
+            batch = self.validated(batch)
         pl_module.eval()
         with torch.no_grad():
             self._look(pl_module.validation_score(batch), trainer.global_step)

@@ -38,7 +38,8 @@ class FiniteGuard(Callback):
 
     On the processor it looks at every step. On an accelerator, where looking waits for the device,
     the step of the first bad value is kept there and read every `interval` steps; the run then
-    goes back to the copy of its state made at the last look and repeats the steps from there.
+    goes back to the copy of its state made at the last look and repeats the steps from there, with
+    the batches of these steps, which are kept until then.
 
     Args:
         folder: where the batch and the weights are saved for later inspection.
@@ -50,6 +51,7 @@ class FiniteGuard(Callback):
         self.interval = interval
         self._loss: Tensor | None = None
         self._batch: Any = None
+        self._batches: list[Any] = []
         self._good: Tensor | None = None
         self._state: _State | None = None
 
@@ -77,9 +79,11 @@ class FiniteGuard(Callback):
                 self._end(pl_module, step)
             return
         self._good = good if self._good is None else self._good & good
+        self._batches.append(self._batch)
         if (step - 1) % self.interval == 0:
             self._look(trainer, pl_module, optimizer, step)
             self._state = _State(step, pl_module, optimizer)
+            self._batches = [self._batch]
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the steps since the last look on an accelerator."""
@@ -96,7 +100,9 @@ class FiniteGuard(Callback):
         if self._state is not None:
             first = self._state.step
             self._state.restore(pl_module, optimizer)
-        for at in range(first, step + 1):
+        steps = range(first, step + 1)
+        for at, batch in zip(steps, self._batches[-len(steps) :], strict=True):
+            self._batch = batch
             optimizer.zero_grad()
             loss = _loss(pl_module, self._batch)
             loss.backward()

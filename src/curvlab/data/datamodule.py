@@ -1,6 +1,6 @@
 """The data module for full-batch training on one graph."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -118,7 +118,7 @@ class GraphDataModule(LightningDataModule):
         """Prepare the graph in every process."""
         _ = self.graph
 
-    def train_dataloader(self) -> RepeatedGraph:
+    def train_dataloader(self) -> Iterable[Data]:
         """The graph, `steps_per_epoch` times."""
         return RepeatedGraph(self.graph, self.steps_per_epoch)
 
@@ -129,6 +129,10 @@ class GraphDataModule(LightningDataModule):
     def test_dataloader(self) -> RepeatedGraph:
         """The graph, once."""
         return RepeatedGraph(self.graph, 1)
+
+    def evaluation_batch(self, batch: Data) -> Data:
+        """What is validated on after a step: here the graph of the step itself."""
+        return batch
 
     def transfer_batch_to_device(
         self,

@@ -176,7 +176,7 @@ def validation_score(
     lightning.seed_everything(run.seed, workers=True, verbose=False)
     data = build_data(run)
     task = build_task(run, data)
-    best = build_selection(run)
+    best = build_selection(run, data)
     guard = FiniteGuard(folder, interval=run.trainer.steps_per_epoch)
     with reporting.quiet():
         trainer = build_trainer(

@@ -28,9 +28,12 @@ class NodeClassification(LightningModule):
     """Cross-entropy on the training nodes; weights are chosen by the validation nodes' score.
 
     Every step sees the whole graph and decodes the nodes of one part of its split only. Parts come
-    from the masks `train_mask`, `val_mask`, `test_mask` `[nodes]` of the batch. The test nodes are
-    scored once, with the weights of the best validation score (`BestValidation`). Source: FPS-T,
-    Section 5.2.
+    from the masks `train_mask`, `val_mask`, `test_mask` `[nodes]` of the batch. A mini-batch has
+    `train_nodes` instead, indices of its training nodes; the loss is then of these. A graph with
+    `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
+    the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
+    The test nodes are scored once, with the weights of the best validation score
+    (`BestValidation`). Source: FPS-T, Section 5.2.
 
     Args:
         encoder: graph to points of its `manifold_out`.
@@ -67,6 +70,7 @@ class NodeClassification(LightningModule):
         self.score = metric
         self._parts: dict[str, Part] = {}
         self._labels_seen: Tensor | None = None
+        self._evaluated: Tensor | None = None
 
     def configure_optimizers(self) -> Optimizer:
         """Make the optimiser, with a group of its own for curvatures."""
@@ -75,11 +79,21 @@ class NodeClassification(LightningModule):
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         """Logits `[nodes, logits]` and labels of the nodes of a part."""
         nodes, labels = self._part(batch, part)
-        return self.decoder(self.encoder(batch).index_select(0, nodes)), labels
+        return self.decoder(self._embedded(batch).index_select(0, nodes)), labels
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training nodes."""
-        return self.labels.loss(*self(batch, "train"))
+        logits, labels = self(batch, "train")
+        # Without training nodes there is no loss, but other processes wait for its gradient.
+        return self.labels.loss(logits, labels) if len(labels) else logits.sum()
+
+    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
+        """Forget what the weights before this step made of the graph."""
+        self._evaluated = None
+
+    def on_test_start(self) -> None:
+        """Forget what the last weights made of the graph."""
+        self._evaluated = None
 
     def validation_score(self, batch: Data) -> Tensor:
         """The metric that weights are chosen by, in percent, of the validation nodes."""
@@ -104,8 +118,19 @@ class NodeClassification(LightningModule):
         scores = {self.score: scores.pop(self.score), **scores}
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
+    def _embedded(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim_out]`, of a graph between mini-batches made once."""
+        if self.training or "chunk" not in batch:
+            return self.encoder(batch)
+        if self._evaluated is None:
+            in_chunks = getattr(self.encoder, "encode_in_chunks", None)
+            self._evaluated = in_chunks(batch, batch.chunk) if in_chunks else self.encoder(batch)
+        return self._evaluated
+
     def _part(self, batch: Data, part: str) -> Part:
         """Nodes and labels of a part, looked up once: a mask's indices make a device wait."""
+        if "train_nodes" in batch:
+            return Part(batch.train_nodes, batch.y[batch.train_nodes])
         if not self._parts or self._labels_seen is not batch.y:
             self._parts = split_parts(batch)
             self._labels_seen = batch.y

@@ -1,0 +1,320 @@
+"""Mini-batches are induced subgraphs of disjoint parts that together are the graph."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightning import LightningModule, Trainer
+from torch_geometric.data import Data
+from torch_geometric.utils import subgraph, to_dense_adj
+
+from curvlab.data.batches import PartitionDataModule
+from curvlab.data.partition import InducedSubgraphs, RandomPartition
+from curvlab.data.splits import PARTS, RandomSplit
+from curvlab.data.synthetic_large import SyntheticLarge
+from curvlab.data.transforms import GraphTransform, SparseAdjacency
+from curvlab.errors import UsageError
+from curvlab.reporting import quiet
+
+OPTIONS = {
+    "mean_degree": 6.0,
+    "exponent": 2.5,
+    "classes": 3,
+    "homophily": 0.7,
+    "features": 4,
+    "signal": 1.0,
+    "seed": 0,
+}
+
+
+def source(num_nodes=300):
+    return SyntheticLarge(num_nodes, **OPTIONS)
+
+
+def graph(num_nodes=300, directed=False):
+    data = source(num_nodes).load()
+    if directed:
+        generator = torch.Generator().manual_seed(0)
+        keep = torch.rand(data.num_edges, generator=generator) < 0.5
+        order = torch.randperm(int(keep.sum()), generator=generator)
+        data.edge_index = data.edge_index[:, keep][:, order]
+    data.edge_weight = torch.arange(data.num_edges) + 0.5
+    data.original = torch.arange(num_nodes)
+    return data
+
+
+def module(num_nodes=300, size=50, seed=0, steps=4, transforms=(), val=0.25):
+    return PartitionDataModule(
+        size,
+        source=source(num_nodes),
+        transforms=list(transforms),
+        steps_per_epoch=steps,
+        seed=seed,
+        split=RandomSplit("random", val, 0.25, False, 0),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 50), st.integers(1, 4), st.integers(0, 99))
+def test_parts_are_disjoint_their_union_is_all_and_none_is_larger_than_the_size(
+    nodes, size, processes, number
+):
+    parts = processes * -(-nodes // (size * processes))
+    if parts > nodes:
+        with pytest.raises(UsageError, match="cannot be shared out"):
+            RandomPartition(nodes, size, processes, seed=0)
+        return
+    rounds = RandomPartition(nodes, size, processes, seed=0).rounds(number)
+    assert all(len(round_) == processes for round_ in rounds)
+    found = [part for round_ in rounds for part in round_]
+    assert len(found) == parts
+    sizes = [len(part) for part in found]
+    assert max(sizes) <= size
+    assert min(sizes) >= max(1, max(sizes) - 1)
+    assert torch.equal(torch.cat(found).sort().values, torch.arange(nodes))
+
+
+def test_one_process_cuts_as_many_parts_as_the_papers():
+    assert len(RandomPartition(1000, 300, 1, seed=0).rounds(0)) == 4
+
+
+def test_every_pass_has_a_permutation_of_its_own_and_the_seed_decides():
+    def first(seed, number):
+        return RandomPartition(100, 50, 1, seed).rounds(number)[0][0]
+
+    assert torch.equal(first(0, 3), first(0, 3))
+    assert not torch.equal(first(0, 3), first(0, 4))
+    assert not torch.equal(first(0, 3), first(1, 3))
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_pass_does_not_repeat_the_permutation_of_a_split_with_the_same_seed(seed):
+    data = graph()
+    train = RandomSplit("random", 0.25, 0.25, False, seed)(data, 0).train_mask
+    shares = [
+        float(train[part].float().mean()) for (part,) in RandomPartition(300, 50, 1, seed).rounds(0)
+    ]
+    assert all(0.2 < share < 0.8 for share in shares)
+
+
+def test_all_nodes_meet_all_nodes():
+    """Over many passes two nodes share one of two halves about every other time."""
+    partition = RandomPartition(100, 50, 1, seed=0)
+    together = sum(
+        bool((partition.rounds(number)[0][0][:, None] == torch.tensor([3, 17])).any(0).all())
+        + bool((partition.rounds(number)[1][0][:, None] == torch.tensor([3, 17])).any(0).all())
+        for number in range(400)
+    )
+    assert together == pytest.approx(400 * 49 / 99, abs=4 * 10)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_subgraph_is_the_one_of_the_dense_adjacency_in_any_order(directed, seed):
+    data = graph(directed=directed)
+    dense = to_dense_adj(data.edge_index, edge_attr=data.edge_weight, max_num_nodes=300)[0]
+    nodes = torch.randperm(300, generator=torch.Generator().manual_seed(seed))[:120]
+    part = InducedSubgraphs(data, [])(nodes)
+    found = to_dense_adj(part.edge_index, edge_attr=part.edge_weight, max_num_nodes=120)[0]
+    assert torch.equal(found, dense[nodes][:, nodes])
+    assert part.num_nodes == 120
+    for name in ("x", "y", "original"):
+        assert torch.equal(part[name], data[name][nodes])
+
+
+def test_pygs_own_function_would_lose_the_order():
+    """It numbers the nodes by their rank, whatever the order in which they were named."""
+    data = graph()
+    nodes = torch.tensor([200, 10, 150, 20])
+    known, _ = subgraph(nodes, data.edge_index, relabel_nodes=True, num_nodes=300)
+    ascending, _ = subgraph(nodes.sort().values, data.edge_index, relabel_nodes=True, num_nodes=300)
+    assert torch.equal(known, ascending)
+    many = torch.randperm(300, generator=torch.Generator().manual_seed(1))[:100]
+    part = InducedSubgraphs(data, [])(many)
+    pairs = {(int(many[a]), int(many[b])) for a, b in part.edge_index.T.tolist()}
+    everything = set(map(tuple, data.edge_index.T.tolist()))
+    chosen = set(many.tolist())
+    assert pairs == {(a, b) for a, b in everything if a in chosen and b in chosen}
+
+
+def test_ascending_nodes_keep_edges_sorted():
+    nodes = torch.arange(0, 300, 2)
+    assert InducedSubgraphs(graph(), [])(nodes).is_coalesced()
+
+
+def test_nodes_without_neighbours_and_empty_sets_are_graphs_too():
+    data = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[1, 3], [3, 1]]), num_nodes=4)
+    lookup = InducedSubgraphs(data, [])
+    assert lookup(torch.tensor([2, 0])).edge_index.shape == (2, 0)
+    assert lookup(torch.tensor([3, 0, 1])).edge_index.tolist() == [[0, 2], [2, 0]]
+    assert lookup(torch.tensor([], dtype=torch.long)).num_nodes == 0
+
+
+def test_a_node_named_twice_is_refused_and_nothing_is_left_behind():
+    data = graph()
+    lookup = InducedSubgraphs(data, [])
+    with pytest.raises(UsageError, match="distinct"):
+        lookup(torch.tensor([5, 9, 5]))
+    nodes = torch.arange(100)
+    again, fresh = lookup(nodes), InducedSubgraphs(data, [])(nodes)
+    assert torch.equal(again.edge_index, fresh.edge_index)
+
+
+class Degrees(GraphTransform):
+    """A matrix of nodes by nodes whose values are 1 / degree, to see which degrees they are."""
+
+    reads = ("edge_index",)
+    writes = ("by_degree",)
+
+    @property
+    def cache_key(self):
+        return "degrees"
+
+    def forward(self, data):
+        nodes = int(data.num_nodes)
+        degree = torch.bincount(data.edge_index[0], minlength=nodes)
+        values = 1 / degree[data.edge_index[0]]
+        data.by_degree = torch.sparse_coo_tensor(
+            data.edge_index, values, (nodes, nodes), check_invariants=True
+        ).coalesce()
+        return data
+
+
+def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
+    data = graph()
+    transforms = [SparseAdjacency(), Degrees()]
+    for transform in transforms:
+        data = transform(data)
+    nodes = torch.arange(0, 300, 3)
+    part = InducedSubgraphs(data, transforms)(nodes)
+    dense = to_dense_adj(data.edge_index, max_num_nodes=300)[0][nodes][:, nodes]
+    assert torch.equal(part.adj_t.to_dense(), dense.T)
+    rows = part.by_degree.to_dense().sum(1)
+    assert torch.allclose(rows, (dense.sum(1) > 0).float())
+    assert torch.equal(data.adj_t.to_dense().sum(), torch.tensor(float(data.num_edges)))
+
+
+def test_a_matrix_that_nobody_can_make_anew_is_refused():
+    data = SparseAdjacency()(graph())
+    with pytest.raises(UsageError, match="adj_t anew"):
+        InducedSubgraphs(data, [])
+
+
+def test_batches_go_on_from_window_to_window_through_the_passes():
+    """Six parts a pass in windows of four: the parts of a pass are in two windows."""
+    data = module()
+    windows = [list(data.train_dataloader()) for _ in range(3)]
+    batches = [batch for window in windows for batch in window]
+    assert [len(window) for window in windows] == [4, 4, 4]
+    everything = data.graph.x
+    for number in range(2):
+        rows = torch.cat([batch.x for batch in batches[6 * number : 6 * (number + 1)]])
+        assert len(rows) == 300
+        assert torch.equal(rows.unique(dim=0), everything.unique(dim=0))
+    assert not torch.equal(batches[0].x, batches[6].x)
+
+
+def test_a_batch_knows_its_training_nodes_and_no_others():
+    data = module()
+    seen = 0
+    for batch in (*data.train_dataloader(), *data.train_dataloader()):
+        assert not any(part in batch for part in PARTS)
+        rows = (batch.x[:, None] == data.graph.x).all(-1).int().argmax(1)
+        expected = data.graph.train_mask[rows].nonzero().squeeze(-1)
+        assert torch.equal(batch.train_nodes, expected)
+        assert torch.equal(batch.y, data.graph.y[rows])
+        seen += len(expected)
+    assert seen > 150
+
+
+def test_batches_without_training_nodes_are_skipped():
+    data = module(size=10, val=0.745, steps=60)
+    train = int(data.graph.train_mask.sum())
+    assert train <= 3
+    batches = list(data.train_dataloader())
+    assert all(len(batch.train_nodes) for batch in batches)
+    rounds = data.rounds(0, processes=1)
+    assert 1 <= len(rounds) <= train
+    assert sum(int(data.graph.train_mask[part].sum()) for (part,) in rounds) == train
+    pairs = data.rounds(0, processes=2)
+    assert all(any(data.graph.train_mask[part].any() for part in parts) for parts in pairs)
+
+
+def test_it_goes_on_where_its_state_says():
+    first = module(steps=4)
+    list(first.train_dataloader())
+    state = first.state_dict()
+    expected = [batch.x for batch in first.train_dataloader()]
+    second = module(steps=4)
+    second.load_state_dict(state)
+    found = [batch.x for batch in second.train_dataloader()]
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_it_evaluates_on_the_whole_graph_and_cuts_from_another_copy():
+    data = module()
+    (whole,) = (
+        data.transfer_batch_to_device(g, torch.device("cpu"), 0) for g in data.val_dataloader()
+    )
+    assert whole.chunk == data.size
+    assert whole is data.evaluation_batch(next(iter(data.train_dataloader())))
+    assert torch.equal(whole.edge_index, data.graph.edge_index)
+    on_meta = data.transfer_batch_to_device(data.graph, torch.device("meta"), 0)
+    assert on_meta.x.device.type == "meta"
+    assert data.graph.x.device.type == "cpu"
+    assert "chunk" not in data.graph
+
+
+def test_without_a_split_it_says_so():
+    data = module()
+    data.split = None
+    with pytest.raises(UsageError, match="no split"):
+        next(iter(data.train_dataloader()))
+
+
+class Recorder(LightningModule):
+    """Notes what the steps see."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.seen, self.validated = [], []
+
+    def training_step(self, batch, batch_idx):
+        self.seen.append(batch.x.clone())
+        return self.weight * batch.x.sum()
+
+    def validation_step(self, batch, batch_idx):
+        self.validated.append(int(batch.num_nodes))
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.0)
+
+
+def fit(steps, folder, checkpoint=None):
+    data, recorder = module(steps=4), Recorder()
+    with quiet():
+        trainer = Trainer(
+            max_steps=steps,
+            max_epochs=-1,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            default_root_dir=folder,
+        )
+        trainer.fit(recorder, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        trainer.save_checkpoint(folder / f"{steps}.ckpt")
+    return recorder
+
+
+def test_an_interrupted_run_goes_on_with_the_batches_that_it_had_not_seen(tmp_path):
+    whole = fit(12, tmp_path)
+    fit(8, tmp_path)
+    rest = fit(12, tmp_path, checkpoint=tmp_path / "8.ckpt")
+    assert len(whole.seen) == 12
+    assert len(rest.seen) == 4
+    assert all(torch.equal(a, b) for a, b in zip(rest.seen, whole.seen[8:], strict=True))
+    assert whole.validated == [300, 300, 300]

@@ -1,0 +1,171 @@
+"""Runs on mini-batches: `batching=partition` and nothing else."""
+
+import pandas as pd
+import pytest
+import torch
+from test_command import kill_after
+from tiny_runs import ROOT
+
+from curvlab.cli import check_overrides
+from curvlab.config import identity_hash
+from curvlab.errors import UsageError
+from curvlab.tasks.node_classification import NodeClassification
+
+LARGE = (
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "dataset.source.classes=3",
+    "dataset.source.features=8",
+    "dataset.source.signal=2.0",
+    "trainer.max_steps=40",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)
+BATCHES = (*LARGE, "batching=partition", "batching.size=100", "trainer.steps_per_epoch=10")
+
+
+@pytest.mark.parametrize("model", ["mlp", "gcn", "gat", "sage", "sgc"])
+def test_every_model_learns_from_batches(run_here, tmp_path, model):
+    result = run_here(*BATCHES, f"model={model}", "model.dropout=0")
+    assert result.status == "finished"
+    assert result.metrics["test"]["accuracy"] > 40
+    assert result.best_step in (10, 20, 30, 40)
+    curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert curves["step"].tolist() == [10, 20, 30, 40]
+    assert curves["val/accuracy"].max() == pytest.approx(result.val_score, abs=1e-3)
+
+
+def test_token_models_take_batches_with_their_rows_of_the_eigenvectors(run_here):
+    result = run_here(*BATCHES, "model=tokengt", "model.eigenvectors=4", "trainer.max_steps=10")
+    assert result.status == "finished"
+
+
+def test_scores_are_of_the_whole_graph_not_means_over_batches(run_here, monkeypatch):
+    """The numbers of nodes and edges that an evaluation, and a step, has seen."""
+    seen = {True: set(), False: set()}
+    forward = NodeClassification.forward
+
+    def watched(task, batch, part):
+        seen[task.training].add((batch.num_nodes, batch.num_edges, part))
+        return forward(task, batch, part)
+
+    monkeypatch.setattr(NodeClassification, "forward", watched)
+    run_here(*BATCHES, "model=gcn")
+    assert {(nodes, part) for nodes, _, part in seen[True]} == {(100, "train")}
+    edges = {edges for _, edges, _ in seen[False]}
+    assert {(nodes, part) for nodes, _, part in seen[False]} == {(600, "val"), (600, "test")}
+    assert len(edges) == 1
+    assert max(edges for _, edges, _ in seen[True]) < max(edges) / 6
+
+
+def test_the_whole_graph_is_embedded_once_for_all_scores_with_the_same_weights(
+    run_here, monkeypatch
+):
+    """Choosing weights and the curves look after the same step, the test at two parts."""
+    evaluations = []
+    original = NodeClassification._embedded
+
+    def watched(task, batch):
+        before = task._evaluated
+        after = original(task, batch)
+        if not task.training and after is not before:
+            evaluations.append(task.global_step)
+        return after
+
+    monkeypatch.setattr(NodeClassification, "_embedded", watched)
+    run_here(*BATCHES, "model=gcn")
+    assert evaluations == [10, 20, 30, 40, 40]
+
+
+def test_a_model_that_can_is_evaluated_in_chunks(run_here, monkeypatch):
+    from curvlab.models.baselines import GraphNetwork
+
+    chunks = []
+
+    def encode_in_chunks(encoder, batch, chunk):
+        assert not encoder.training
+        chunks.append((batch.num_nodes, chunk))
+        return encoder(batch)
+
+    monkeypatch.setattr(GraphNetwork, "encode_in_chunks", encode_in_chunks, raising=False)
+    result = run_here(*BATCHES, "model=gcn")
+    assert set(chunks) == {(600, 100)}
+    monkeypatch.undo()
+    whole = run_here(*BATCHES, "model=gcn", folder="whole")
+    assert whole.metrics == result.metrics
+    run_here(*LARGE, "model=gcn", folder="full")
+    assert len(chunks) == 5
+
+
+def test_full_batches_are_what_they_were_and_the_size_is_part_of_a_runs_identity(run_here):
+    full = run_here(*LARGE, "model=mlp", "trainer.max_steps=5")
+    assert "batching" not in full.config
+    parts = run_here(*BATCHES, "model=mlp", "trainer.max_steps=10", folder="parts")
+    other = run_here(
+        *BATCHES, "model=mlp", "trainer.max_steps=10", "batching.size=90", folder="other"
+    )
+    hashes = {identity_hash(result.config) for result in (full, parts, other)}
+    assert len(hashes) == 3
+
+
+def test_the_adjacency_that_is_kept_is_that_of_one_graph(run_here, monkeypatch):
+    from torch_geometric.nn import GCNConv
+
+    made = []
+    init = GCNConv.__init__
+
+    def watched(layer, *sizes, **options):
+        made.append(options["cached"])
+        init(layer, *sizes, **options)
+
+    monkeypatch.setattr(GCNConv, "__init__", watched)
+    run_here(*LARGE, "model=gcn", "trainer.max_steps=2")
+    run_here(*BATCHES, "model=gcn", "trainer.max_steps=10", folder="parts")
+    assert made == [True, True, False, False]
+
+
+def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, run_here):
+    words = (*BATCHES, "model=gcn", "trainer.max_steps=400", "trainer.steps_per_epoch=4")
+    kill_after(command, command.start(*words), epochs=3)
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    assert "going on from the last checkpoint" in done.stdout
+    (resumed,) = command.results().values()
+    whole = run_here(*words, folder="whole")
+    assert resumed["best_step"] == whole.best_step
+    for part, scores in whole.metrics.items():
+        assert resumed["metrics"][part] == pytest.approx(scores, abs=1e-4)
+
+
+def test_batches_in_which_numbers_are_not_finite_are_found(run_here, tmp_path, monkeypatch):
+    from curvlab.train import RunFailedError
+
+    step = NodeClassification.training_step
+
+    def breaks(task, batch, i):
+        loss = step(task, batch, i)
+        return loss * torch.nan if task.global_step == 6 else loss
+
+    monkeypatch.setattr(NodeClassification, "training_step", breaks)
+    with pytest.raises(RunFailedError, match="step 7"):
+        run_here(*BATCHES, "model=gcn")
+    saved = torch.load(tmp_path / "run" / "diverged.pt", weights_only=True)
+    assert saved["batch"]["x"].shape == (100, 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("model=gcn dataset=web_edu batching=partition", "reconstruction is of the whole graph"),
+        ("model=gcn dataset=cora batching=partition batching.size=0", "size=0 must be a whole"),
+        ("model=gcn dataset=cora batching.size=10", "no key batching.size"),
+        ("model=gcn dataset=cora batching=partitions", "did you mean partition"),
+        (
+            "model=gcn dataset=cora batching=partition model.layer.cached=true",
+            "model.layer.cached=true would keep the edges of the first batch",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(words.split(), ROOT / "configs", multirun=False)
