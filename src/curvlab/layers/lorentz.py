@@ -11,10 +11,12 @@ Under autocast matrix products are in half precision and points in float32.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd import Function
 
 from curvlab.errors import UsageError
 from curvlab.layers.features import FeatureLinear
@@ -85,7 +87,7 @@ class LorentzLinear(nn.Linear):
 
     def space_part(self, x: Tensor) -> Tensor:
         """The space part `[..., out_features]` of the result, whose time is not computed."""
-        return F.linear(x, *self._scaled())
+        return product(x, *self._scaled())
 
     def _scaled(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias times the factor of the change of curvature."""
@@ -93,6 +95,50 @@ class LorentzLinear(nn.Linear):
         if factor is None:
             return self.weight, self.bias
         return self.weight * factor, None if self.bias is None else self.bias * factor
+
+
+class _Product(Function):
+    """`x W^T + b`, `[..., in] -> [..., out]`.
+
+    A point has an odd number of coordinates, and a product whose result has rows of odd length
+    takes a fifth longer: the gradient by x is made with rows of whole cache lines.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (g,) = grads
+        x, weight = ctx.saved_tensors
+        g_x = g_weight = g_bias = None
+        if ctx.needs_input_grad[0]:
+            padded = F.pad(weight, (0, -weight.shape[1] % _CACHE_LINE))
+            g_x = (g @ padded)[..., : weight.shape[1]]
+        if ctx.needs_input_grad[1]:
+            g_weight = g.reshape(-1, g.shape[-1]).T @ x.reshape(-1, x.shape[-1])
+        if ctx.needs_input_grad[2]:
+            g_bias = g.reshape(-1, g.shape[-1]).sum(0)
+        return g_x, g_weight, g_bias
+
+
+_CACHE_LINE = 16
+"""Numbers in float32."""
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`x W^T + b` of points, `[..., 1 + in] -> [..., out]`; autocast chooses its own types."""
+    if torch.is_autocast_enabled(x.device.type):
+        return F.linear(x, weight, bias)
+    out: Tensor = _Product.apply(x, weight, bias)
+    return out
 
 
 class LorentzFeatureLinear(FeatureLinear):

@@ -4,14 +4,17 @@ Queries, keys and values of all heads are one product with the points. Linear at
 and sums their space parts alone; the time of the result is the only one that is computed.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd import Function
 
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz import LorentzLinear, lift
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.manifolds.kernels import working
+from curvlab.manifolds.kernels import dot, working
 
 SMALLEST = 1e-6
 """Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""
@@ -32,14 +35,59 @@ def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Ten
 
     Source: Hypformer, Eq. 19, which prints no `smallest`; FLatten Transformer.
     """
-    e = F.relu(working(e)) + smallest
+    e = working(e)
     if power == 1:
-        return e
-    largest = e.detach().amax(-1, keepdim=True)
-    u = e / largest
-    powered = u.pow(power)
-    scale = largest * torch.linalg.vector_norm(u, dim=-1, keepdim=True)
-    return powered * (scale / torch.linalg.vector_norm(powered, dim=-1, keepdim=True))
+        return F.relu(e) + smallest
+    features: Tensor = _FocusedFeatures.apply(e, power, smallest)[0]
+    return features
+
+
+class _FocusedFeatures(Function):
+    r"""phi of `focused_features`, for a power that is not 1; only its argument is kept.
+
+    With u = e' / largest, v = u^p, a = |u|, b = |v| the features are largest (a / b) v, and for an
+    incoming derivative g that by e' is p (a / b) u^{p-1} (g - v <g, v> / b^2) + u <g, v> / (a b).
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def _parts(e: Tensor, power: float, smallest: float) -> tuple[Tensor, ...]:
+        """u, v, largest, a, b."""
+        e = F.relu(e) + smallest
+        largest = e.amax(-1, keepdim=True)
+        u = e / largest
+        v = u.pow(power)
+        a, b = (torch.linalg.vector_norm(x, dim=-1, keepdim=True) for x in (u, v))
+        return u, v, largest, a, b
+
+    @staticmethod
+    def forward(e: Tensor, power: float, smallest: float) -> tuple[Tensor, ...]:
+        _, v, *small = _FocusedFeatures._parts(e, power, smallest)
+        largest, a, b = small
+        return v.mul_(largest * a / b), *small
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        e, ctx.power, ctx.smallest = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(e, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        g, power = grads[0], ctx.power
+        e, largest, a, b = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            u, v, _, a, b = _FocusedFeatures._parts(e, power, ctx.smallest)
+            slope = u.pow(power - 1)
+        else:
+            u = F.relu(e).add_(ctx.smallest).div_(largest)
+            slope = u if power == 2 else u.pow(power - 1)
+            v = slope * u
+        along = dot(g, v)
+        across = torch.addcmul(g, v, -along / b.square()).mul_(power * a / b)
+        g_e = torch.addcmul(u * (along / (a * b)), slope, across)
+        return g_e.mul_(e > 0), None, None
 
 
 def attention_sums(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -186,8 +234,8 @@ class LorentzSoftmaxAttention(_Heads):
     `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
     and the midpoint of the heads. `s` is learned and starts at `sqrt(head_dim)`. What the squared
     distance `-2 k - 2 <q, k>_L` and the authors' code add to the logits cancels in the softmax and
-    is left out. Time is quadratic in the nodes; of the size of the scores no more than one array
-    is made at a time.
+    is left out. Time is quadratic in the nodes; the scores are made in blocks, or not larger than
+    once, by `torch.nn.functional.scaled_dot_product_attention`.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
 
@@ -212,11 +260,12 @@ class LorentzSoftmaxAttention(_Heads):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
-        parts = (lift(part.movedim(-2, 0), self.space) for part in self.split(x))
-        query, key, value = parts
-        sums = F.scaled_dot_product_attention(
-            lorentz.reflect_time(query) * (2 / self.scale), key, value, scale=1.0
-        )
+        query, key, value = (lift(part.movedim(-2, 0), self.space) for part in self.split(x))
+        query = lorentz.reflect_time(query) * (2 / self.scale)
+        # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
+        # far out: float32 under autocast, too.
+        with torch.autocast(x.device.type, enabled=False):
+            sums = F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
         points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
         if self.heads == 1:
             return points.squeeze(-2)

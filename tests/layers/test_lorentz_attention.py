@@ -1,0 +1,273 @@
+"""Hypformer's attention: the specification's numbers, symmetries, extremes, memory."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from curvlab.errors import UsageError
+from curvlab.layers import (
+    LorentzLinearAttention,
+    LorentzSoftmaxAttention,
+    focused_attention,
+    focused_features,
+)
+from curvlab.layers.lorentz_attention import attention_sums
+from curvlab.manifolds import Lorentz, lorentz
+
+QUERY = [(1.0, 2.0), (3.0, -1.0), (0.5, 0.5)]
+KEY = [(2.0, 0.0), (1.0, 1.0), (-1.0, 3.0)]
+VALUE = [(1.0, 0.0), (0.0, 1.0), (2.0, -1.0)]
+OUTPUT = {
+    1: [(14 / 11, -3 / 11), (2 / 3, 1 / 3), (8 / 7, -1 / 7)],
+    2: [(1.368421, -0.368421), (2 / 3, 1 / 3), (8 / 7, -1 / 7)],
+    3: [(1.428571, -0.428571), (2 / 3, 1 / 3), (8 / 7, -1 / 7)],
+}
+POWERS = [1.0, 1.5, 2.0, 3.0, 4.0, 10.0]
+
+float64 = pytest.mark.usefixtures("float64")
+
+
+def draw(*shape, size=1.0, seed=0):
+    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def heads_of(*rows):
+    """`[nodes, 1, dim]` each."""
+    return [torch.tensor(r).unsqueeze(1) for r in rows]
+
+
+def linear_attention(space, heads=2, power=2.0, phi_on_value=False, fusion="mean", head_dim=6):
+    return LorentzLinearAttention(6, heads, head_dim, space, power, phi_on_value, fusion)
+
+
+def softmax_attention(space, heads=2):
+    return LorentzSoftmaxAttention(6, heads, 6, space)
+
+
+@float64
+@pytest.mark.parametrize(
+    ("power", "expected"),
+    [(1, (3, 0, 4)), (2, (2.451306, 0, 4.357878)), (3, (1.943503, 0, 4.606821))],
+)
+def test_worked_example_of_the_features(power, expected):
+    features = focused_features(torch.tensor([3.0, -1.0, 4.0]), power, 0.0)
+    assert features.tolist() == pytest.approx(expected, abs=1e-6)
+    assert features.norm().item() == pytest.approx(5)
+
+
+@float64
+@pytest.mark.parametrize("power", POWERS)
+def test_features_keep_the_norm_and_are_homogeneous(power):
+    e = draw(7, 2, 5)
+    features = focused_features(e, power, 0.0)
+    definition = e.relu().pow(power)
+    definition *= e.relu().norm(dim=-1, keepdim=True) / definition.norm(dim=-1, keepdim=True)
+    torch.testing.assert_close(features, definition)
+    torch.testing.assert_close(focused_features(3.7 * e, power, 0.0), 3.7 * features)
+
+
+@float64
+@pytest.mark.parametrize("power", POWERS)
+def test_derivatives_of_the_features(power):
+    e = draw(4, 2, 3).requires_grad_()
+
+    def features(e):
+        return focused_features(e, power, 1e-2)
+
+    assert torch.autograd.gradcheck(features, e)
+    assert torch.autograd.gradgradcheck(features, e)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_features_of_extreme_rows_in_float32(power):
+    e = torch.stack([draw(8, size=size) for size in (0.0, 1e-8, 1.0, 1e4, 1e12)])
+    e = torch.cat([e, -e]).requires_grad_()
+    features = focused_features(e, power)
+    assert features.isfinite().all()
+    rectified = e.detach().relu() + 1e-6
+    torch.testing.assert_close(features.norm(dim=-1), rectified.norm(dim=-1))
+    (gradient,) = torch.autograd.grad(features.sum(), e)
+    assert gradient.isfinite().all()
+
+
+@float64
+@pytest.mark.parametrize("power", OUTPUT)
+def test_worked_example(power):
+    output = focused_attention(*heads_of(QUERY, KEY, VALUE), power, 0.0)
+    assert output[:, 0].tolist() == [pytest.approx(row, abs=1e-6) for row in OUTPUT[power]]
+
+
+def quadratic(query, key, value, power, smallest):
+    """Attention by all pairs of nodes, without `smallest` in the denominator."""
+    phi_q, phi_k = (focused_features(x, power, smallest).movedim(1, 0) for x in (query, key))
+    weights = phi_q @ phi_k.mT
+    return (weights / weights.sum(-1, keepdim=True) @ value.movedim(1, 0)).movedim(0, 1)
+
+
+@float64
+@pytest.mark.parametrize("power", POWERS)
+def test_equals_the_quadratic_form(power):
+    """Weights `phi(q_i) . phi(k_j)` that add up to 1 in each row; a factor t cancels."""
+    query, key, value = (draw(9, 2, 4, seed=i) for i in range(3))
+    query[..., 0] = key[..., 0] = 1.0  # without `smallest` no row may be all negative
+    exact = focused_attention(query, key, value, power, 0.0)
+    torch.testing.assert_close(exact, quadratic(query, key, value, power, 0.0))
+    torch.testing.assert_close(focused_attention(query / 3, key / 3, value, power, 0.0), exact)
+    ones = focused_attention(query, key, torch.ones_like(value), power, 0.0)
+    torch.testing.assert_close(ones, torch.ones_like(value))
+
+
+@float64
+@pytest.mark.parametrize("fusion", ["mean", "concat"])
+@pytest.mark.parametrize("phi_on_value", [False, True])
+def test_layer_is_its_definition(fusion, phi_on_value):
+    """Head after head, without the shortcut that psi of the mean is."""
+    space, head_dim = Lorentz(-0.6), 6 if fusion == "mean" else 4
+    layer = linear_attention(space, 3, 2.0, phi_on_value, fusion, head_dim)
+    with torch.no_grad():
+        layer.projection.bias.copy_(draw(9 * head_dim))
+    x = space.from_space(draw(8, 6))
+    blocks = layer.projection.weight.reshape(3, 3, head_dim, 7)
+    biases = layer.projection.bias.reshape(3, 3, head_dim)
+    outputs = []
+    for head in range(3):
+        query, key, value = (x @ blocks[i, head].T + biases[i, head] for i in range(3))
+        value = focused_features(value, 2.0) if phi_on_value else value
+        attended = focused_attention(query[:, None], key[:, None], value[:, None], 2.0)[:, 0]
+        outputs.append(attended + layer.psi(value))
+    expected = sum(outputs) / 3 if fusion == "mean" else layer.out(torch.cat(outputs, -1))
+    torch.testing.assert_close(layer(x), space.from_space(expected))
+
+
+@float64
+@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+def test_permuting_the_nodes_permutes_the_output(make):
+    space = Lorentz(-0.6)
+    layer, x = make(space), space.from_space(draw(11, 6))
+    order = torch.randperm(11, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(layer(x)[order], layer(x[order]))
+    torch.testing.assert_close(lorentz.inner(layer(x), layer(x)), (1 / space.kappa).expand(11))
+
+
+@float64
+def test_sums_over_chunks_are_the_sum_over_all():
+    space = Lorentz(-0.6)
+    layer, x = linear_attention(space), space.from_space(draw(23, 6))
+    whole = layer.summary(x)
+    assert [tuple(s.shape) for s in whole] == [(2, 6, 6), (2, 6)]
+    parts = [layer.summary(chunk) for chunk in x.split(5)]
+    added = [sum(s) for s in zip(*parts, strict=True)]
+    torch.testing.assert_close(tuple(added), whole)
+    output = torch.cat([layer.attend(chunk, *added) for chunk in x.split(7)])
+    torch.testing.assert_close(output, layer(x))
+    ones = attention_sums(torch.rand(4, 2, 3), torch.ones(4, 2, 1))
+    torch.testing.assert_close(ones[0][..., 0], ones[1])
+
+
+@float64
+def test_worked_example_of_softmax_attention():
+    """Weights and centroid of the specification, from queries, keys and values set by hand."""
+    space = Lorentz(-1.0, learnable=False)
+    layer = LorentzSoftmaxAttention(2, 1, 2, space)
+    assert layer.scale.item() == pytest.approx(2**0.5)
+    parts = heads_of(QUERY, KEY, VALUE)
+    layer.split = lambda x: parts
+    points = layer(torch.zeros(3, 3))
+    assert points[0].tolist() == pytest.approx((1.223330, 0.135474, 0.691507), abs=1e-6)
+    torch.testing.assert_close(lorentz.inner(points, points), -torch.ones(3))
+    query, key, value = (space.from_space(p[:, 0]) for p in parts)
+    weights = (2 * (2 + 2 * lorentz.inner(query[:, None], key)) / 8**0.5).softmax(-1)
+    assert weights[0].tolist() == pytest.approx((0.038135, 0.899024, 0.062841), abs=1e-6)
+    torch.testing.assert_close(points, lorentz.centroid(value.expand(3, 3, 3), weights, -1.0))
+
+
+@float64
+@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+def test_derivatives(make):
+    layer = make(Lorentz(-0.6))
+    names, values = zip(*layer.named_parameters(), strict=True)
+
+    def function(s, *values):
+        x = lorentz.from_space(s, -0.6)
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
+
+    inputs = draw(4, 6, seed=1), *(v.detach().clone() for v in values)
+    assert any("curvature" in name for name in names)
+    assert torch.autograd.gradcheck(function, [i.requires_grad_() for i in inputs], atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+def test_extreme_rows_in_float32(make):
+    """Rows of zeros, queries and keys that are all negative, points far out."""
+    space = Lorentz(-0.6)
+    layer = make(space)
+    s = torch.cat([draw(2, 6, size=size) for size in (0.0, 1.0, 100.0)]).requires_grad_()
+    for bias in (0.0, -1e3):
+        torch.nn.init.constant_(layer.projection.bias, bias)
+        points = layer(space.from_space(s))
+        error = (lorentz.inner(points.double(), points.double()) - 1 / space.kappa).abs()
+        assert (error <= 1e-4 * points[:, 0].double().square().clamp(min=1)).all()
+        gradients = torch.autograd.grad(points.sum(), [s, *layer.parameters()])
+        assert all(g.isfinite().all() for g in gradients)
+
+
+@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+def test_bfloat16_autocast(make):
+    space = Lorentz(-0.6)
+    layer, x = make(space), space.from_space(draw(50, 6))
+    with torch.autocast("cpu", torch.bfloat16):
+        points = layer(x)
+    assert points.dtype == torch.float32
+    torch.testing.assert_close(points, layer(x), rtol=0.05, atol=0.05)
+    points.square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in layer.parameters())
+
+
+def test_heads_are_drawn_one_by_one():
+    """The bound of the draw is that of one head's matrix, not of all three times two together."""
+    layer = LorentzLinearAttention(64, 2, 64, Lorentz(-1.0), 2.0, False, "mean")
+    bound = (2 * 6 / (65 + 64)) ** 0.5
+    assert layer.projection.weight.shape == (3 * 2 * 64, 65)
+    assert layer.projection.weight.abs().max() <= bound
+    assert layer.projection.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert not layer.projection.bias.any()
+
+
+class _Largest(TorchDispatchMode):
+    """The largest number of elements of any tensor that an operation returns."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for value in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(value, torch.Tensor):
+                self.elements = max(self.elements, value.numel())
+        return result
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_memory_by_the_number_of_nodes(heads):
+    """No array beyond the scores in softmax attention, none quadratic in linear attention."""
+    space, nodes, dim = Lorentz(-0.6), 4_000 // heads, 16
+    x = space.from_space(draw(nodes, dim)).detach().requires_grad_()
+    bounds = [
+        (LorentzLinearAttention(dim, heads, dim, space, 2.0, False, "mean"), 3 * dim * nodes),
+        (LorentzSoftmaxAttention(dim, heads, dim, space), nodes**2),
+    ]
+    for layer, bound in bounds:
+        with _Largest() as largest:
+            torch.autograd.grad(layer(x).sum(), [x, *layer.parameters()])
+        assert nodes * dim < largest.elements <= heads * bound
+
+
+def test_wrong_choices_are_refused():
+    space = Lorentz(-1.0)
+    with pytest.raises(UsageError, match=r"at least 1, not 0\.5"):
+        linear_attention(space, power=0.5)
+    with pytest.raises(UsageError, match="'mean' or 'concat', not 'sum'"):
+        linear_attention(space, fusion="sum")
+    with pytest.raises(UsageError, match="width 6, not 3: choose heads_fusion=concat"):
+        linear_attention(space, head_dim=3)
+    with pytest.raises(UsageError, match="3, where the model's is 6"):
+        LorentzSoftmaxAttention(6, 2, 3, space)

@@ -1,0 +1,326 @@
+"""HTC, HRC and the residual: the specification's numbers, similarities, derivatives, extremes."""
+
+import pytest
+import torch
+from torch import nn
+
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, LorentzResidual
+from curvlab.layers.lorentz import CURVATURE_MODES, INPUT_LIFTS
+from curvlab.manifolds import Lorentz, lorentz
+
+float64 = pytest.mark.usefixtures("float64")
+
+
+def draw(*shape, size=1.0, seed=0):
+    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def fixed(kappa):
+    return Lorentz(kappa, learnable=False)
+
+
+def with_weights(layer, weight, bias):
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
+    return layer
+
+
+def square(x):
+    return lorentz.inner(x, x)
+
+
+@float64
+@pytest.mark.parametrize(
+    ("kappa", "expected"), [(-0.5, (3.0053, 2.5711, 0.6491)), (-4.0, (1.0625, 0.9090, 0.2295))]
+)
+def test_worked_example(kappa, expected):
+    layer = LorentzLinear(2, 2, fixed(-1.0), fixed(kappa), "rescale")
+    weight = torch.tensor([[1.0, 2.0, 0.0], [0.5, -1.0, 1.0]])
+    with_weights(layer, weight, torch.tensor([0.1, -0.2]))
+    point = layer(torch.tensor([1.25**0.5, 0.3, 0.4]))
+    assert point.tolist() == pytest.approx(expected, abs=1e-4)
+    assert square(point).item() == pytest.approx(1 / kappa)
+    assert (layer.space_part(torch.tensor([1.25**0.5, 0.3, 0.4])) == point[1:]).all()
+    layer.space_out = layer.space_in
+    torch.testing.assert_close(
+        point, (-1 / kappa) ** 0.5 * layer(torch.tensor([1.25**0.5, 0.3, 0.4]))
+    )
+
+
+@float64
+@pytest.mark.parametrize("kappa", [-0.25, -0.5, -2.0, -4.0])
+def test_rescaling_multiplies_all_distances_by_one_factor(kappa):
+    layer = LorentzLinear(4, 3, fixed(-1.0), fixed(kappa), "rescale")
+    x = lorentz.expmap0(draw(30, 4), -1.0)
+    here = lorentz.from_space(nn.functional.linear(x, layer.weight, layer.bias), -1.0)
+    distances = lorentz.pairwise_dist(layer(x), layer(x), kappa)
+    factor = (-1 / kappa) ** 0.5
+    torch.testing.assert_close(distances, factor * lorentz.pairwise_dist(here, here, -1.0))
+
+
+@float64
+def test_recalibration_changes_the_order_of_distances():
+    """The specification's counterexample."""
+    x = lorentz.from_space(torch.tensor([[2.0, 2.5], [0.5, 0.5], [2.5, 1.5]]), -1.0)
+    layer = LorentzLinear(2, 2, fixed(-1.0), fixed(-4.0), "recalibrate")
+    y = with_weights(layer, torch.eye(3)[1:], torch.zeros(2))(x)
+    before, after = lorentz.dist(x[:1], x[1:], -1.0), lorentz.dist(y[:1], y[1:], -4.0)
+    assert before.tolist() == pytest.approx((1.230740, 1.037330), abs=1e-6)
+    assert after.tolist() == pytest.approx((0.719035, 0.938048), abs=1e-6)
+
+
+@float64
+@pytest.mark.parametrize("mode", CURVATURE_MODES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_derivatives_of_the_linear_map(mode, bias):
+    """First and second, by points, weights and both curvatures."""
+    layer = LorentzLinear(3, 2, Lorentz(-1.3), Lorentz(-0.6), mode, bias)
+    names, values = zip(*layer.named_parameters(), strict=True)
+    s = draw(2, 4, 3, seed=1).requires_grad_()
+
+    def function(s, *values):
+        x = lorentz.from_space(s, -1.3)
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
+
+    inputs = s, *(v.detach().clone().requires_grad_() for v in values)
+    assert torch.autograd.gradcheck(function, inputs)
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@float64
+def test_a_learned_curvature_moves_with_the_central_difference():
+    space, step = Lorentz(-0.8), 1e-5
+    x = lorentz.from_space(draw(5, 3), -1.0)
+    layer = LorentzLinear(3, 3, fixed(-1.0), space, "rescale")
+    residual, weights = LorentzResidual(space), draw(5, 4, seed=2)
+
+    def loss():
+        y = layer(x)
+        return (residual(y, LorentzMap(torch.relu, space)(y)) * weights).sum()
+
+    raw = space.curvature.raw
+    (gradient,) = torch.autograd.grad(loss(), raw)
+    sides = []
+    with torch.no_grad():
+        for sign in (1, -1):
+            raw += sign * step
+            sides.append(loss())
+            raw -= sign * step
+    assert gradient.item() == pytest.approx(((sides[0] - sides[1]) / (2 * step)).item(), rel=1e-7)
+
+
+def test_initialisation():
+    layer = LorentzLinear(200, 300, fixed(-1.0), fixed(-1.0), "rescale")
+    bound = (2 * 6 / (201 + 300)) ** 0.5
+    assert layer.weight.shape == (300, 201)
+    assert layer.weight.abs().max() <= bound
+    assert layer.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert not layer.bias.any()
+
+
+@pytest.mark.parametrize("batched", [0, None])
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_maps_over_a_batch_of_weights(batched):
+    """As `torch.func` maps a layer over the weights of several models."""
+    space = fixed(-1.0)
+    layer = LorentzLinear(3, 2, space, space, "rescale")
+    weights, x = draw(4, 2, 4), space.from_space(draw(*(4,) * (batched == 0), 5, 3))
+
+    def call(weight, x):
+        return torch.func.functional_call(layer, {"weight": weight}, (x,))
+
+    made = torch.func.vmap(call, (0, batched))(weights, x)
+    expected = [call(w, x[i] if batched == 0 else x) for i, w in enumerate(weights)]
+    torch.testing.assert_close(made, torch.stack(expected))
+
+
+def identity_lift(kappa, kind, dim):
+    layer = LorentzFeatureLinear(dim, dim, fixed(kappa), fixed(kappa), "rescale", kind)
+    return with_weights(layer, torch.eye(1 + dim)[1:], torch.zeros(dim))
+
+
+@float64
+@pytest.mark.parametrize(
+    ("kappa", "kind", "x", "expected"),
+    [
+        (-1.0, "exp0", (0.3, 0.4), (1.127626, 0.312657, 0.416876)),
+        (-0.5, "exp0", (0.3, 0.4), (1.503526, 0.306289, 0.408386)),
+        (-1.0, "exp0_ref", (0.3, 0.4), (1.118034, 0.3, 0.4)),
+        (-1.0, "exp0", (3.0, 4.0), (74.209949, 44.521926, 59.362568)),
+        (-1.0, "exp0_ref", (3.0, 4.0), (68.463066, 41.073458, 54.764610)),
+        (-1.0, "exp0", (30.0, 40.0), (11013.232920, 6607.939725, 8810.586300)),
+    ],
+)
+def test_worked_examples_of_the_lift(kappa, kind, x, expected):
+    point = identity_lift(kappa, kind, 2)(torch.tensor([x]))[0]
+    assert point.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@float64
+@pytest.mark.parametrize("kappa", [-2.0, -1.0, -0.3])
+def test_the_lift_is_the_exponential_map(kappa):
+    x = draw(20, 3)
+    point = identity_lift(kappa, "exp0", 3)(x)
+    torch.testing.assert_close(point, lorentz.expmap0(x, kappa))
+    torch.testing.assert_close(lorentz.logmap0(point, kappa), x)
+    tangent = torch.cat([torch.zeros(20, 1), x], -1)
+    theirs = geoopt.Lorentz(k=torch.tensor(-1 / kappa)).expmap0(tangent)
+    torch.testing.assert_close(point, theirs, rtol=1e-8, atol=1e-8)
+
+
+def grads(output, layer):
+    weights = draw(*output.shape, seed=9)
+    return torch.autograd.grad((output * weights).sum(), list(layer.parameters()))
+
+
+@float64
+@pytest.mark.parametrize("kind", INPUT_LIFTS)
+@pytest.mark.parametrize("mode", CURVATURE_MODES)
+@pytest.mark.parametrize("density", [0.05, 1.0])
+def test_features_take_the_way_of_points(kind, mode, density):
+    """Sparse or dense, `LorentzFeatureLinear` is `LorentzLinear` of the lifted features."""
+    generator = torch.Generator().manual_seed(3)
+    x = draw(40, 30) * (torch.rand(40, 30, generator=generator) < density)
+    x[3], x[4] = 0.0, 20.0 * x[4].sign()
+    spaces = Lorentz(-0.7), Lorentz(-1.6)
+    features = LorentzFeatureLinear(30, 4, *spaces, mode, kind)
+    points = LorentzLinear(30, 4, *spaces, mode)
+    with_weights(points, features.weight, features.bias)
+    expected = points(lift_definition(x, spaces[0].kappa, kind))
+    torch.testing.assert_close(features(x), expected)
+    torch.testing.assert_close(grads(features(x), features), grads(expected, points))
+    features(x.clone().requires_grad_()).sum().backward()  # the dense way, through the factors
+
+
+def lift_definition(x, kappa, kind):
+    """The exponential at the origin with its length cut at 10, by the formula."""
+    root = (-kappa).sqrt()
+    length = x.square().sum(-1, keepdim=True)
+    length = (length - 1 if kind == "exp0_ref" else length).clamp(min=1e-24).sqrt()
+    return lorentz.from_space(torch.sinh(root * length.clamp(max=10)) / (root * length) * x, kappa)
+
+
+@float64
+@pytest.mark.parametrize("kind", INPUT_LIFTS)
+def test_derivative_by_features(kind):
+    layer = LorentzFeatureLinear(3, 2, Lorentz(-0.7), Lorentz(-1.6), "rescale", kind)
+    x = draw(6, 3, size=2.0)
+    x[5] *= 20 / x[5].norm()
+    assert torch.autograd.gradcheck(layer, x.requires_grad_())
+
+
+@float64
+@pytest.mark.parametrize("make", [nn.LayerNorm, nn.BatchNorm1d])
+def test_functions_of_the_space_part(make):
+    space, other = fixed(-0.5), fixed(-2.0)
+    x, norm = space.from_space(draw(6, 4)), make(4)
+    torch.testing.assert_close(LorentzMap(norm, space)(x), space.from_space(norm(x[:, 1:])))
+    merged = LorentzMap(nn.Sequential(norm, nn.ReLU(), nn.Linear(4, 3)), space)
+    twice = LorentzMap(merged.function[2], space)(
+        LorentzMap(nn.ReLU(), space)(LorentzMap(norm, space)(x))
+    )
+    torch.testing.assert_close(merged(x), twice)
+    torch.testing.assert_close(LorentzMap(norm, space, other)(x), LorentzMap(norm, space)(x) / 2)
+    both = LorentzMap(lambda *parts: torch.cat(parts, -1), space)(x, x)
+    assert both.shape == (6, 9)
+    torch.testing.assert_close(square(both), torch.full((6,), -2.0))
+
+
+def test_dropout_stays_on_the_hyperboloid_and_rests_in_evaluation():
+    space = fixed(-0.5)
+    layer, x = LorentzMap(nn.Dropout(0.5), space), space.from_space(draw(50, 8))
+    dropped = layer(x)
+    assert (dropped[:, 1:] == 0).any()
+    torch.testing.assert_close(square(dropped), torch.full((50,), -2.0), rtol=0, atol=1e-4)
+    torch.testing.assert_close(layer.eval()(x), x)
+
+
+@float64
+@pytest.mark.parametrize(
+    ("kappa", "expected"),
+    [(-1.0, (1.265161, 0.346593, 0.693186)), (-0.5, (1.673602, 0.400236, 0.800471))],
+)
+def test_worked_example_of_the_residual(kappa, expected):
+    x, y = lorentz.from_space(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), kappa)
+    assert LorentzResidual(fixed(kappa))(x, y).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@float64
+@pytest.mark.parametrize("other", [-0.5, -3.0])
+def test_residual_of_points_of_two_hyperboloids_is_their_normalised_sum(other):
+    x, y = lorentz.expmap0(draw(9, 4), -1.2), lorentz.expmap0(draw(9, 4, seed=1), other)
+    mixed = LorentzResidual(fixed(-1.2), fixed(other))(x, y)
+    torch.testing.assert_close(mixed, lorentz.normalise(x + y, -1.2))
+    torch.testing.assert_close(LorentzResidual(fixed(-1.2))(x, x), x)
+
+
+FAR = [0.0, 1e-20, 1.0, 1e2, 1e4]
+
+
+@pytest.mark.parametrize("kappa", [-0.3, -1.0, -2.0])
+def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
+    """Zero rows, rows of one sign, and points 10 / sqrt(-kappa) away."""
+    space = Lorentz(kappa)
+    s = torch.cat([size * draw(3, 16, seed=i) for i, size in enumerate(FAR)] + [-torch.ones(1, 16)])
+    s.requires_grad_()
+    x = space.from_space(s)
+    features = LorentzFeatureLinear(16, 16, Lorentz(-1.5), space, "rescale", "exp0")
+    linear = LorentzLinear(16, 16, space, space, "rescale")
+    for point in [
+        x,
+        linear(x),
+        features(s),
+        LorentzResidual(space)(x, linear(x)),
+        LorentzResidual(space)(x, x),
+        LorentzMap(nn.Sequential(nn.LayerNorm(16), nn.ReLU()), space)(x),
+    ]:
+        error = (square(point.double()) - 1 / space.kappa).abs()
+        assert (error <= 1e-4 * point[:, 0].double().square().clamp(min=1)).all()
+        leaves = [s, space.curvature.raw]
+        for gradient in torch.autograd.grad(point.sum(), leaves, retain_graph=True):
+            assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", INPUT_LIFTS)
+def test_bfloat16_autocast_leaves_points_in_float32(kind):
+    space = Lorentz(-0.5)
+    features = LorentzFeatureLinear(16, 8, Lorentz(-1.0), space, "rescale", kind)
+    linear = LorentzLinear(8, 8, space, space, "rescale")
+    x = draw(20, 16, size=3.0)
+    with torch.autocast("cpu", torch.bfloat16):
+        first = features(x)
+        point = LorentzResidual(space)(first, LorentzMap(torch.relu, space)(linear(first)))
+    assert point.dtype == torch.float32
+    assert point.isfinite().all()
+    error = (square(point.double()) + 2).abs() / point[:, 0].double().square()
+    assert (error <= 1e-4).all()
+    point.square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in [*features.parameters(), *linear.parameters()])
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+def test_compiles_as_one_graph():
+    torch.compiler.reset()
+    space = Lorentz(-0.5)
+    linear, residual = LorentzLinear(4, 4, space, space, "rescale"), LorentzResidual(space)
+    x = space.from_space(draw(5, 4)).detach().requires_grad_()
+
+    def call(x):
+        return residual(x, linear(x))
+
+    results = []
+    for function in (call, torch.compile(call, fullgraph=True, backend="aot_eager")):
+        y = function(x)
+        results.append([y, *torch.autograd.grad(y.square().sum(), [x, *linear.parameters()])])
+    torch.testing.assert_close(*results)
+
+
+def test_wrong_choices_are_refused():
+    space = fixed(-1.0)
+    with pytest.raises(UsageError, match="curvature_mode is 'rescale' or 'recalibrate'"):
+        LorentzLinear(2, 2, space, space, "scale")
+    with pytest.raises(UsageError, match="input_lift is 'exp0' or 'exp0_ref'"):
+        LorentzFeatureLinear(2, 2, space, space, "rescale", "exp")

@@ -1,0 +1,71 @@
+"""Prototype regression: the specification's numbers, its maximum, and Riemannian steps."""
+
+import pytest
+import torch
+
+from curvlab._geoopt import geoopt
+from curvlab.layers import LorentzPrototypes
+from curvlab.manifolds import Lorentz, lorentz
+
+
+def draw(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    ("kappa", "expected"),
+    [(-1.0, (-0.449490, -2.242641)), (-0.5, (-0.472136, -2.324555))],
+)
+def test_worked_example(kappa, expected):
+    layer = LorentzPrototypes(2, 2, Lorentz(kappa))
+    with torch.no_grad():
+        layer.prototypes.copy_(lorentz.from_space(torch.tensor([[0.0, 0], [1, 1]]), kappa))
+    logits = layer(lorentz.from_space(torch.tensor([0.5, -0.5]), kappa))
+    assert logits.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.usefixtures("float64")
+def test_logits_are_squared_lorentzian_distances():
+    space = Lorentz(-0.7)
+    layer, x = LorentzPrototypes(3, 5, space), space.from_space(draw(9, 3))
+    with torch.no_grad():
+        layer.bias.copy_(draw(5))
+    difference = x[:, None] - layer.prototypes
+    expected = -lorentz.inner(difference, difference) - layer.bias
+    torch.testing.assert_close(layer(x), expected)
+    torch.testing.assert_close(layer(layer.prototypes).diagonal(), -layer.bias)
+    assert (expected <= -layer.bias).all()
+
+
+@pytest.mark.usefixtures("float64")
+def test_derivatives_by_points_and_curvature():
+    """The prototypes' time follows a curvature that is learned."""
+    layer = LorentzPrototypes(3, 5, Lorentz(-0.7))
+    raw = layer.space.curvature.raw
+
+    def function(s, raw):
+        values = {"space.curvature.raw": raw}
+        return torch.func.functional_call(layer, values, (lorentz.from_space(s, -0.7),))
+
+    inputs = draw(4, 3).requires_grad_(), raw.detach().clone().requires_grad_()
+    assert torch.autograd.gradcheck(function, inputs)
+
+
+def test_prototypes_start_at_distance_one_and_stay_on_the_manifold():
+    space = Lorentz(-0.7, learnable=False)
+    layer, x = LorentzPrototypes(8, 5, space), space.from_space(draw(20, 8))
+    assert isinstance(layer.prototypes, geoopt.ManifoldParameter)
+    assert not layer.bias.any()
+    torch.testing.assert_close(space.dist(space.origin(5, 9), layer.prototypes), torch.ones(5))
+    optimizer = geoopt.optim.RiemannianAdam(layer.parameters(), lr=0.05)
+    labels = torch.arange(20) % 5
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(layer(x), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+    torch.testing.assert_close(layer.prototypes, space.project(layer.prototypes))

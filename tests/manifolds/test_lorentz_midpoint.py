@@ -1,0 +1,115 @@
+"""The midpoint of two Lorentz points against the centroid, its symmetries, and 50 digits."""
+
+import mpmath
+import pytest
+import torch
+from manifold_reference import dot, exact, mpf
+
+from curvlab.manifolds import lorentz
+
+float64 = pytest.mark.usefixtures("float64")
+
+
+def draw(*shape, size=1.0, seed=0):
+    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def pair(kappa, *shape, size=1.0):
+    return [lorentz.expmap0(draw(*shape, size=size, seed=seed), kappa) for seed in (0, 1)]
+
+
+@float64
+@pytest.mark.parametrize("kappa", [-2.0, -0.3])
+def test_it_is_the_centroid_of_two_points(kappa):
+    x, y = pair(kappa, 20, 4)
+    for weight in (0.0, 0.2, 0.5, 1.0):
+        found = lorentz.midpoint(x, y, kappa, weight)
+        weights = torch.tensor([1 - weight, weight])
+        torch.testing.assert_close(found, lorentz.centroid(torch.stack([x, y], -2), weights, kappa))
+        swapped = lorentz.midpoint(y, x, kappa, 1 - weight)
+        torch.testing.assert_close(found, swapped)
+    torch.testing.assert_close(lorentz.midpoint(x, y, kappa, 0.0), x)
+
+
+@float64
+def test_worked_example_of_the_centroid():
+    """Three points of the specification, for which the Einstein midpoint is the same."""
+    x = lorentz.from_space(torch.tensor([[1.0, 0], [0, 2], [-0.5, 0.5]]), -1.0)
+    weights = torch.tensor([0.2, 0.5, 0.3])
+    found = lorentz.centroid(x, weights, -1.0)
+    assert found.tolist() == pytest.approx((1.317323, 0.037248, 0.856711), abs=1e-6)
+    klein, gamma = x[:, 1:] / x[:, :1], x[:, 0]
+    einstein = (weights * gamma) @ klein / (weights @ gamma)
+    torch.testing.assert_close(found[1:] / found[0], einstein)
+    summed = weights @ x
+    torch.testing.assert_close(lorentz.normalise(summed, -1.0), found)
+    torch.testing.assert_close(lorentz.normalise(7.3 * summed, -1.0), found)
+
+
+@float64
+def test_it_lies_halfway_and_moves_with_isometries():
+    x, y = pair(-0.7, 20, 3)
+    m = lorentz.midpoint(x, y, -0.7)
+    half = lorentz.dist(x, y, -0.7) / 2
+    torch.testing.assert_close(lorentz.dist(x, m, -0.7), half)
+    torch.testing.assert_close(lorentz.dist(y, m, -0.7), half)
+    boost = torch.eye(4)
+    cosh, sinh = torch.tensor(1.3).cosh(), torch.tensor(1.3).sinh()
+    boost[:2, :2] = torch.tensor([[cosh, sinh], [sinh, cosh]])
+    torch.testing.assert_close(lorentz.midpoint(x @ boost, y @ boost, -0.7), m @ boost)
+
+
+@float64
+def test_reflected_time_makes_the_product_a_dot_product():
+    x, y = pair(-0.7, 20, 3)
+    torch.testing.assert_close((lorentz.reflect_time(x) * y).sum(-1), lorentz.inner(x, y))
+
+
+@float64
+def test_derivatives():
+    """First and second, by both points, curvature and weight, at x = y too."""
+    kappa, weight = torch.tensor(-0.7), torch.tensor([0.3, 0.5, 0.9])
+    r, s = draw(3, 2), draw(3, 2, seed=1)
+    s[2] = r[2]
+
+    def function(r, s, kappa, weight):
+        points = lorentz.from_space(r, kappa), lorentz.from_space(s, kappa)
+        return lorentz.midpoint(*points, kappa, weight)
+
+    inputs = [i.clone().requires_grad_() for i in (r, s, kappa, weight)]
+    assert torch.autograd.gradcheck(function, inputs)
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+    def normalised(r, s, kappa, weight):
+        x, y = lorentz.from_space(r, kappa), lorentz.from_space(s, kappa)
+        w = weight.unsqueeze(-1)
+        return lorentz.normalise((1 - w) * x + w * y, kappa)
+
+    torch.testing.assert_close(normalised(*inputs), function(*inputs))
+    assert torch.autograd.gradcheck(normalised, inputs)
+
+
+@pytest.mark.parametrize("kappa", [-1e-3, -1.0, -100.0])
+@pytest.mark.parametrize("radius", [1e-3, 1.0, 5.0, 9.0])
+def test_float32_far_from_the_origin(kappa, radius):
+    """Neighbours, points on one ray, and points anywhere, against the sum in 50 digits."""
+    size = float(torch.tensor(radius).sinh()) / (-kappa) ** 0.5
+    unit = torch.nn.functional.normalize(draw(4, 3), dim=-1)
+    x = lorentz.from_space(size * unit, kappa)
+    for other in (size * unit.roll(1, 0), 0.5 * size * unit, size * (1 - 1e-5) * unit, 0 * unit):
+        y = lorentz.from_space(other, kappa)
+        found = lorentz.midpoint(x, y, kappa)[:, 1:]
+        for a, b, m in zip(x[:, 1:], y[:, 1:], found, strict=True):
+            expected = exact_midpoint(exact(a), exact(b), mpf(kappa))
+            error = max(abs(mpf(c.item()) - e) for c, e in zip(m, expected, strict=True))
+            # Rounding a point moves it by up to 2^-24 cosh(radius) across the ray.
+            allowed = 2e-6 + 2.0**-24 * float(mpmath.cosh(radius))
+            assert error <= allowed * max(map(abs, expected))
+
+
+def exact_midpoint(a, b, kappa):
+    """Space part of the midpoint of the points with space parts a and b."""
+    times = [mpmath.sqrt(dot(s, s) - 1 / kappa) for s in (a, b)]
+    total = [p + q for p, q in zip(a, b, strict=True)]
+    square = sum(times) ** 2 - dot(total, total)
+    return [c / mpmath.sqrt(-kappa * square) for c in total]
