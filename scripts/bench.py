@@ -5,6 +5,7 @@ from importlib import import_module
 
 BENCHMARKS = {
     "geometry": "manifold functions against tanh and geoopt, eager and compiled",
+    "layers": "Hypformer's layers against Euclidean ones; softmax attention of 4,000 points",
     "loop": "a run's steps against a bare PyTorch loop",
     "model": "FPS-T against TokenGT; linear attention up to a million tokens",
     "reconstruction": "a step over all pairs of nodes, in time and memory",
