@@ -72,6 +72,7 @@ RIGHT = [
     "+optimizer.amsgrad=true",
     "hydra.verbose=true",
     "model=gcn dataset=texas split.draw=null trainer.patience=null",
+    "model=mlp dataset=newsgroups20 dataset.neighbours=null",
 ]
 RIGHT_IN_A_SWEEP = [
     "table=fpst/fig3",

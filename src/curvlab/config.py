@@ -26,7 +26,7 @@ SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
-    "transformer_weight_decay",
+    "neighbours", "transformer_weight_decay",
 }  # fmt: skip
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
