@@ -15,12 +15,13 @@ from curvlab.errors import UsageError
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
+    "random_features", "gumbel_samples",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size",
 }  # fmt: skip
-POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes"}
-NON_NEGATIVE_NUMBERS = {"weight_decay", "transformer_weight_decay", "noise", "seed"}
-NON_NEGATIVE_INTEGERS = {"hops"}
+POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes", "temperature"}
+NON_NEGATIVE_NUMBERS = {"weight_decay", "transformer_weight_decay", "edge_loss", "noise", "seed"}
+NON_NEGATIVE_INTEGERS = {"hops", "orders"}
 FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction"}
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
@@ -67,7 +68,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
             f"{', '.join(model.requires.manifolds)}"
         )
     heads = model.get("heads", 1)
-    if model.dim % heads:
+    if model.get("head_dim") is None and model.dim % heads:
         divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
         raise UsageError(
             f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"

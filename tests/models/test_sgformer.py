@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from largest_tensor import LargestTensor
 from torch_geometric.data import Data
 from torch_geometric.utils import dense_to_sparse
 
@@ -59,18 +58,6 @@ def normalised(graph):
     looped[graph.edge_index[0], graph.edge_index[1]] = 1
     scale = looped.sum(1).rsqrt()
     return scale[:, None] * looped * scale
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the number of elements of the largest tensor that any operation made."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
-        self.elements = max(self.elements, *sizes, 0)
-        return out
 
 
 @pytest.mark.usefixtures("float64")
@@ -173,7 +160,7 @@ def test_memory_is_linear_in_the_nodes():
     nodes = 3000
     made = model(heads=2, layers=2)
     batch = Data(x=torch.randn(nodes, 5), edge_index=torch.randint(nodes, (2, 4 * nodes)))
-    with Largest() as largest:
+    with LargestTensor() as largest:
         made(batch).square().sum().backward()
     assert largest.elements <= 50 * nodes
 

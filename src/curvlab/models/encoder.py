@@ -25,6 +25,10 @@ class Encoder(nn.Module):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
 
+    def auxiliary_loss(self) -> Tensor | None:
+        """What the last forward pass adds to the loss of a training step; None for nothing."""
+        return None
+
     def __call__(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         return super().__call__(batch)

@@ -85,7 +85,9 @@ class NodeClassification(LightningModule):
         """Compute the mean loss of the training nodes."""
         logits, labels = self(batch, "train")
         # Without training nodes there is no loss, but other processes wait for its gradient.
-        return self.labels.loss(logits, labels) if len(labels) else logits.sum()
+        loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
+        auxiliary = self.encoder.auxiliary_loss()
+        return loss if auxiliary is None else loss + auxiliary
 
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
         """Forget what the weights before this step made of the graph."""

@@ -1,0 +1,318 @@
+r"""NodeFormer: message passing along all pairs by random features, with noise on whom a node hears.
+
+Attention is a softmax whose kernel is estimated by positive random features, so that its sums over
+nodes are made once; Gumbel noise on the keys makes them samples of edges; the edges of the graph
+come in by a bias and by a term of the loss.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds import Euclidean
+from curvlab.manifolds.kernels import working
+from curvlab.models.encoder import Encoder
+
+STABILISER = 1e-6
+
+
+def orthogonal_directions(count: int, dim: int, like: Tensor) -> Tensor:
+    """Gaussian vectors `[count, dim]` that are orthogonal within each block of `dim` of them.
+
+    Of `A = Q R` those signs are taken with which R has a positive diagonal: with those that a QR
+    decomposition comes with, the vectors have a mean that is not 0, and estimates are biased.
+
+    Args:
+        count: number of vectors.
+        dim: their width.
+        like: tensor whose device and dtype they get.
+    """
+    blocks = torch.randn(-(-count // dim), dim, dim, device=like.device, dtype=like.dtype)
+    q, r = torch.linalg.qr(blocks)
+    signs = torch.sign(r.diagonal(dim1=1, dim2=2)).unsqueeze(-1)
+    units = (signs * q.transpose(1, 2)).flatten(0, 1)[:count]
+    lengths = torch.randn(count, dim, device=like.device, dtype=like.dtype).norm(dim=1)
+    return lengths.unsqueeze(1) * units
+
+
+def positive_features(x: Tensor, directions: Tensor, over: tuple[int, ...]) -> Tensor:
+    r"""Features whose products estimate `exp(<x, y> / sqrt(dim))` up to a factor a row.
+
+    `phi_m(x) = (exp(<w_m, x> / dim^(1/4) - |x|^2 / (2 sqrt(dim)) - max) + 1e-6) / sqrt(M)`.
+
+    Shapes: `[..., nodes, dim]`, directions w `[M, dim]`; returns `[..., nodes, M]`.
+
+    Args:
+        x: queries or keys.
+        directions: see `orthogonal_directions`.
+        over: axes over which the maximum of the exponent is taken: the last for queries, whose
+            factor cancels in each row, the last two for keys, whose factor must be one for all.
+
+    Source: NodeFormer (Wu et al. 2022), Eq. 7, after Performer (Choromanski et al. 2021).
+    """
+    count, dim = directions.shape
+    exponent = (x @ directions.T) / dim**0.25 - x.square().sum(-1, keepdim=True) / (2 * dim**0.5)
+    exponent = exponent - exponent.detach().amax(over, keepdim=True)
+    return (exponent.exp() + STABILISER) / count**0.5
+
+
+def kernel_attention(q: Tensor, k: Tensor, v: Tensor, noise: Tensor | None = None) -> Tensor:
+    r"""Attention `q [k^T v] / q [k^T 1]` of features, with noise its mean over samples.
+
+    The keys of sample s are `k_n exp(noise_ns)`.
+
+    Shapes: q, k `[heads, nodes, M]`, v `[heads, nodes, dim]`, noise `[heads, nodes, samples]`;
+    returns `[heads, nodes, dim]`.
+    """
+    if noise is None:
+        return q @ (k.transpose(1, 2) @ v) / (q @ k.sum(1).unsqueeze(-1))
+    # The largest noise of a sample cancels; without it a weight would soon be infinite.
+    weights = (noise - noise.amax(1, keepdim=True)).exp()
+    normalisers = q @ (k.transpose(1, 2) @ weights)
+    sums = _paired(k, weights).transpose(1, 2) @ v
+    return _paired(q, 1 / (noise.shape[-1] * normalisers)) @ sums
+
+
+def _paired(x: Tensor, y: Tensor) -> Tensor:
+    """Products of the features of each node, `[heads, nodes, M]` by `[heads, nodes, samples]`."""
+    return (x.unsqueeze(-1) * y.unsqueeze(-2)).flatten(2)
+
+
+def edge_logarithms(q: Tensor, k: Tensor, edge_index: Tensor) -> Tensor:
+    """Logarithms `[heads, edges]` of the weight that each edge's target gives its source.
+
+    Shapes: features q, k `[heads, nodes, M]`, `[2, edges]`.
+    """
+    source, target = edge_index
+    mass = (q @ k.sum(1).unsqueeze(-1)).squeeze(-1)
+    pairs = (q.index_select(1, target) * k.index_select(1, source)).sum(-1)
+    return pairs.log() - mass.index_select(1, target).log()
+
+
+def relational_bias(v: Tensor, weights: Tensor, relations: Tensor) -> Tensor:
+    """`sum_r weights_rh A_r v_h` for symmetric A_r; half precision is raised to float32.
+
+    Shapes: `[nodes, heads, dim]`, `[orders, heads]`, A_r in blocks `[orders * nodes, nodes]`,
+    sparse; returns `[nodes, heads, dim]`.
+    """
+    return _RelationalBias.apply(working(v), working(weights), relations)
+
+
+class _RelationalBias(torch.autograd.Function):
+    """The sum and its gradients by the same products, since the blocks are symmetric.
+
+    Autograd's own would transpose them in every step.
+    """
+
+    @staticmethod
+    def forward(v: Tensor, weights: Tensor, relations: Tensor) -> Tensor:
+        """`[nodes, heads, dim]`."""
+        with torch.autocast(v.device.type, enabled=False):
+            return torch.einsum("rh,rnhd->nhd", weights, _by_block(v, relations))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:  # noqa: ARG004
+        """Keep what the gradient needs."""
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Gradients of values and weights."""
+        v, weights, relations = ctx.saved_tensors
+        spread = _by_block(grad, relations)
+        of_v = torch.einsum("rh,rnhd->nhd", weights, spread)
+        return of_v, torch.einsum("nhd,rnhd->rh", v, spread), None
+
+
+def _by_block(x: Tensor, relations: Tensor) -> Tensor:
+    """`A_r x`, `[orders, nodes, heads, dim]`."""
+    return (relations @ x.flatten(1)).view(-1, *x.shape)
+
+
+class KernelAttention(nn.Module):
+    """One layer of NodeFormer: attention of all pairs, plus the relational bias, heads mixed.
+
+    Queries and keys are divided by `sqrt(tau)`. In training the directions of the features are
+    drawn anew in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
+    evaluation has the directions of the beginning and no noise. The bias adds `sigmoid(b_r) A_r v`
+    for every relation and head.
+
+    Shapes: nodes `[nodes, dim]`, relations as in `relational_bias`, `edge_index [2, edges]` with
+    loops; returns `[nodes, dim]` and the mean over edges and heads of `log(weight) / d`, weights
+    without noise and d the number of edges of the target, or None if no edges are given.
+
+    Args:
+        dim: width of a node.
+        heads: number of heads.
+        head_dim: width of a head.
+        random_features: M, their number.
+        samples: of the Gumbel noise, over which is averaged.
+        temperature: tau.
+        orders: number of relations.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        head_dim: int,
+        random_features: int,
+        samples: int,
+        temperature: float,
+        orders: int,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.queries = nn.Linear(dim, heads * head_dim)
+        self.keys = nn.Linear(dim, heads * head_dim)
+        self.values = nn.Linear(dim, heads * head_dim)
+        self.mix = nn.Linear(heads * head_dim, dim)
+        self.bias = nn.Parameter(torch.full((orders, heads), 0.1)) if orders else None
+        self.samples = samples
+        self.temperature = temperature
+        self.directions: Tensor
+        drawn = orthogonal_directions(random_features, head_dim, self.queries.weight.detach())
+        self.register_buffer("directions", drawn)
+
+    def forward(
+        self, x: Tensor, relations: Tensor | None, edge_index: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Pass messages; see above."""
+        v = self.values(x).unflatten(-1, (self.heads, -1))
+        q, k = self._features(x)
+        out = kernel_attention(q, k, v.transpose(0, 1), self._noise(k)).transpose(0, 1)
+        if self.bias is not None and relations is not None:
+            out = out + relational_bias(v, self.bias.sigmoid(), relations)
+        return self.mix(out.flatten(1)), self._edge_term(q, k, edge_index)
+
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of queries and keys, `[heads, nodes, M]`."""
+        directions = self.directions
+        if self.training:
+            directions = orthogonal_directions(len(directions), directions.shape[1], directions)
+        q, k = (
+            part(x).unflatten(-1, (self.heads, -1)).transpose(0, 1) / self.temperature**0.5
+            for part in (self.queries, self.keys)
+        )
+        return (
+            positive_features(q, directions, over=(-1,)),
+            positive_features(k, directions, over=(-2, -1)),
+        )
+
+    def _noise(self, k: Tensor) -> Tensor | None:
+        """Gumbel noise over tau, `[heads, nodes, samples]`; none out of training."""
+        if not self.training:
+            return None
+        exponential = k.new_empty(*k.shape[:2], self.samples).exponential_()
+        return -exponential.log() / self.temperature
+
+    @staticmethod
+    def _edge_term(q: Tensor, k: Tensor, edge_index: Tensor | None) -> Tensor | None:
+        """Mean of the edges' logarithms over the degrees of their targets."""
+        if edge_index is None:
+            return None
+        target = edge_index[1]
+        degree = q.new_zeros(q.shape[1]).index_add_(0, target, q.new_ones(len(target)))
+        return (edge_logarithms(q, k, edge_index) / degree.index_select(0, target)).mean()
+
+
+class NodeFormer(Encoder):
+    r"""Graph to node embeddings by a few layers of `KernelAttention`.
+
+    `x <- drop(elu(LN(W x + b)))`, then for each layer `x <- drop(LN(attention(x) + x))`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers of attention.
+        heads: heads of a layer; so are those below, see `KernelAttention`.
+        head_dim: width of a head.
+        dropout: of every layer's output.
+        random_features: of the estimate of the softmax.
+        gumbel_samples: of the noise in training.
+        temperature: of softmax and noise.
+        orders: number of relations, for which `batch.relations` is needed if there are any.
+        edge_loss: what minus the layers' mean of the edges' term is weighed by in the loss.
+        jumping_knowledge: embed by the outputs of all layers, the first map's among them.
+
+    Shapes: a batch with `x`, `edge_index` and `relations`; returns `[nodes, dim]`, with
+    `jumping_knowledge` `[nodes, (layers + 1) dim]`.
+
+    Source: NodeFormer (Wu et al. 2022) and its released code, with three differences: directions
+    have mean 0 (see `orthogonal_directions`); the maximum in the features is of the whole exponent,
+    so that long queries do not vanish beside the 1e-6; and evaluation does not draw, where the code
+    seeds all random numbers by the queries' sum.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: int,
+        layers: int,
+        heads: int,
+        head_dim: int,
+        dropout: float,
+        random_features: int,
+        gumbel_samples: int,
+        temperature: float,
+        orders: int,
+        edge_loss: float,
+        jumping_knowledge: bool,
+    ) -> None:
+        super().__init__()
+        self.features = FeatureLinear(in_channels, dim)
+        self.feature_norm = nn.LayerNorm(dim)
+        self.layers = nn.ModuleList(
+            KernelAttention(
+                dim, heads, head_dim, random_features, gumbel_samples, temperature, orders
+            )
+            for _ in range(layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
+        self.dropout = dropout
+        self.edge_loss = edge_loss
+        self.jumping_knowledge = jumping_knowledge
+        self.dim = dim
+        self.space = Euclidean(conformal_factor=1.0)
+        self._edge_terms: list[Tensor] = []
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space with the ordinary distance."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings."""
+        return (len(self.layers) + 1) * self.dim if self.jumping_knowledge else self.dim
+
+    def auxiliary_loss(self) -> Tensor | None:
+        """`-edge_loss` times the mean over layers of the edges' term, of the last training step."""
+        terms, self._edge_terms = self._edge_terms, []
+        return -self.edge_loss * torch.stack(terms).mean() if terms else None
+
+    def forward(self, batch: Data) -> Tensor:
+        """Node embeddings `[nodes, dim_out]`."""
+        edges = _with_loops(batch) if self.training and self.edge_loss else None
+        x = self._drop(F.elu(self.feature_norm(self.features(batch.x))))
+        outputs, terms = [x], []
+        for attention, norm in zip(self.layers, self.norms, strict=True):
+            mixed, term = attention(x, batch.get("relations"), edges)
+            x = self._drop(norm(mixed + x))
+            outputs.append(x)
+            terms.append(term)
+        self._edge_terms = terms if edges is not None else []
+        return torch.cat(outputs, -1) if self.jumping_knowledge else x
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+def _with_loops(batch: Data) -> Tensor:
+    """The edges and one from every node to itself, `[2, edges + nodes]`."""
+    loops = torch.arange(batch.num_nodes, device=batch.edge_index.device).expand(2, -1)
+    return torch.cat([batch.edge_index, loops], dim=1)

@@ -1,0 +1,298 @@
+"""NodeFormer: the estimate of the softmax, the noise, the bias, the term of the edges."""
+
+import pytest
+import torch
+from largest_tensor import LargestTensor
+from torch_geometric.data import Data
+
+from curvlab.data.relations import NeighbourRelations
+from curvlab.models.nodeformer import (
+    KernelAttention,
+    NodeFormer,
+    edge_logarithms,
+    kernel_attention,
+    orthogonal_directions,
+    positive_features,
+    relational_bias,
+)
+from curvlab.tasks.node_classification import NodeClassification
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+
+def model(in_channels=5, **options):
+    torch.manual_seed(0)
+    defaults = {
+        "dim": 4,
+        "layers": 2,
+        "heads": 3,
+        "head_dim": 4,
+        "dropout": 0.0,
+        "random_features": 10,
+        "gumbel_samples": 3,
+        "temperature": 0.25,
+        "orders": 2,
+        "edge_loss": 1.0,
+        "jumping_knowledge": False,
+    }
+    return NodeFormer(in_channels, **{**defaults, **options})
+
+
+@pytest.fixture
+def related(graph):
+    """The small graph with its relations of two orders."""
+    data = NeighbourRelations(2)(graph)
+    data.relations = data.relations.to(data.x.dtype)
+    return data
+
+
+def features(q, k, count):
+    directions = orthogonal_directions(count, q.shape[-1], q)
+    return positive_features(q, directions, (-1,)), positive_features(k, directions, (-2, -1))
+
+
+@pytest.mark.usefixtures("float64")
+def test_directions_are_orthogonal_in_blocks_and_as_long_as_gaussian_ones():
+    torch.manual_seed(0)
+    directions = orthogonal_directions(10, 4, torch.empty(0))
+    units = directions / directions.norm(dim=1, keepdim=True)
+    for block in units.split(4):
+        torch.testing.assert_close(block @ block.T, torch.eye(len(block)))
+    many = orthogonal_directions(40_000, 4, torch.empty(0))
+    # Mean 0, covariance 1 and fourth moment 3 d of every coordinate of a Gaussian vector.
+    torch.testing.assert_close(many.mean(0), torch.zeros(4), atol=0.02, rtol=0)
+    torch.testing.assert_close(many.T @ many / 40_000, torch.eye(4), atol=0.04, rtol=0)
+    assert many.pow(4).mean().item() == pytest.approx(3, abs=0.12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_estimate_converges_to_the_softmax_at_the_rate_of_monte_carlo():
+    """A hundred times the features, a tenth of the error; long keys would need many more."""
+    torch.manual_seed(0)
+    q, k = 0.3 * torch.randn(2, 2, 9, 4)
+    v = torch.randn(2, 9, 4)
+    exact = torch.softmax(q @ k.transpose(1, 2) / 4**0.5, -1) @ v
+    errors = []
+    for count in (40, 4000):
+        draws = torch.stack([kernel_attention(*features(q, k, count), v) for _ in range(40)])
+        errors.append((draws - exact).square().mean().sqrt().item())
+    assert errors[1] < 0.003
+    assert 8 < errors[0] / errors[1] < 13
+
+
+@pytest.mark.usefixtures("float64")
+def test_products_of_features_are_unbiased_for_the_kernel():
+    """Up to the maxima that are taken out, `exp(<x, y> / sqrt(dim))`."""
+    torch.manual_seed(0)
+    x, y = 0.5 * torch.randn(2, 1, 5, 4)
+    directions = orthogonal_directions(400_000, 4, x)
+
+    def shift(z):
+        exponent = z @ directions.T / 4**0.25 - z.square().sum(-1, keepdim=True) / 4
+        return exponent.amax((-2, -1), keepdim=True)
+
+    phi, psi = (positive_features(z, directions, (-2, -1)) for z in (x, y))
+    estimate = phi @ psi.transpose(1, 2) * (shift(x) + shift(y)).exp()
+    kernel = (x @ y.transpose(1, 2) / 2).exp()
+    torch.testing.assert_close(estimate, kernel, rtol=0.02, atol=0)
+
+
+@pytest.mark.usefixtures("float64")
+def test_long_queries_and_keys_are_finite_with_gradients():
+    q, k = (100 * torch.randn(2, 7, 4)).requires_grad_(), (100 * torch.randn(2, 7, 4))
+    k.requires_grad_()
+    v = torch.randn(2, 7, 3)
+    phi, psi = features(q, k, 10)
+    loss = kernel_attention(phi, psi, v).sum()
+    loss = loss + edge_logarithms(phi, psi, torch.randint(7, (2, 9))).sum()
+    loss.backward()
+    assert loss.isfinite()
+    assert q.grad.isfinite().all()
+    assert k.grad.isfinite().all()
+
+
+@pytest.mark.usefixtures("float64")
+def test_noise_weighs_the_keys_of_every_sample():
+    """Against the matrices of all pairs, one a sample."""
+    torch.manual_seed(0)
+    q, k = torch.rand(2, 2, 7, 5)
+    v, noise = torch.randn(2, 7, 3), 4 * torch.randn(2, 7, 6)
+    samples = []
+    for s in range(6):
+        weights = q @ k.transpose(1, 2) * noise[:, None, :, s].exp()
+        samples.append(weights / weights.sum(-1, keepdim=True) @ v)
+    expected = torch.stack(samples).mean(0)
+    torch.testing.assert_close(kernel_attention(q, k, v, noise), expected)
+    torch.testing.assert_close(kernel_attention(q, k, v, noise + 7.0), expected)
+    none = torch.zeros_like(noise)
+    torch.testing.assert_close(kernel_attention(q, k, v, none), kernel_attention(q, k, v))
+
+
+@pytest.mark.usefixtures("float64")
+def test_gumbel_noise_of_a_low_temperature_picks_nodes_by_their_attention():
+    """The maximum of logarithms plus Gumbel noise is a draw from their softmax."""
+    torch.manual_seed(0)
+    layer = KernelAttention(2, 1, 2, 4, samples=60_000, temperature=1e-3, orders=0)
+    k, q = torch.rand(1, 5, 1) + 0.1, torch.ones(1, 1, 1)
+    # At temperature tau the noise is g / tau; a key to the power of 1 / tau goes with it.
+    noise = layer._noise(k) + k.log() / 1e-3
+    shares = kernel_attention(q, torch.ones_like(k), torch.eye(5).unsqueeze(0), noise)[0, 0]
+    torch.testing.assert_close(shares, k[0, :, 0] / k.sum(), atol=0.01, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+def test_weights_of_edges_are_those_of_the_attention():
+    torch.manual_seed(0)
+    q, k = torch.rand(2, 3, 6, 5)
+    edges = torch.randint(6, (2, 20))
+    matrix = q @ k.transpose(1, 2)
+    matrix = (matrix / matrix.sum(-1, keepdim=True)).log()
+    torch.testing.assert_close(edge_logarithms(q, k, edges), matrix[:, edges[1], edges[0]])
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_bias_and_its_gradients_are_those_of_dense_matrices(related):
+    torch.manual_seed(0)
+    v = torch.randn(12, 3, 4, requires_grad=True)
+    weights = torch.rand(2, 3, requires_grad=True)
+    dense = related.relations.to_dense().view(2, 12, 12)
+
+    def explicit(v, weights):
+        return torch.einsum("rh,rnm,mhd->nhd", weights, dense, v)
+
+    found = relational_bias(v, weights, related.relations)
+    torch.testing.assert_close(found, explicit(v, weights))
+    grad = torch.randn_like(found)
+    ours = torch.autograd.grad(found, (v, weights), grad)
+    theirs = torch.autograd.grad(explicit(v, weights), (v, weights), grad)
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_layer_is_its_formula(related):
+    layer = model().eval().layers[0]
+    x = torch.randn(12, 4)
+    q, k, v = (
+        part(x).view(12, 3, 4).transpose(0, 1) for part in (layer.queries, layer.keys, layer.values)
+    )
+    phi = positive_features(2 * q, layer.directions, (-1,))  # 1 / sqrt(0.25)
+    psi = positive_features(2 * k, layer.directions, (-2, -1))
+    weights = phi @ psi.transpose(1, 2)
+    expected = weights / weights.sum(-1, keepdim=True) @ v
+    sigma = 1 / (1 + torch.tensor(-0.1).exp())
+    for block in related.relations.to_dense().split(12):
+        expected = expected + sigma * block @ v
+    expected = layer.mix(expected.transpose(0, 1).flatten(1))
+    out, term = layer(x, related.relations, None)
+    torch.testing.assert_close(out, expected)
+    assert term is None
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("jumping_knowledge", [False, True])
+def test_layers_are_added_to_their_input_and_normalised(related, jumping_knowledge):
+    made = model(jumping_knowledge=jumping_knowledge).eval()
+    x = torch.nn.functional.elu(made.feature_norm(made.features(related.x)))
+    outputs = [x]
+    for layer, norm in zip(made.layers, made.norms, strict=True):
+        outputs.append(norm(layer(outputs[-1], related.relations, None)[0] + outputs[-1]))
+    expected = torch.cat(outputs, 1) if jumping_knowledge else outputs[-1]
+    torch.testing.assert_close(made(related), expected)
+    assert made.dim_out == expected.shape[1]
+
+
+@pytest.mark.usefixtures("float64")
+def test_numbering_of_the_nodes_does_not_matter(related):
+    made = model().eval()
+    order = torch.randperm(12)
+    edges = order.argsort()[related.edge_index]
+    other = NeighbourRelations(2)(Data(x=related.x[order], edge_index=edges, num_nodes=12))
+    other.relations = other.relations.double()
+    torch.testing.assert_close(made(other), made(related)[order])
+
+
+@pytest.mark.parametrize("orders", [0, 2])
+def test_no_tensor_is_of_nodes_by_nodes(orders):
+    nodes = 3000
+    edges = torch.randint(nodes, (2, 3 * nodes))
+    batch = Data(x=torch.randn(nodes, 5), edge_index=edges, num_nodes=nodes)
+    batch = NeighbourRelations(orders)(batch)
+    made = model(orders=orders)
+    with LargestTensor() as largest:
+        (made(batch).square().sum() + made.auxiliary_loss()).backward()
+    assert largest.elements <= 150 * nodes
+    assert all(p.grad.isfinite().all() for p in made.parameters())
+
+
+def test_evaluation_draws_nothing_and_training_does(related):
+    made = model()
+    torch.manual_seed(1)
+    assert not torch.equal(made(related), made(related))
+    made.eval()
+    state = torch.get_rng_state()
+    assert torch.equal(made(related), made(related))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_directions_of_evaluation_are_kept_with_the_weights(related):
+    first, second = model().eval(), model(random_features=10)
+    torch.nn.init.zeros_(second.layers[0].directions)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(second.eval()(related), first(related))
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_term_of_the_edges_is_the_mean_over_layers_edges_and_heads(related):
+    """`-lambda mean(log(weight) / degree)` over edges and loops, from weights without noise."""
+    made = model(layers=1, edge_loss=0.7)
+    layer = made.layers[0]
+    torch.manual_seed(3)
+    made(related)
+    found = made.auxiliary_loss()
+
+    torch.manual_seed(3)
+    x = torch.nn.functional.elu(made.feature_norm(made.features(related.x)))
+    phi, psi = layer._features(x)
+    weights = phi @ psi.transpose(1, 2)
+    weights = weights / weights.sum(-1, keepdim=True)
+    looped = torch.eye(12)
+    looped[related.edge_index[1], related.edge_index[0]] = 1
+    terms = (weights.log() * looped / looped.sum(1, keepdim=True)).sum((1, 2)) / looped.sum()
+    torch.testing.assert_close(found, -0.7 * terms.mean())
+    assert made.auxiliary_loss() is None  # of one step
+
+
+def test_no_term_without_weight_or_out_of_training(related):
+    without = model(edge_loss=0.0)
+    without(related)
+    assert without.auxiliary_loss() is None
+    made = model()
+    made(related)
+    made.eval()(related)
+    assert made.auxiliary_loss() is None
+
+
+def test_a_training_step_adds_the_term_to_its_loss(related):
+    related.y = torch.arange(12) % 3
+    for name, part in (("train", slice(0, 6)), ("val", slice(6, 9)), ("test", slice(9, 12))):
+        related[f"{name}_mask"] = torch.zeros(12, dtype=torch.bool)
+        related[f"{name}_mask"][part] = True
+    losses = []
+    for weight in (0.0, 0.5, 1.0):
+        made = model(edge_loss=weight)
+        torch.manual_seed(5)
+        task = NodeClassification(
+            made, {}, "accuracy", "auto", "geometric", num_classes=3, multi_label=False
+        )
+        torch.manual_seed(6)
+        losses.append(task.training_step(related, 0).item())
+    assert losses[1] > losses[0]
+    assert losses[2] - losses[1] == pytest.approx(losses[1] - losses[0], rel=1e-4)
+
+
+def test_half_precision_trains(related):
+    made = model()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = made(related).float().square().sum() + made.auxiliary_loss()
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in made.parameters())
