@@ -1,0 +1,175 @@
+"""Sampled neighbourhoods: what is in them, and that sums over them are right in the mean."""
+
+from itertools import combinations
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import k_hop_subgraph, to_undirected
+
+from curvlab.data.neighbour_sampling import NeighbourSampler, distinct_integers
+from curvlab.errors import UsageError
+from curvlab.models.baselines import MeanSAGE
+
+
+@pytest.fixture
+def graph():
+    """Sixty nodes, a hub among them, and one without neighbours."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(60, (2, 150), generator=generator)
+    hub = torch.stack([torch.zeros(40, dtype=torch.long), torch.arange(10, 50)])
+    edges = torch.cat([edges, hub], dim=1)
+    edges = to_undirected(edges[:, edges[0] != edges[1]])
+    x = torch.randn(61, 4, generator=generator)
+    return Data(x=x, y=torch.arange(61), edge_index=edges, num_nodes=61)
+
+
+def degrees(graph):
+    return torch.bincount(graph.edge_index[1], minlength=graph.num_nodes)
+
+
+def test_subsets_are_distinct_in_range_and_uniform():
+    torch.manual_seed(0)
+    drawn = distinct_integers(torch.full((60_000,), 5), 2).sort(1).values
+    assert bool((drawn[:, 0] < drawn[:, 1]).all())
+    counts = torch.stack(
+        [(drawn == torch.tensor(pair)).all(1).sum() for pair in combinations(range(5), 2)]
+    )
+    assert counts.sum() == 60_000  # nothing but the ten pairs
+    expected = 6_000
+    # Chi-square with nine degrees of freedom, exceeded once in a thousand times.
+    assert ((counts - expected) ** 2 / expected).sum() < 27.9
+    everything = distinct_integers(torch.tensor([3, 3]), 3)
+    assert everything.sort(1).values.tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_bounds_may_differ():
+    bounds = torch.arange(4, 400)
+    drawn = distinct_integers(bounds, 4).sort(1).values
+    assert bool((drawn >= 0).all() and (drawn < bounds[:, None]).all())
+    assert bool((drawn[:, 1:] > drawn[:, :-1]).all())
+
+
+@pytest.mark.parametrize("fan_outs", [[3], [5, 2], [2, 2, 2]])
+def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
+    torch.manual_seed(0)
+    seeds = torch.tensor([7, 0, 60, 31])
+    sample = NeighbourSampler(graph, fan_outs)(seeds)
+    assert sample.batch_size == 4
+    assert torch.equal(sample.nodes[:4], seeds)
+    assert sample.nodes.unique().numel() == sample.num_nodes
+    assert torch.equal(sample.y, sample.nodes)
+    assert torch.equal(sample.x, graph.x[sample.nodes])
+    drawn = {tuple(edge) for edge in sample.nodes[sample.edge_index].T.tolist()}
+    assert len(drawn) == sample.num_edges  # none twice
+    assert drawn <= {tuple(edge) for edge in graph.edge_index.T.tolist()}
+
+
+def test_a_node_has_as_many_neighbours_as_its_hop_allows_and_no_more(graph):
+    torch.manual_seed(0)
+    seeds = torch.tensor([7, 0, 60, 31])
+    sample = NeighbourSampler(graph, [3, 2])(seeds)
+    drawn = torch.bincount(sample.edge_index[1], minlength=sample.num_nodes)
+    all_of_them = degrees(graph)[sample.nodes]
+    assert torch.equal(drawn[:4], all_of_them[:4].clamp(max=3))
+    first_hop = torch.zeros(sample.num_nodes, dtype=torch.bool)
+    first_hop[sample.edge_index[0][sample.edge_index[1] < 4]] = True
+    first_hop[:4] = False
+    assert torch.equal(drawn[first_hop], all_of_them[first_hop].clamp(max=2))
+    last = ~first_hop
+    last[:4] = False
+    assert not drawn[last].any()
+    assert drawn[2] == 0  # of node 60
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(graph, hops):
+    torch.manual_seed(0)
+    seeds = torch.tensor([7, 0, 60, 31])
+    fan_outs = [int(degrees(graph).max())] * hops
+    sample = NeighbourSampler(graph, fan_outs)(seeds)
+    nodes, *_ = k_hop_subgraph(seeds, hops, graph.edge_index, num_nodes=61)
+    inner, *_ = k_hop_subgraph(seeds, hops - 1, graph.edge_index, num_nodes=61)
+    assert torch.equal(sample.nodes.sort().values, nodes)
+    assert sample.num_edges == degrees(graph)[inner].sum()
+    layers = [MeanSAGE(4, 4) for _ in range(hops)]
+    whole, part = graph.x, sample.x
+    for layer in layers:
+        whole = layer(whole, graph.edge_index).tanh()
+        part = layer(part, sample.edge_index).tanh()
+    torch.testing.assert_close(part[:4], whole[seeds])
+
+
+def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
+    """And its variance that of draws without replacement, `s^2 / k (1 - k / d)`."""
+    torch.manual_seed(0)
+    sampler = NeighbourSampler(graph, [3])
+    means = []
+    for _ in range(4000):
+        sample = sampler(torch.tensor([0]))
+        means.append(sample.x[sample.edge_index[0]].mean(0))
+    means = torch.stack(means)
+    neighbours = graph.x[graph.edge_index[0][graph.edge_index[1] == 0]]
+    variance = neighbours.var(0) / 3 * (1 - 3 / len(neighbours))
+    bound = 4 * (variance / 4000).sqrt()
+    assert bool(((means.mean(0) - neighbours.mean(0)).abs() < bound).all())
+    torch.testing.assert_close(means.var(0), variance, rtol=0.12, atol=0)
+
+
+def test_two_hops_of_means_are_unbiased(graph):
+    """Where no node is met twice: on a tree, from its root."""
+    children = torch.arange(1, 5)
+    leaves = torch.arange(5, 25)
+    edges = torch.stack(
+        [torch.cat([children, leaves]), torch.cat([torch.zeros(4), (leaves - 5) // 5 + 1]).long()]
+    )
+    x = torch.randn(25, 3)
+    sampler = NeighbourSampler(Data(x=x, edge_index=edges, num_nodes=25), [2, 2])
+    torch.manual_seed(0)
+    means = []
+    for _ in range(4000):
+        sample = sampler(torch.tensor([0]))
+        source, target = sample.edge_index
+        means.append(sample.x[source[target > 0]].mean(0))
+    means = torch.stack(means)
+    bound = 4 * (means.var(0) / 4000).sqrt()
+    assert bool(((means.mean(0) - x[5:].mean(0)).abs() < bound).all())
+
+
+def test_the_seed_decides_and_draws_differ(graph):
+    sampler = NeighbourSampler(graph, [2, 2])
+    samples = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        samples.append(sampler(torch.tensor([0, 7])).nodes.tolist())
+    assert samples[0] == samples[1] != samples[2]
+
+
+def test_directions_are_kept():
+    graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    assert NeighbourSampler(graph, [5])(torch.tensor([0])).num_edges == 0
+    sample = NeighbourSampler(graph, [5, 5])(torch.tensor([2]))
+    assert sample.nodes.tolist() == [2, 1, 0]
+    assert sample.edge_index.tolist() == [[1, 2], [0, 1]]
+
+
+def test_a_seed_named_twice_is_refused_and_leaves_nothing_behind(graph):
+    sampler = NeighbourSampler(graph, [3])
+    with pytest.raises(UsageError, match="distinct"):
+        sampler(torch.tensor([1, 2, 1]))
+    assert bool((sampler._number == -1).all())
+    sampler(torch.tensor([1, 2]))
+    assert bool((sampler._number == -1).all())
+
+
+@pytest.mark.parametrize("fan_outs", [[], [0], [3, -1], [2.5], [True]])
+def test_impossible_fan_outs_are_refused(graph, fan_outs):
+    with pytest.raises(UsageError, match="fan_outs="):
+        NeighbourSampler(graph, fan_outs)
+
+
+def test_attributes_are_left_out_on_demand(graph):
+    graph.train_mask = torch.ones(61, dtype=torch.bool)
+    sample = NeighbourSampler(graph, [3], without=["train_mask"])(torch.tensor([1]))
+    assert "train_mask" not in sample
+    assert "train_mask" in graph
