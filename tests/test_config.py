@@ -105,7 +105,7 @@ def test_every_word_that_is_checked_is_in_some_configuration():
     files = [path for group in groups for path in (CONFIGS / group).glob("*.yaml")]
     used = {key.rsplit(".", 1)[-1] for f in files for key in paths_of(OmegaConf.load(f))} | {"seed"}
     words = rules.POSITIVE_INTEGERS | rules.POSITIVE_NUMBERS | rules.NON_NEGATIVE_NUMBERS
-    words |= rules.NON_NEGATIVE_INTEGERS
+    words |= rules.NON_NEGATIVE_INTEGERS | rules.NEGATIVE_NUMBERS
     words |= rules.FRACTIONS | rules.NUMBERS | rules.OPTIONAL | rules.CHOICES.keys()
     assert words <= used
 
@@ -120,6 +120,12 @@ def test_a_size_is_a_whole_number_of_at_least_one(value):
 def test_a_rate_is_a_positive_finite_number(value):
     with pytest.raises(UsageError, match="greater than 0"):
         check_value("optimizer.lr", value)
+
+
+@given(st.floats(min_value=0) | st.sampled_from([float("nan"), -float("inf"), True, None, "-1"]))
+def test_the_curvature_of_a_lorentz_space_is_negative(value):
+    with pytest.raises(UsageError, match="less than 0"):
+        check_value("model.kappa_in", value)
 
 
 @given(st.integers(min_value=1))

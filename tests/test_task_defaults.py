@@ -73,8 +73,25 @@ PROTOCOLS = sorted((CONFIGS / "protocol").glob("*/*.yaml"))
 def test_a_protocol_is_of_a_task_and_a_model_and_sets_what_the_model_has(file):
     assert (CONFIGS / "task" / f"{file.parent.name}.yaml").is_file()
     plain = composed(CONFIGS, f"model={file.stem}")
-    assert OmegaConf.load(file).keys() == {"model"}
-    assert set(OmegaConf.load(file).model) <= set(plain.model)
+    values = OmegaConf.load(file)
+    assert values.keys() >= {"model"}
+    assert values.keys() <= {"model", "manifold", "optimizer", "trainer"}
+    assert set(values.model) <= set(plain.model)
+
+
+TUNED_FILES = sorted((CONFIGS / "tuned").glob("*/*/*.yaml"))
+
+
+@pytest.mark.parametrize("file", TUNED_FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_tuned_values_are_of_keys_that_there_are(file):
+    """A file that names another key would pass unnoticed until the model is built."""
+    words = (f"model={file.parent.name}", f"dataset={file.stem}")
+    plain = composed(CONFIGS, *words, "tuned=none")
+    # Datasets ask whether it is there.
+    OmegaConf.update(plain, "model.requires.row_normalise", True, force_add=True)
+    OmegaConf.set_struct(plain, True)
+    OmegaConf.merge(plain, OmegaConf.load(file))
+    OmegaConf.to_container(composed(CONFIGS, *words), resolve=True)
 
 
 def test_tuned_values_are_taken_where_task_model_and_dataset_are_theirs(configs):

@@ -1,0 +1,414 @@
+"""Hypformer against the worked example of its specification, its limits and its invariances."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzLinearAttention, LorentzPrototypes, LorentzSoftmaxAttention
+from curvlab.layers.graph_propagation import GraphConvolutionBranch
+from curvlab.manifolds import Curvature, Lorentz
+from curvlab.models.hypformer import Hypformer
+
+FEATURES = [(0.5, -1, 0.2), (1.5, 0.3, -0.7), (-0.4, 0.8, 1.1)]
+PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
+KAPPA_IN, KAPPA = -1.0, -0.5  # k from 1 to 2
+
+LINEAR = partial(LorentzLinearAttention, power=2, phi_on_value=False, heads_fusion="mean")
+MODEL = {
+    "in_channels": 3,
+    "kappa_in": KAPPA_IN,
+    "curvature_mode": "rescale",
+    "input_lift": "exp0",
+    "dim": 4,
+    "layers": 1,
+    "heads": 2,
+    "head_dim": 4,
+    "positional_encoding": True,
+    "layer_norm": False,
+    "input_activation": False,
+    "dropout": 0.0,
+    "residual": True,
+    "transformer": True,
+    "graph": True,
+    "graph_weight": 0.4,
+    "fusion": "tangent",
+}
+BRANCH = {
+    "layers": 2,
+    "dropout": 0.0,
+    "batch_norm": False,
+    "residual": True,
+    "weight": True,
+    "initial": False,
+    "activation": True,
+}
+
+
+def model(*, kappa=KAPPA, learnable=False, attention=LINEAR, branch=None, **options):
+    torch.manual_seed(0)
+    return Hypformer(
+        manifold=partial(Lorentz, **{"kappa": kappa, "learnable": learnable}),
+        attention=attention,
+        graph_branch=partial(GraphConvolutionBranch, **{**BRANCH, **(branch or {})}),
+        **{**MODEL, **options},
+    )
+
+
+def graph(x=FEATURES, edges=PATH):
+    x = torch.as_tensor(x, dtype=torch.get_default_dtype())
+    data = NormalisedAdjacency(False)(Data(x=x, edge_index=torch.tensor(edges), num_nodes=len(x)))
+    data.normalised_adj = data.normalised_adj.to(x.dtype)
+    return data
+
+
+def larger(nodes=30, features=3, seed=0):
+    """A random graph, some of whose nodes are alone, one without features."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = torch.randint(nodes - 3, (2, 40), generator=generator)
+    pairs = pairs[:, pairs[0] != pairs[1]].unique(dim=1)
+    x = torch.randn(nodes, features, generator=generator)
+    x[4] = 0
+    return graph(x, torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1).tolist())
+
+
+def wave(*shape):
+    """A matrix of the worked example, filled row by row."""
+    i = torch.arange(shape[0] * shape[1])
+    return (0.3 * torch.sin(0.7 * i + 0.1)).reshape(shape)
+
+
+def fill(made):
+    """Give a model the weights of the worked example, each head's matrices filled by themselves,
+    and return its two decoders as the one that reads both branches, `[nodes, 8] -> [nodes, 2]`."""
+    dim, heads = made.dim, MODEL["heads"]
+    cosine = 0.05 * torch.cos(torch.arange(float(dim)))
+    with torch.no_grad():
+        for name, parameter in made.named_parameters():
+            if name.endswith("projection.weight"):
+                parameter.copy_(wave(dim, 1 + dim).repeat(3 * heads, 1))
+            elif name.endswith("projection.bias"):
+                parameter.copy_(cosine[:dim].repeat(3 * heads))
+            elif parameter.dim() == 2:
+                parameter.copy_(wave(*parameter.shape))
+            elif "function" not in name and "norms" not in name:
+                parameter.copy_(cosine[: len(parameter)])
+    alpha = made.graph_weight
+    decoder = nn.Linear(2 * dim, 2)
+    with torch.no_grad():
+        decoder.weight.copy_(wave(2, dim).repeat(1, 2))
+        decoder.bias.copy_(((1 - alpha) + alpha) * cosine[:2])
+    return decoder
+
+
+WORKED = {  # curvature mode, lift, layer norm and relu: logits
+    ("rescale", "exp0", False): [
+        (0.035241, 0.064165), (0.061419, 0.054864), (0.058105, 0.056895)
+    ],
+    ("rescale", "exp0", True): [
+        (0.055258, 0.030994), (0.055922, 0.055972), (0.031548, 0.092118)
+    ],
+    ("recalibrate", "exp0_ref", False): [
+        (0.042132, 0.054930), (0.069301, 0.043968), (0.070186, 0.040427)
+    ],
+    ("recalibrate", "exp0_ref", True): [
+        (0.054090, 0.032906), (0.055410, 0.056739), (0.031194, 0.092542)
+    ],
+    ("rescale", "exp0_ref", False): [
+        (0.035023, 0.064466), (0.061521, 0.054659), (0.059431, 0.055049)
+    ],
+    ("rescale", "exp0_ref", True): [
+        (0.054128, 0.032826), (0.055408, 0.056742), (0.031193, 0.092543)
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("variant", WORKED)
+def test_logits_of_the_worked_example(variant):
+    mode, lift, extras = variant
+    made = model(
+        curvature_mode=mode, input_lift=lift, layer_norm=extras, input_activation=extras
+    ).eval()
+    decoder = fill(made)
+    logits = decoder(made(graph()))
+    torch.testing.assert_close(logits, torch.tensor(WORKED[variant]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.usefixtures("float64")
+def test_points_and_vectors_of_the_worked_example():
+    made = model().eval()
+    fill(made)
+    data = graph()
+    point, vector = made.transformer(data.x), made.graph_branch(data.x, data.normalised_adj)
+    expected = torch.tensor((1.535613, 0.104811, -0.180042, 0.312181, -0.466102))
+    torch.testing.assert_close(point[0], expected, atol=1e-6, rtol=0)
+    expected = torch.tensor((0.135836, 0.049964, 0.096404, 0.0))
+    torch.testing.assert_close(vector[0], expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(point, made.space.project(point))
+    tangent = (1 - 0.4) * made.space.logmap0(point)
+    torch.testing.assert_close(made(data), torch.cat([tangent, 0.4 * vector], dim=1))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
+    """`sqrt(k) s / sqrt(|<s, s>|)`, `s = (1 - alpha) z + alpha g`."""
+    made, data = model(fusion="midpoint", graph_weight=alpha, heads=1), larger()
+    point = made.transformer(data.x)
+    vector = made.graph_branch(data.x, data.normalised_adj)
+    lifted = made.graph_lift(made.space.expmap0(vector))
+    total = (1 - alpha) * point + alpha * lifted
+    square = total[:, 1:].square().sum(1) - total[:, 0].square()
+    expected = total * (1 / -made.space.kappa / square.abs()).sqrt()[:, None]
+    torch.testing.assert_close(made(data), expected)
+    assert made.manifold_out is made.space
+    assert made.dim_out == 5
+
+
+FUSED = pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
+
+
+@pytest.mark.usefixtures("float64")
+@FUSED
+def test_without_weight_the_edges_are_not_seen(fusion):
+    made, data = model(fusion=fusion, graph_weight=0.0), larger()
+    other = graph(data.x, [[0, 1], [1, 0]])
+    torch.testing.assert_close(made(data), made(other), rtol=0, atol=0)
+    made(data).square().sum().backward()
+    assert not any(p.grad.any() for p in made.graph_branch.parameters())
+
+
+@pytest.mark.usefixtures("float64")
+@FUSED
+def test_with_all_the_weight_the_transformer_is_not_seen(fusion):
+    made, data = model(fusion=fusion, graph_weight=1.0), larger()
+    made(data).square().sum().backward()
+    for parameter in made.transformer.parameters():
+        torch.testing.assert_close(parameter.grad, torch.zeros_like(parameter))
+    assert any(p.grad.any() for p in made.graph_branch.parameters())
+
+
+@pytest.mark.usefixtures("float64")
+@FUSED
+@pytest.mark.parametrize("alone", ["graph", "transformer"])
+def test_one_branch_alone_is_that_branch_unweighted(fusion, alone):
+    other = {"graph": "transformer", "transformer": "graph"}[alone]
+    made, data = model(fusion=fusion, **{other: False}), larger()
+    if alone == "transformer":
+        expected = made.transformer(data.x)
+        expected = made.space.logmap0(expected) if fusion == "tangent" else expected
+        del data.normalised_adj  # is not asked for
+    else:
+        expected = made.graph_branch(data.x, data.normalised_adj)
+        if fusion == "midpoint":
+            expected = made.graph_lift(made.space.expmap0(expected))
+    torch.testing.assert_close(made(data), expected)
+    assert made.dim_out == expected.shape[1]
+    made(data).square().sum().backward()
+    assert all(p.grad is not None for p in made.parameters())
+    learned = model(fusion=fusion, learnable=True, **{other: False})
+    kept = [part for part in learned.modules() if isinstance(part, Curvature)]
+    assert len(kept) == (2 if alone == "transformer" else int(fusion == "midpoint"))
+
+
+OPTIONS = {
+    "plain": {},
+    "maps": {"layer_norm": True, "input_activation": True},
+    "recalibrated": {"curvature_mode": "recalibrate", "layers": 2},
+    "recalibrated maps": {"curvature_mode": "recalibrate", "layers": 2, "layer_norm": True},
+    "deep": {"layers": 3, "residual": False, "positional_encoding": False},
+    "concatenated": {"attention": partial(LINEAR, heads_fusion="concat"), "head_dim": 2},
+    "softmax": {"attention": LorentzSoftmaxAttention, "layers": 2},
+    "midpoint": {"fusion": "midpoint"},
+}
+VARIANTS = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+@pytest.mark.usefixtures("float64")
+@VARIANTS
+def test_nodes_in_another_order_are_embedded_alike(options):
+    made, data = model(**options), larger()
+    order = torch.randperm(30, generator=torch.Generator().manual_seed(1))
+    place = order.argsort()
+    moved = graph(data.x[order], place[data.edge_index].tolist())
+    torch.testing.assert_close(made(moved), made(data)[order])
+
+
+@VARIANTS
+def test_gradients_are_finite_where_features_are_zero_or_all_negative(options):
+    """And evaluation, twice, is training without dropout."""
+    made, data = model(learnable=True, **options), larger()
+    with torch.no_grad():  # queries and keys of some node are then all negative
+        for part in made.modules():
+            if hasattr(part, "projection"):
+                part.projection.bias.fill_(-1.0)
+    out = made(data)
+    out.square().sum().backward()
+    assert out.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in made.parameters())
+    made.eval()
+    assert torch.equal(made(data), out)
+    assert torch.equal(made(data), out)
+
+
+@VARIANTS
+def test_points_stay_on_their_hyperboloid_in_float32(options):
+    made, data = model(**options), larger()
+    data.x = 6 * data.x
+    wrong = []
+
+    def watch(module, _, x):
+        space = getattr(module, "space_out", getattr(module, "space", None))
+        kappa = space.kappa.double()
+        square = x[..., 1:].double().square().sum(-1) - x[..., 0].double().square()
+        bound = 1e-4 * x[..., 0].double().square().clamp(min=1)
+        wrong.append(((square - 1 / kappa).abs() > bound).any())
+
+    for part in made.transformer.modules():
+        if type(part).__name__.startswith(("Lorentz", "Residual")) and not hasattr(part, "raw"):
+            if isinstance(part, nn.Linear) and part.out_features != 4:
+                continue  # queries, keys and values, whose time is never computed
+            if not isinstance(part, Lorentz):
+                part.register_forward_hook(watch)
+    made(data)
+    assert len(wrong) >= 3
+    assert not any(wrong)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("options", [o for k, o in OPTIONS.items() if k != "softmax"])
+@pytest.mark.parametrize("chunk", [1, 7, 30, 100])
+def test_in_chunks_it_is_the_same(options, chunk):
+    made, data = model(**options), larger()
+    made.eval()
+    torch.testing.assert_close(made.encode_in_chunks(data, chunk), made(data))
+    assert not made.encode_in_chunks(data, chunk).requires_grad
+
+
+@pytest.mark.parametrize("alone", ["graph", "transformer"])
+def test_one_branch_alone_in_chunks(alone):
+    other = {"graph": "transformer", "transformer": "graph"}[alone]
+    made, data = model(**{other: False}).eval(), larger()
+    torch.testing.assert_close(made.encode_in_chunks(data, 7), made(data))
+
+
+def test_softmax_in_chunks_is_refused():
+    made = model(attention=LorentzSoftmaxAttention)
+    with pytest.raises(UsageError, match="no sums"):
+        made.encode_in_chunks(larger(), 7)
+
+
+@pytest.mark.usefixtures("float64")
+def test_sparse_features_give_what_dense_ones_give():
+    made = model(in_channels=40)
+    data = graph(torch.eye(3, 40))
+    dense = data.clone()
+    dense.x = data.x.clone().requires_grad_()  # goes the ordinary way
+    torch.testing.assert_close(made(data), made(dense))
+
+
+def test_dropout_acts_in_training_only():
+    made, data = model(dropout=0.5, graph=False), larger()
+    assert not torch.equal(made(data), made(data))
+    made.eval()
+    assert torch.equal(made(data), made(data))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("mode", ["rescale", "recalibrate"])
+def test_gradients_of_the_curvatures_are_central_differences(mode):
+    options = {"curvature_mode": mode, "fusion": "midpoint"}
+    data, step = larger(), 1e-6
+
+    def value(kappa_in, kappa):
+        made = model(kappa=kappa, kappa_in=kappa_in, **options)
+        return made(data)[:, 1:].square().mul(torch.arange(4.0)).sum()
+
+    made = model(learnable=True, **options)
+    made(data)[:, 1:].square().mul(torch.arange(4.0)).sum().backward()
+    spaces = made.transformer.features.space_in, made.space
+    found = [
+        s.curvature.raw.grad / torch.autograd.grad(s.kappa, s.curvature.raw)[0] for s in spaces
+    ]
+    by_in = value(KAPPA_IN + step, KAPPA) - value(KAPPA_IN - step, KAPPA)
+    by_out = value(KAPPA_IN, KAPPA + step) - value(KAPPA_IN, KAPPA - step)
+    expected = torch.stack([by_in, by_out]) / (2 * step)
+    torch.testing.assert_close(torch.stack(found), expected, rtol=1e-6, atol=1e-8)
+    assert all(abs(x) > 1e-6 for x in found)
+
+
+def test_features_are_lifted_to_points_that_differ_by_a_similarity():
+    """`sqrt(kappa_in / kappa)` times those that stay where features are lifted to."""
+    same, curved = model(kappa=-1.0), model(kappa=-0.25)
+    x = larger().x
+    for name in ("features", "position"):
+        one, two = (getattr(made.transformer, name)(x) for made in (same, curved))
+        torch.testing.assert_close(two, 2 * one)
+
+
+SIZES = {  # d, h, classes, heads, layers, of the graph's branch, its maps' input over h or 0
+    "cora": (1433, 256, 7, 1, 1, 6, 0, False),
+    "airport": (11, 256, 4, 1, 1, 3, 2, True),
+    "arxiv": (128, 256, 40, 2, 1, 3, 1, True),
+    "small": (5, 4, 3, 2, 2, 2, 1, True),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@FUSED
+def test_parameters_are_those_of_the_formula(size, fusion):
+    """The formula of the released code without the modules that it makes and does not use.
+
+    It makes all layer norms, `2 h (L + 1)`, and all norms, `2 h (L_g + 1)`, and maps of the graph's
+    branch, whatever it is told; the dead t and, for softmax attention, a scale and a bias in every layer
+    of attention, `3 L`. Its decoder `euc` is two linear maps, here one without the second's bias.
+    """
+    d, h, c, heads, layers, graph_layers, maps, norm = SIZES[size]
+    made = model(
+        in_channels=d,
+        dim=h,
+        head_dim=h,
+        heads=heads,
+        layers=layers,
+        layer_norm=norm,
+        fusion=fusion,
+        branch={
+            "layers": graph_layers,
+            "batch_norm": norm,
+            "weight": maps == 1,
+            "initial": maps == 2,
+        },
+    )
+    transformer = 2 * ((d + 1) * h + h) + (h + 1) * h + h + 2 * h * (layers + 1) * norm
+    transformer += layers * (3 * heads * ((h + 1) * h + h) + h * h + h)
+    branch = d * h + h + 2 * h * (graph_layers + 1) * norm
+    branch += graph_layers * (maps * h * h + h) * bool(maps)
+    hyp = (h + 1) * h + h + c * (h + 1) + c
+    if fusion == "tangent":
+        decoder = nn.Linear(made.dim_out, c)
+        expected = transformer + branch + 2 * (h * c + c) - c
+    else:
+        decoder = LorentzPrototypes(h, c, made.space)
+        expected = transformer + branch + hyp
+    count = sum(p.numel() for part in (made, decoder) for p in part.parameters())
+    assert count == expected
+    if size == "cora" and fusion == "tangent":
+        unused = 2 * h * (layers + 1) + 3 * layers + 2 * h * (graph_layers + 1)
+        unused += graph_layers * (h * h + h) + c
+        assert count + unused == 1_834_769  # as the released code counts
+
+
+def test_what_cannot_be_built_is_refused():
+    with pytest.raises(UsageError, match=r"'tangent' or 'midpoint', not 'sum'"):
+        model(fusion="sum")
+    with pytest.raises(UsageError, match="leave nothing"):
+        model(graph=False, transformer=False)
+    with pytest.raises(UsageError, match="curvature_mode"):
+        model(curvature_mode="none")
+    with pytest.raises(UsageError, match=r"kappa=0\.5 must lie strictly between"):
+        model(kappa_in=0.5)
