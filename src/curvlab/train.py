@@ -196,12 +196,16 @@ def build_data(config: DictConfig) -> GraphDataModule:
     )
 
 
-def build_encoder(config: DictConfig, in_channels: int) -> nn.Module:
-    """Build the model from its configuration without what only describes it."""
+def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
+    """Build the model from its configuration without what only describes it.
+
+    It is told the number of features and what else it requires to know of the data.
+    """
     options = _without(config.model, "name", "label", "requires", "hops")
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
-    return build(options, in_channels=in_channels)
+    known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
+    return build(options, in_channels=data.num_features, **known)
 
 
 def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
@@ -216,7 +220,7 @@ def build_task(config: DictConfig, data: GraphDataModule) -> Any:
 
     It is told what it requires to know of the data.
     """
-    encoder = build_encoder(config, data.num_features)
+    encoder = build_encoder(config, data)
     return build(
         _without(config.task, "name", "requires"),
         encoder=encoder,

@@ -271,3 +271,41 @@ def test_unknown_normalisation_and_options_that_contradict_each_other_are_refuse
         network(nn.Linear, "none", normalisation="group")
     with pytest.raises(UsageError, match="set one of them to false"):
         network(nn.Linear, "none", last_activation=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_classes_the_last_layer_makes_the_logits(graph, kind):
+    layer, adjacency, _ = KINDS[kind]
+    made = network(layer, adjacency, layers=2, skip_average=False, residual=True, num_classes=3)
+    assert made.gives_logits
+    assert made.dim_out == 3
+    assert made(graph).shape == (graph.num_nodes, 3)
+    hidden = network(
+        layer, adjacency, skip_average=False, last_activation=True, residual=True, num_classes=3
+    )
+    assert not hidden.gives_logits
+    assert hidden.dim_out == 4
+    assert hidden(graph).shape == (graph.num_nodes, 4)
+
+
+def test_gcn_of_two_layers_is_kipf_and_wellings(graph):
+    """`A relu(A X W_0 + b_0) W_1 + b_1`, nothing after it."""
+    made = network(GCNConv, "edge_index", layers=2, skip_average=False, num_classes=3)
+    first, second = made.layers
+    propagation = symmetric(graph)
+    hidden = (propagation @ graph.x @ first.lin.weight.T + first.bias).relu()
+    expected = propagation @ hidden @ second.lin.weight.T + second.bias
+    torch.testing.assert_close(made(graph), expected)
+    assert sum(p.numel() for p in made.parameters()) == 5 * 4 + 4 + 4 * 3 + 3
+
+
+def test_the_logits_of_several_heads_are_their_mean(graph):
+    def layer(in_channels, out_channels, concat=True):
+        return GATConv(in_channels, out_channels, heads=2, concat=concat)
+
+    made = network(layer, "edge_index", skip_average=False, heads=2, num_classes=3)
+    (last,) = made.layers
+    apart = GATConv(5, 3, heads=2, bias=False)
+    apart.load_state_dict({k: v for k, v in last.state_dict().items() if k != "bias"})
+    both = apart(graph.x, graph.edge_index).unflatten(1, (2, 3))
+    torch.testing.assert_close(made(graph), both.mean(1) + last.bias)

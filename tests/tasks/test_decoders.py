@@ -7,7 +7,8 @@ from curvlab.errors import UsageError
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
-from curvlab.tasks.decoders import TangentLogits, logits_decoder
+from curvlab.models.encoder import Encoder
+from curvlab.tasks.decoders import TangentLogits, decoder_of, logits_decoder
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -65,3 +66,20 @@ def test_what_there_is_not_is_refused():
     for kind in ("auto", "stereographic"):
         with pytest.raises(UsageError, match=r"Module space.*task.decoder=linear"):
             logits_decoder(kind, elsewhere, 4, 3, "geometric")
+
+
+class MakesLogits(Encoder):
+    """An encoder whose embeddings are the logits."""
+
+    manifold_out = Euclidean()
+    dim_out = 3
+    gives_logits = True
+
+    def forward(self, batch):
+        return batch.x
+
+
+def test_no_decoder_follows_logits():
+    assert isinstance(decoder_of(MakesLogits(), "auto", 3, "geometric"), torch.nn.Identity)
+    with pytest.raises(UsageError, match=r"leave task\.decoder=auto"):
+        decoder_of(MakesLogits(), "linear", 3, "geometric")

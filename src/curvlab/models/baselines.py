@@ -21,18 +21,22 @@ class GraphNetwork(Encoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
     `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; of the last layer's output neither norm nor
-    activation is taken unless `last_activation` says so, since a linear decoder follows: with one,
-    the plain network of the papers.
+    activation is taken unless `last_activation` says so. With `num_classes` that output is the
+    logits, which makes the plain networks of the papers (Kipf and Welling's GCN and so on); a
+    linear decoder after it would be a second linear map after the last, and was measured to cost
+    six points on Citeseer.
 
     With `skip_average` the last output is the mean of the layer's on the graph without edges and
     its activated one, `(f(x, {}) + act(f(x, E))) / 2`: the "skip" of the code of Q-GCN (Xiong et
     al. 2022), without which reconstruction is several points worse.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns
+    `[nodes, dim_out]`.
 
     Args:
         in_channels: number of input features.
-        layer: makes one layer from its input and output widths.
+        layer: makes one layer from its input and output widths; with several heads it has to know
+            `concat=False`, their mean.
         adjacency: what a layer is given of the graph: `none`, `edge_index`, or `csr`, a sparse
             matrix, for layers that aggregate before they project.
         dim: width of hidden layers and embeddings.
@@ -46,6 +50,8 @@ class GraphNetwork(Encoder):
         last_activation: normalise and activate the last layer like the others and drop its output
             out, so that the decoder reads hidden features.
         heads: outputs of width `dim / heads` that a layer concatenates.
+        num_classes: width of the last layer, whose outputs, over heads their mean, are the logits;
+            None, or with `last_activation`, it is `dim`.
 
     Source: the options are those with which Luo et al. 2024 ("Classic GNNs are strong baselines")
     bring these networks level with graph transformers.
@@ -54,7 +60,7 @@ class GraphNetwork(Encoder):
     def __init__(
         self,
         in_channels: int,
-        layer: Callable[[int, int], nn.Module],
+        layer: Callable[..., nn.Module],
         adjacency: str,
         dim: int,
         layers: int,
@@ -66,6 +72,7 @@ class GraphNetwork(Encoder):
         input_layer: bool,
         last_activation: bool,
         heads: int = 1,
+        num_classes: int | None = None,
     ) -> None:
         super().__init__()
         if adjacency not in ("none", "edge_index", "csr"):
@@ -79,18 +86,27 @@ class GraphNetwork(Encoder):
                 "skip_average and last_activation both say what becomes of the last layer's "
                 "output: set one of them to false"
             )
-        widths = [dim if input_layer else in_channels] + [dim] * (layers - 1)
-        self.layers = nn.ModuleList(layer(width, dim // heads) for width in widths)
+        self.logits = None if last_activation else num_classes
+        inputs = [dim if input_layer else in_channels] + [dim] * (layers - 1)
+        outputs = [dim] * (layers - 1) + [self.logits or dim]
+        made = [layer(width, dim // heads) for width in inputs[:-1]]
+        if self.logits is None:
+            made.append(layer(inputs[-1], dim // heads))
+        else:
+            mean = {"concat": False} if heads > 1 else {}
+            made.append(layer(inputs[-1], self.logits, **mean))
+        self.layers = nn.ModuleList(made)
         self.takes_features = (
             not input_layer and adjacency != "csr" and _take_features(self.layers, dropout)
         )
         self.input_layer = FeatureLinear(in_channels, dim, dropout=dropout) if input_layer else None
-        self.shortcuts = nn.ModuleList(nn.Linear(width, dim) for width in widths if residual)
+        widths = zip(inputs, outputs, strict=True) if residual else ()
+        self.shortcuts = nn.ModuleList(nn.Linear(*width) for width in widths)
         if residual and self.takes_features:
-            self.shortcuts[0] = FeatureLinear(in_channels, dim, dropout=dropout)
+            self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=dropout)
         activated = layers if last_activation else layers - 1
         self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
-        self.dim = dim
+        self.width = outputs[-1]
         self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
@@ -106,10 +122,15 @@ class GraphNetwork(Encoder):
     @property
     def dim_out(self) -> int:
         """Width of the embeddings: the last layer's."""
-        return self.dim
+        return self.width
+
+    @property
+    def gives_logits(self) -> bool:
+        """Whether the last layer's outputs are the logits."""
+        return self.logits is not None
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, dim]`."""
+        """Node embeddings `[nodes, dim_out]`."""
         graph = self._graph(batch)
         x = batch.x if self.input_layer is None else self.input_layer(batch.x)
         for i, norm in enumerate(self.norms):

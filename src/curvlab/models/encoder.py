@@ -21,6 +21,11 @@ class Encoder(nn.Module):
     def dim_out(self) -> int:
         """Width of the embeddings: their coordinates, which a Lorentz point has one more of."""
 
+    @property
+    def gives_logits(self) -> bool:
+        """Whether the embeddings are the logits of the classes, so that no decoder follows."""
+        return False
+
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""

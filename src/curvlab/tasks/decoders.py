@@ -6,6 +6,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, Stereographic
+from curvlab.models.encoder import Encoder
 
 
 class TangentLogits(nn.Linear):
@@ -21,6 +22,28 @@ class TangentLogits(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """Map points."""
         return super().forward(self.space.logmap0(x))
+
+
+def decoder_of(encoder: Encoder, kind: str, logits: int, logit_curvature: str) -> nn.Module:
+    """Make the decoder that follows a model: none where its embeddings are the logits.
+
+    Args:
+        encoder: the model.
+        kind: see `logits_decoder`.
+        logits: number of logits.
+        logit_curvature: of `StereographicLogits`.
+
+    Raises:
+        UsageError: No such decoder, none on this space, or a model that needs none.
+    """
+    if not encoder.gives_logits:
+        return logits_decoder(kind, encoder.manifold_out, encoder.dim_out, logits, logit_curvature)
+    if kind != "auto":
+        raise UsageError(
+            f"task.decoder={kind}: the last layer of this model makes the logits itself; leave "
+            "task.decoder=auto, or end it in hidden features with model.last_activation=true"
+        )
+    return nn.Identity()
 
 
 def logits_decoder(

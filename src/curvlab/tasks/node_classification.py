@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 from curvlab.optim import build_optimizer
-from curvlab.tasks.decoders import logits_decoder
+from curvlab.tasks.decoders import decoder_of
 from curvlab.tasks.labels import kind_of_labels
 
 PARTS = ("train", "val", "test")
@@ -39,7 +39,7 @@ class NodeClassification(LightningModule):
         encoder: graph to points of its `manifold_out`.
         optimizer: see `build_optimizer`.
         metric: which of the metrics (see `curvlab.tasks.labels`) weights are chosen by.
-        decoder: see `logits_decoder`.
+        decoder: see `decoder_of`.
         logit_curvature: see `StereographicLogits`.
         num_classes: number of logits, 1 for two classes told by one.
         multi_label: whether a node has several labels.
@@ -63,9 +63,7 @@ class NodeClassification(LightningModule):
         super().__init__()
         self.labels = kind_of_labels(num_classes, multi_label, metric)
         self.encoder = encoder
-        self.decoder = logits_decoder(
-            decoder, encoder.manifold_out, encoder.dim_out, self.labels.logits, logit_curvature
-        )
+        self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature)
         self.optimizer_config = optimizer
         self.score = metric
         self._parts: dict[str, Part] = {}
