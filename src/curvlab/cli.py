@@ -111,7 +111,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     try:
         if not multirun:
             validate(config, multirun)
-        check_devices(config.trainer.devices, multirun)
+        check_devices(config, multirun)
         if config.trainer.parallel_seeds > 1 and _launcher(overrides) in ("parallel", "joblib"):
             raise UsageError(
                 "trainer.parallel_seeds and hydra/launcher=parallel would both share out cores: "

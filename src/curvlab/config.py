@@ -19,15 +19,12 @@ POSITIVE_INTEGERS = {
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size",
 }  # fmt: skip
-POSITIVE_NUMBERS = {"lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature"}
-NON_NEGATIVE_NUMBERS = {
-    "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise", "seed",
-}  # fmt: skip
+POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes", "temperature"}
+NON_NEGATIVE_NUMBERS = {"weight_decay", "transformer_weight_decay", "edge_loss", "noise", "seed"}
 NON_NEGATIVE_INTEGERS = {"hops", "orders"}
 FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction"}
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
-NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay",
@@ -35,13 +32,9 @@ OPTIONAL = {
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
-    "decoder": ("auto", "stereographic", "prototype", "linear"),
+    "decoder": ("auto", "stereographic", "linear"),
     "logit_curvature": ("geometric", "paper"),
     "normalisation": ("none", "batch", "layer"),
-    "curvature_mode": ("rescale", "recalibrate"),
-    "input_lift": ("exp0", "exp0_ref"),
-    "heads_fusion": ("mean", "concat"),
-    "fusion": ("tangent", "midpoint"),
 }
 
 # Keys that change where and how a run is computed, but not what.
@@ -82,7 +75,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
         )
     check_batching(config)
     check_selection(config)
-    check_devices(config.trainer.devices, multirun)
+    check_devices(config, multirun)
 
 
 def check_batching(config: DictConfig) -> None:
@@ -135,23 +128,29 @@ def check_selection(config: DictConfig) -> None:
         )
 
 
-def check_devices(devices: int, multirun: bool) -> None:
-    """Refuse several devices in one run, in a sweep and out of it.
+def check_devices(config: DictConfig, multirun: bool) -> None:
+    """Refuse several devices in one run where they do not help: in a sweep, on one whole graph.
 
     Raises:
         UsageError: with the ways out.
     """
+    devices = config.trainer.devices
     if devices != 1 and multirun:
         raise UsageError(
             "several devices in one run and -m do not mix, since every process would start the "
             "whole sweep: use trainer.devices=1 with hydra/launcher=parallel (or slurm), one job a "
             "device, or drop -m"
         )
-    if devices != 1:
+    if devices != 1 and config.batching.one_graph:
         raise UsageError(
             f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
             "nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel for several "
-            "runs at once)"
+            "runs at once), or batching=partition for mini-batches"
+        )
+    if devices != 1 and config.trainer.parallel_seeds != 1:
+        raise UsageError(
+            f"trainer.devices={devices} and trainer.parallel_seeds={config.trainer.parallel_seeds} "
+            "would both start processes: keep one of them"
         )
 
 
@@ -188,8 +187,6 @@ def check_value(path: str, value: Any) -> None:
         raise UsageError(f"{path}={value} must be a number of at least 0")
     if name in NUMBERS and not (is_number and abs(value) < float("inf")):
         raise UsageError(f"{path}={value} must be a number")
-    if name in NEGATIVE_NUMBERS and not (is_number and -float("inf") < value < 0):
-        raise UsageError(f"{path}={value} must be a number less than 0")
     if name in CHOICES and value not in CHOICES[name]:
         raise UsageError(f"{path}={value} must be one of {', '.join(CHOICES[name])}")
     if name in FRACTIONS and not (is_number and 0 <= value < 1):
@@ -206,6 +203,8 @@ def identity(config: DictConfig) -> dict[str, Any]:
     kept["trainer"] = {
         key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
     }
+    if config.trainer.devices != 1:  # each has a batch of its own in a step
+        kept["trainer"]["devices"] = config.trainer.devices
     if kept["batching"]["one_graph"]:
         del kept["batching"]  # the only way that there was, once
     return _without_machine(kept)

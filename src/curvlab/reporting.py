@@ -26,6 +26,8 @@ _NOT_FOR_THE_USER = (
     ".*number of training batches.*",
     ".*Checkpoint directory.*exists and is not empty.*",
     ".*You called `self.log.*",
+    ".*Using `DDPStrategy` during `trainer.test.*",
+    ".*It is recommended to use `self.log.*sync_dist=True.*",
     ".*GPU available but not used.*",
     r".*isinstance\(treespec, LeafSpec\).*",
     ".*Sparse invariant checks are implicitly disabled.*",

@@ -15,8 +15,8 @@ from curvlab.results import CONCLUSIVE, FILE, Result, read_result
 CONFIG = "config.yaml"
 TRACEBACK = "traceback.txt"
 PRODUCTS = (
-    FILE, CONFIG, TRACEBACK, "metrics.csv", "checkpoints", "plots", "embeddings.npz", "diverged.pt",
-    "wandb", "study.journal",
+    FILE, CONFIG, TRACEBACK, "metrics.csv", "checkpoints", "plots", "embeddings.npz",
+    "diverged*.pt", "wandb", "study.journal",
 )  # fmt: skip
 
 
@@ -85,12 +85,14 @@ class RunDirectory:
         try:
             return str(yaml.safe_load((self.path / CONFIG).read_text("utf-8"))["config_hash"])
         except (OSError, yaml.YAMLError, KeyError, TypeError):
-            return "unknown" if any((self.path / name).exists() for name in PRODUCTS) else None
+            return "unknown" if any(self._products()) else None
 
     def _set_aside(self, name: str) -> None:
         folder = self.path / "previous" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for product in PRODUCTS:
-            if (self.path / product).exists():
-                shutil.move(self.path / product, folder / product)
+        for product in list(self._products()):
+            shutil.move(product, folder / product.name)
+
+    def _products(self) -> Iterator[Path]:
+        return (path for pattern in PRODUCTS for path in self.path.glob(pattern))

@@ -12,8 +12,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from io import StringIO
-from multiprocessing import get_all_start_methods, get_context
-from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import torch
@@ -23,6 +21,7 @@ from omegaconf import DictConfig, open_dict
 
 from curvlab import reporting
 from curvlab.config import register_resolvers, validate
+from curvlab.distributed import start_context
 from curvlab.errors import UsageError
 from curvlab.hardware import prepare_processor
 from curvlab.results import Result
@@ -49,7 +48,7 @@ def train_seeds(config: DictConfig) -> list[Result]:
     prepare_processor(config.trainer.threads)
     workers = min(len(runs), torch.get_num_threads())
     reporting.seeds_starting(config.model.label, config.dataset.label, runs, workers)
-    with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
+    with ProcessPoolExecutor(workers, mp_context=start_context()) as pool:
         waiting = {
             pool.submit(_run_one, _of_one_seed(config, seed), folder): folder
             for seed, folder in runs
@@ -106,12 +105,3 @@ def _run_one(config: DictConfig, folder: Path) -> Result:
     register_resolvers()
     with redirect_stdout(StringIO()):
         return train_in(config, RunDirectory(folder), multirun=True)
-
-
-def _context() -> BaseContext:
-    """How processes start: with what they import already in memory, where the system can."""
-    if "forkserver" not in get_all_start_methods():
-        return get_context("spawn")
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["curvlab.train"])
-    return context

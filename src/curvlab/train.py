@@ -13,6 +13,8 @@ from hydra.types import RunMode
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.strategies import DDPStrategy
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
@@ -29,8 +31,10 @@ from curvlab.callbacks import (
     StepTimer,
     curvatures,
 )
-from curvlab.config import identity, identity_hash, validate
+from curvlab.compilation import compile_parts
+from curvlab.config import identity, identity_hash, register_resolvers, validate
 from curvlab.data.datamodule import GraphDataModule
+from curvlab.distributed import launch
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.hardware import (
@@ -39,7 +43,7 @@ from curvlab.hardware import (
     reset_peak_memory,
     trainer_devices,
 )
-from curvlab.results import Result
+from curvlab.results import Result, read_result
 from curvlab.rundir import TRACEBACK, RunDirectory
 
 PICTURED_NODES = 100_000
@@ -134,12 +138,35 @@ def _run(
     folder: RunDirectory,
     checkpoint: Path | None,
 ) -> None:
-    """Train and evaluate; fill in the result and write it."""
-    prepare_processor(config.trainer.threads)
+    """Train and evaluate, in a process a device; fill in the result and write it."""
+    devices = config.trainer.devices
+    if devices == 1:
+        _run_process(0, config, result, folder, checkpoint)
+        return
+    trainer_devices(config.trainer.accelerator, devices)
+    build_data(config).prepare_data()
+    launch(_run_process, devices, config, result, folder, checkpoint)
+    written = read_result(folder.path)
+    assert written is not None
+    vars(result).update(vars(written))
+
+
+def _run_process(
+    rank: int,
+    config: DictConfig,
+    result: Result,
+    folder: RunDirectory,
+    checkpoint: Path | None,
+) -> None:
+    """Train in one of the run's processes; the first one evaluates and writes the result."""
+    register_resolvers()
+    prepare_processor(config.trainer.threads, config.trainer.devices)
     reset_peak_memory()
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = build_data(config)
     task = build_task(config, data)
+    if config.trainer.compile:
+        compile_parts(task, config.trainer.accelerator)
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
     best = build_selection(config, data) if task.chooses_weights else None
@@ -155,7 +182,9 @@ def _run(
     ]
     resumed = checkpoint is not None
     reporting.starting(label, result, folder.path, resumed)
-    with build_logger(config, result, folder.path, resumed) as logger, reporting.quiet():
+    first = rank == 0
+    open_logger = build_logger(config, result, folder.path, resumed) if first else nullcontext()
+    with open_logger as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
         trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         result.best_step = result.steps = trainer.global_step
@@ -163,6 +192,8 @@ def _run(
             result.best_step = best.step
             best.restore(task)
         (scores,) = trainer.test(task, datamodule=data, verbose=False)
+        if not first:
+            return
         result.metrics = by_part(scores)
         result.score = result.metrics["test"][task.score]
         result.val_score = result.metrics["val"][task.score] if best else None
@@ -283,11 +314,16 @@ def build_trainer(
         **others: further arguments of Lightning's trainer.
     """
     options = config.trainer
+    if options.devices > 1:
+        # Layers that a model has but does not use get no gradient.
+        others["strategy"] = DDPStrategy(
+            cluster_environment=LightningEnvironment(), find_unused_parameters=True
+        )
     return Trainer(
         max_steps=options.max_steps,
         max_epochs=-1,
         accelerator=options.accelerator,
-        devices=trainer_devices(options.accelerator),
+        devices=trainer_devices(options.accelerator, options.devices),
         precision=options.precision,
         gradient_clip_val=options.gradient_clip,
         callbacks=callbacks,

@@ -7,6 +7,8 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
+from curvlab.distributed import in_group
+
 
 class BestValidation(Callback):
     """Validates within an epoch, every few steps; keeps the best weights; stops after patience.
@@ -18,7 +20,8 @@ class BestValidation(Callback):
     made at the step where patience ends, and carried out at the end of that epoch, whose remaining
     steps choose nothing. All is part of the checkpoint.
 
-    Better is strictly better: of equal scores the first counts.
+    Better is strictly better: of equal scores the first counts. Of several processes the first
+    validates and tells the others the score, so that all decide the same.
 
     Args:
         interval: steps between two validations.
@@ -85,12 +88,18 @@ class BestValidation(Callback):
         """Validate after every `interval` steps."""
         if trainer.global_step % self.interval:
             return
-        if self.validated is not None:
-            batch = self.validated(batch)
-        pl_module.eval()
-        with torch.no_grad():
-            self._look(pl_module.validation_score(batch), trainer.global_step)
-        pl_module.train()
+        score = self._score.new_zeros(())
+        if trainer.is_global_zero:
+            if self.validated is not None:
+                batch = self.validated(batch)
+            pl_module.eval()
+            with torch.no_grad():
+                score = pl_module.validation_score(batch)
+            pl_module.train()
+        if in_group():
+            score = score.to(self._score.dtype)
+            torch.distributed.broadcast(score, src=0)
+        self._look(score, trainer.global_step)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """End the run if it was decided to."""

@@ -22,5 +22,8 @@ class LastCheckpoint(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the checkpoint; it is whole or the old one."""
+        if not trainer.is_global_zero:
+            trainer.save_checkpoint(self.path)  # writes nothing, but the first process waits
+            return
         with arriving(self.path) as partial:
             trainer.save_checkpoint(partial)

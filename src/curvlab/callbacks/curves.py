@@ -59,7 +59,8 @@ class Curves(Callback):
         """Add a row, write the file, hand the row to the loggers."""
         if self._loss is None:
             return
-        values = {"loss": self._loss}
+        # Of several processes, the mean over their batches.
+        values = {"loss": trainer.strategy.reduce(self._loss, reduce_op="mean")}
         if self._evaluated_at == trainer.global_step:
             values |= trainer.callback_metrics
         for name, kappa in curvatures(pl_module).items():

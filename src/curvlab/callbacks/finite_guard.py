@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
 from curvlab.callbacks.reproducibility import random_state, set_random_state
+from curvlab.distributed import in_group, own_rank
 
 
 class DivergedError(RuntimeError):
@@ -97,6 +98,12 @@ class FiniteGuard(Callback):
         if self._good is None or self._good:
             return
         first = step
+        if in_group():
+            first = self._state.step if self._state is not None else step
+            raise DivergedError(
+                f"loss or gradients were not finite between steps {first} and {step}: repeat the "
+                "run with trainer.accelerator=cpu, or on one device, to learn where it began"
+            )
         if self._state is not None:
             first = self._state.step
             self._state.restore(pl_module, optimizer)
@@ -120,7 +127,7 @@ class FiniteGuard(Callback):
         """Save what is needed to look into it and raise."""
         place = first_non_finite(pl_module, self._batch)
         kappas = {name: kappa.tolist() for name, kappa in curvatures(pl_module).items()}
-        path = self.folder / "diverged.pt"
+        path = self.folder / f"diverged{own_rank() or ''}.pt"
         state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
         batch = self._batch.to_dict() if hasattr(self._batch, "to_dict") else self._batch
         torch.save({"step": step, "batch": batch, "state_dict": state}, path)
@@ -159,7 +166,8 @@ def first_non_finite(module: LightningModule, batch: Any) -> str:
 
     handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
     try:
-        loss = _loss(module, batch)
+        with torch.compiler.set_stance("force_eager"):  # compiled modules call no hooks inside
+            loss = _loss(module, batch)
     finally:
         for handle in handles:
             handle.remove()

@@ -1,5 +1,6 @@
 """One progress bar with the numbers that matter."""
 
+import re
 import sys
 from multiprocessing import current_process
 from typing import Any
@@ -57,7 +58,7 @@ class RunProgress(ProgressBar):
         """Open the bar."""
         console = Console(stderr=True)
         # The processes of a parallel launcher would draw their bars over each other.
-        alone = current_process().name == "MainProcess"
+        alone = not re.search(r"-\d+$", current_process().name)
         if not (self._enabled and console.is_terminal and alone):
             return
         self._bar = Progress(

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from lightning import Callback, LightningModule, Trainer
+
+from curvlab.distributed import in_group, own_rank
 
 
 def random_state() -> dict[str, Any]:
@@ -20,14 +23,23 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 class RandomState(Callback):
-    """Keeps torch's generators in the checkpoint."""
+    """Keeps torch's generators in the checkpoint, those of all processes of the run.
+
+    Processes start with the same numbers, so that they make the same model; from the first step on
+    each has numbers of its own.
+    """
 
     def __init__(self) -> None:
         self._saved: dict[str, Any] | None = None
 
     def state_dict(self) -> dict[str, Any]:
         """The generators' states."""
-        return random_state()
+        state = random_state()
+        if not in_group():
+            return state
+        states: list[Any] = [None] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(states, state)
+        return {"processes": states}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Keep the states until training starts: setting up may draw numbers."""
@@ -36,4 +48,8 @@ class RandomState(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Go on where the interrupted run stopped."""
         if self._saved is not None:
-            set_random_state(self._saved)
+            states = self._saved.get("processes", [self._saved])
+            set_random_state(states[own_rank()])
+        elif own_rank():
+            own = np.random.SeedSequence(torch.initial_seed(), spawn_key=(own_rank(),))
+            torch.manual_seed(int(own.generate_state(1)[0]))

@@ -97,7 +97,8 @@ class MiniBatchDataModule(GraphDataModule):
     ) -> Data:
         """Move a batch; of the whole graph, from which batches are cut here, a copy made once."""
         if batch is self.graph:
-            return self._whole_on(device)
+            # Of several processes the first evaluates.
+            return self._whole_on(device) if self._is_first else batch
         return super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def state_dict(self) -> dict[str, Any]:
@@ -108,6 +109,10 @@ class MiniBatchDataModule(GraphDataModule):
         """Go on where the interrupted run stopped."""
         self._pass, self._round = state_dict["pass"], state_dict["round"]
         self._rounds = None
+
+    @property
+    def _is_first(self) -> bool:
+        return self.trainer is None or self.trainer.is_global_zero
 
     def _whole_on(self, device: torch.device) -> Data:
         if self._whole is None or self._whole.edge_index.device != device:

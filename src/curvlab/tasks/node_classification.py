@@ -113,10 +113,16 @@ class NodeClassification(LightningModule):
         return 1
 
     def _log(self, part: str, batch: Data) -> None:
-        """Log all metrics of a part, the one that weights are chosen by first."""
+        """Log all metrics of a part, the one that weights are chosen by first.
+
+        Of several processes the first does, on the whole graph.
+        """
+        if not self.trainer.is_global_zero:
+            return
         scores = self.labels.scores(*self(batch, part))
         scores = {self.score: scores.pop(self.score), **scores}
-        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
+        logged = {f"{part}/{name}": score for name, score in scores.items()}
+        self.log_dict(logged, batch_size=1, rank_zero_only=True)
 
     def _embedded(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`, of a graph between mini-batches made once."""

@@ -1,0 +1,186 @@
+"""Runs on two processes: what equals what one process does, and how they end."""
+
+import json
+
+import lightning
+import pandas as pd
+import pytest
+import torch
+import two_processes as work
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from test_command import kill_after
+from tiny_runs import ROOT, composed
+
+from curvlab.cli import check_overrides
+from curvlab.distributed import launch
+from curvlab.errors import UsageError
+from curvlab.rundir import RunDirectory
+from curvlab.train import build_data, build_task, describe
+
+PAIR = (
+    "model=gcn",
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "dataset.source.classes=3",
+    "dataset.source.features=8",
+    "dataset.source.signal=2.0",
+    "trainer=ddp",
+    "batching=partition",
+    "batching.size=100",
+    "trainer.devices=2",
+    "trainer.accelerator=cpu",
+    "trainer.max_steps=20",
+    "trainer.steps_per_epoch=5",
+    "trainer.plots=false",
+)
+SGD = ("optimizer._target_=torch.optim.SGD", "optimizer.lr=1", "optimizer.weight_decay=0")
+PLAIN = (*PAIR, *SGD, "model.dropout=0")
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """`prepared(words)`: configuration, result and folder as `train` hands them to processes."""
+
+    def make(*words):
+        words = (*words, f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
+        config = composed(tmp_path / "run", words, RunMode.RUN)
+        folder = RunDirectory(tmp_path / "run")
+        result = describe(config)
+        folder.prepare(result, fresh=False)
+        return config, result, folder
+
+    yield make
+    HydraConfig.instance().cfg = None
+
+
+def one_process(config, steps, processes):
+    """Steps on the mean of the losses of a round's batches; the task, and the losses."""
+    lightning.seed_everything(config.seed, verbose=False)
+    data = build_data(config)
+    task = build_task(config, data)
+    optimizer = task.configure_optimizers()
+    rounds = data.rounds(0, processes)
+    losses = []
+    for parts in rounds[:steps]:
+        optimizer.zero_grad()
+        loss = sum(task.training_step(data.batch(part), 0) for part in parts) / len(parts)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return task, losses
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "steps"), [(SGD, 1), (SGD, 3), ((), 3)], ids=["sgd", "sgd three", "adam three"]
+)
+def test_two_processes_are_one_with_the_mean_of_the_losses_of_their_batches(
+    run_here, tmp_path, optimizer, steps
+):
+    """SGD with rate 1: parameters differ by the gradient; three steps are a pass of six parts."""
+    words = (*PAIR, *optimizer, "model.dropout=0", f"trainer.max_steps={steps}")
+    words = (*words, f"trainer.steps_per_epoch={steps}")
+    result = run_here(*words)
+    assert result.status == "finished"
+    config = composed(tmp_path / "other", (*words, f"paths.data_dir={tmp_path}"), RunMode.RUN)
+    task, losses = one_process(config, steps, processes=2)
+    last = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
+    for name, weight in task.state_dict().items():
+        assert torch.allclose(last["state_dict"][name], weight, rtol=0, atol=1e-6), name
+    curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert curves["loss"].iloc[-1] == pytest.approx(losses[-1], abs=1e-6)
+
+
+def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared):
+    config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
+    launch(work.train_and_note, 2, config, result, folder, None)
+    first, second = (
+        torch.load(folder.path / f"seen{rank}.pt", weights_only=True) for rank in range(2)
+    )
+    assert len(first) == len(second) == 6
+    everything = build_data(config).graph.x
+    for steps in (slice(0, 3), slice(3, 6)):  # the two passes
+        mine, theirs = torch.cat(first[steps]), torch.cat(second[steps])
+        assert len(mine) + len(theirs) == 600
+        assert torch.equal(torch.cat([mine, theirs]).unique(dim=0), everything.unique(dim=0))
+    assert not torch.equal(torch.cat(first[:3]), torch.cat(first[3:]))
+
+
+def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
+    result = run_here(*PAIR, "model.normalisation=batch")
+    assert result.status == "finished"
+    assert result.metrics.keys() == {"val", "test"}
+    assert result.config["trainer"]["devices"] == 2
+    assert len(list(tmp_path.rglob("result.json"))) == 1
+    assert result.best_step in (5, 10, 15, 20)
+    assert len(pd.read_csv(tmp_path / "run" / "metrics.csv")) == 4
+    assert result.steps == 20
+    assert (tmp_path / "run" / "embeddings.npz").is_file()
+
+
+def test_all_processes_end_when_patience_does(run_here):
+    words = ("trainer.max_steps=1000", "trainer.patience=10", "trainer.min_steps=1")
+    result = run_here(*PAIR, *words, "optimizer.lr=1e-9")
+    assert result.steps < 100
+
+
+def test_from_the_command_line_there_is_one_result_one_bar_and_no_noise(command):
+    done = command(*PAIR)
+    assert done.returncode == 0, done.stderr
+    (result,) = command.results().values()
+    assert result["status"] == "finished"
+    assert done.stdout.count("starting in") == 1
+    assert done.stdout.count("accuracy") == 1
+    lines = done.stderr.splitlines()
+    assert [line.split("  ")[1] for line in lines] == [f"step {n}/20" for n in (5, 10, 15, 20)]
+    again = command(*PAIR)
+    assert "finished already" in again.stdout or "already" in again.stdout
+
+
+def test_a_process_that_fails_ends_the_run_with_its_message(prepared):
+    config, result, folder = prepared(*PLAIN)
+    with pytest.raises(ArithmeticError, match="the second process fails in its fourth step"):
+        launch(work.train_until_one_fails, 2, config, result, folder, None)
+
+
+def test_numbers_that_are_not_finite_end_the_command_with_a_sentence(command):
+    done = command(*PAIR, *SGD, "optimizer.lr=1e30", "model.dropout=0")
+    assert done.returncode == 1
+    assert "not finite at step" in done.stderr
+    (result,) = command.results().values()
+    assert result["status"] == "diverged"
+
+
+def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):
+    words = (*PAIR, "model.dropout=0.5", "trainer.max_steps=400")
+    kill_after(command, command.start(*words), epochs=3)
+    assert command.results() == {}
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    assert "going on from the last checkpoint" in done.stdout
+    (resumed,) = command.results().values()
+    whole = run_here(*words, folder="whole")
+    assert resumed["best_step"] == whole.best_step
+    assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("dataset=cora trainer=ddp", "trainer.devices=2: .* batching=partition"),
+        ("dataset=web_edu trainer.devices=2", "trainer.devices=2: .* use trainer.devices=1"),
+        (
+            "dataset=cora trainer=ddp batching=partition trainer.parallel_seeds=2",
+            "would both start processes: keep one",
+        ),
+    ],
+)
+def test_what_has_nothing_to_share_is_refused(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(["model=gcn", *words.split()], ROOT / "configs", multirun=False)
+
+
+def test_several_processes_and_a_sweep_do_not_mix():
+    words = "model=gcn dataset=cora trainer=ddp batching=partition seed=0,1"
+    with pytest.raises(UsageError, match="several devices in one run and -m do not mix"):
+        check_overrides(words.split(), ROOT / "configs", multirun=True)

@@ -1,0 +1,63 @@
+"""Processes that are started together end together, and the first failure is the one told."""
+
+import time
+
+import pytest
+import torch
+import two_processes as work
+
+from curvlab.distributed import ProcessError, launch
+from curvlab.errors import UsageError
+from curvlab.layers.global_sums import summed_over_processes
+
+
+def test_every_process_knows_its_rank_and_only_the_first_speaks(tmp_path, capfd):
+    launch(work.write_rank, 3, str(tmp_path))
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"0": "0 of 3", "1": "1 of 3", "2": "2 of 3"}
+    assert capfd.readouterr().out in ("rank 0 speaks\n", "")  # the start server has its own
+
+
+@pytest.mark.parametrize("first_waits", [False, True])
+def test_one_that_fails_ends_all_with_what_it_raised(first_waits):
+    start = time.monotonic()
+    with pytest.raises(UsageError, match="the second process refuses") as raised:
+        launch(work.second_refuses, 2, first_waits)
+    assert "in second_refuses" in raised.value.__notes__[0]
+    assert time.monotonic() - start < 60
+
+
+def test_one_that_is_killed_is_named():
+    with pytest.raises(ProcessError, match=r"process 1 of 2 was killed .*memory"):
+        launch(work.second_is_killed, 2)
+
+
+def test_what_cannot_travel_arrives_as_its_words():
+    with pytest.raises(RuntimeError, match="UnpicklableError: this and that"):
+        launch(work.raises_what_cannot_travel, 2)
+
+
+def test_attention_over_a_shared_out_graph_is_exact(tmp_path):
+    """Outputs, gradients of the nodes, and the sum of the parameters' gradients."""
+    layer, x, weights = work.attention()
+    x.requires_grad_()
+    out = layer(x)
+    (out * weights).sum().backward()
+    launch(work.attend_to_all, 2, str(tmp_path))
+    first, second = (
+        torch.load(tmp_path / f"attention{rank}.pt", weights_only=True) for rank in range(2)
+    )
+    close = {"rtol": 1e-10, "atol": 1e-12}
+    assert torch.allclose(torch.cat([first["out"], second["out"]]), out.detach(), **close)
+    assert torch.allclose(torch.cat([first["x"], second["x"]]), x.grad, **close)
+    expected = {name: p.grad for name, p in layer.named_parameters() if p.grad is not None}
+    assert expected.keys() == first["gradients"].keys() == second["gradients"].keys()
+    for name, gradient in expected.items():
+        assert torch.allclose(
+            first["gradients"][name] + second["gradients"][name], gradient, **close
+        )
+
+
+def test_alone_the_sum_is_the_tensor_itself():
+    x = torch.randn(3)
+    assert summed_over_processes(x) is x

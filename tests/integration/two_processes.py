@@ -1,0 +1,93 @@
+"""What the processes of the tests of `curvlab.distributed` do; they import it by its name."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import torch
+
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzLinearAttention
+from curvlab.layers.global_sums import summed_over_processes
+from curvlab.manifolds import Lorentz
+from curvlab.tasks.node_classification import NodeClassification
+from curvlab.train import _run_process
+
+
+def write_rank(rank, folder):
+    print(f"rank {rank} speaks")
+    world = os.environ["WORLD_SIZE"]
+    (Path(folder) / f"{rank}").write_text(f"{os.environ['LOCAL_RANK']} of {world}")
+
+
+def second_refuses(rank, first_waits):
+    if rank == 1:
+        raise UsageError("the second process refuses")
+    time.sleep(600 if first_waits else 0)
+
+
+def second_is_killed(rank):
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+class UnpicklableError(Exception):
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+def raises_what_cannot_travel(rank):
+    raise UnpicklableError("this", "that")
+
+
+def train_and_note(rank, config, result, folder, checkpoint):
+    """A run whose steps note the rows that they see, in a file of each process."""
+    seen, step = [], NodeClassification.training_step
+
+    def noting(task, batch, index):
+        seen.append(batch.x.clone())
+        torch.save(seen, folder.path / f"seen{rank}.pt")
+        return step(task, batch, index)
+
+    NodeClassification.training_step = noting
+    _run_process(rank, config, result, folder, checkpoint)
+
+
+def train_until_one_fails(rank, config, result, folder, checkpoint):
+    step = NodeClassification.training_step
+
+    def failing(task, batch, index):
+        if rank == 1 and task.global_step == 3:
+            raise ArithmeticError("the second process fails in its fourth step")
+        return step(task, batch, index)
+
+    NodeClassification.training_step = failing
+    _run_process(rank, config, result, folder, checkpoint)
+
+
+def attention():
+    torch.manual_seed(0)
+    space = Lorentz(kappa=-1.0, learnable=False)
+    layer = LorentzLinearAttention(
+        6, 2, 6, space, power=2.0, phi_on_value=False, heads_fusion="mean"
+    )
+    x = space.expmap0(torch.randn(40, 6, dtype=torch.float64))
+    return layer.double(), x, torch.randn(40, 7, dtype=torch.float64)
+
+
+def attend_to_all(rank, port_folder):
+    """Attention of a graph of 40 nodes, of which the first process has 15; loss, gradients."""
+    torch.distributed.init_process_group("gloo")
+    layer, x, weights = attention()
+    mine = slice(0, 15) if rank == 0 else slice(15, 40)
+    x = x[mine].clone().requires_grad_()
+    S, n = (summed_over_processes(part) for part in layer.summary(x))
+    out = layer.attend(x, S, n)
+    (out * weights[mine]).sum().backward()
+    gradients = {name: p.grad for name, p in layer.named_parameters() if p.grad is not None}
+    torch.save(
+        {"out": out.detach(), "x": x.grad, "gradients": gradients},
+        Path(port_folder) / f"attention{rank}.pt",
+    )
