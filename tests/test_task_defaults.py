@@ -75,7 +75,7 @@ def test_a_protocol_is_of_a_task_and_a_model_and_sets_what_the_model_has(file):
     plain = composed(CONFIGS, f"model={file.stem}")
     values = OmegaConf.load(file)
     assert values.keys() >= {"model"}
-    assert values.keys() <= {"model", "manifold", "optimizer", "trainer"}
+    assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "trainer"}
     assert set(values.model) <= set(plain.model)
 
 

@@ -108,6 +108,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             _check_setting(override, default, " ".join(choices))
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
     config = _compose([*(_first(o) for o in groups), *settled], config_dir)
+    _check_batching(groups, config)
     try:
         if not multirun:
             validate(config, multirun)
@@ -121,6 +122,16 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             _check_search(config, settings)
     except OmegaConfBaseException as error:
         raise UsageError(str(error)) from None
+
+
+def _check_batching(groups: Sequence[Override], config: DictConfig) -> None:
+    """Refuse a choice of batches that the model overrules."""
+    for override in groups:
+        if override.key_or_group == "batching" and _values(override)[0] != config.batching.name:
+            raise UsageError(
+                f"{override.input_line}: model={config.model.name} brings "
+                f"batching={config.batching.name} of its own; drop the word, or take another model"
+            )
 
 
 def _variations(groups: Sequence[Override]) -> Iterator[list[str]]:

@@ -11,7 +11,7 @@ from curvlab.errors import UsageError
 
 
 class NeighbourSampler:
-    """Draws at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of these, and so on.
+    """Draws at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of those, etc.
 
     The neighbours of a node, the sources of the edges to it, are drawn uniformly without
     replacement, all where there are not more than asked for, so that the mean over those drawn is
@@ -37,11 +37,7 @@ class NeighbourSampler:
     """
 
     def __init__(self, graph: Data, fan_outs: Sequence[int], without: Sequence[str] = ()) -> None:
-        whole = all(isinstance(k, int) and not isinstance(k, bool) and k >= 1 for k in fan_outs)
-        if not (whole and fan_outs):
-            raise UsageError(
-                f"fan_outs={list(fan_outs)} must be whole numbers of at least 1, one for each layer"
-            )
+        check_fan_outs(fan_outs)
         self.fan_outs = tuple(fan_outs)
         nodes = int(graph.num_nodes or 0)
         source, target = graph.edge_index
@@ -104,6 +100,19 @@ class NeighbourSampler:
         places = torch.cat([position, drawn.flatten()])
         owners = torch.cat([owner, targets[many].repeat_interleave(fan_out)])
         return self._source[places], owners
+
+
+def check_fan_outs(fan_outs: Sequence[int]) -> None:
+    """Refuse what cannot be numbers of neighbours, hop by hop.
+
+    Raises:
+        UsageError: One is not a whole number of at least 1, or there is none.
+    """
+    whole = all(isinstance(k, int) and not isinstance(k, bool) and k >= 1 for k in fan_outs)
+    if not (whole and fan_outs):
+        raise UsageError(
+            f"fan_outs={list(fan_outs)} must be whole numbers of at least 1, one for each layer"
+        )
 
 
 def distinct_integers(below: Tensor, count: int) -> Tensor:

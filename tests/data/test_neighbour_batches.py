@@ -1,0 +1,67 @@
+"""Batches of sampled neighbourhoods: whose loss a pass is of, and what a batch carries."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from curvlab.data.neighbour_batches import NeighbourDataModule
+from curvlab.data.transforms import SparseAdjacency
+from curvlab.errors import UsageError
+
+
+class Source:
+    """Fifty nodes of which every other one is a training node."""
+
+    def load(self):
+        generator = torch.Generator().manual_seed(0)
+        edges = torch.randint(50, (2, 120), generator=generator)
+        edges = to_undirected(edges[:, edges[0] != edges[1]])
+        x = torch.randn(50, 3, generator=generator)
+        mask = torch.arange(50) % 2 == 0
+        return Data(x=x, y=torch.arange(50) % 4, edge_index=edges, num_nodes=50, train_mask=mask)
+
+
+def module(size=10, fan_outs=(3, 2), transforms=()):
+    options = {"transforms": list(transforms), "steps_per_epoch": 1, "seed": 0}
+    return NeighbourDataModule(size, fan_outs, source=Source(), **options)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_pass_takes_every_training_node_once(processes):
+    made = module()
+    for number in range(3):
+        rounds = made.rounds(number, processes)
+        assert all(len(parts) == processes for parts in rounds)
+        parts = [part for parts in rounds for part in parts]
+        assert max(map(len, parts)) <= 10
+        assert torch.equal(torch.cat(parts).sort().values, torch.arange(0, 50, 2))
+    assert not torch.equal(made.rounds(0, 1)[0][0], made.rounds(1, 1)[0][0])
+    assert torch.equal(made.rounds(1, 1)[0][0], module().rounds(1, 1)[0][0])
+
+
+def test_a_batch_has_its_training_nodes_first():
+    made = module()
+    (nodes,) = made.rounds(0, 1)[0]
+    batch = made.batch(nodes)
+    assert torch.equal(batch.nodes[batch.train_nodes], nodes)
+    assert torch.equal(batch.y[batch.train_nodes], nodes % 4)
+    assert torch.equal(batch.x, made.graph.x[batch.nodes])
+    assert "train_mask" not in batch
+
+
+def test_matrices_are_those_of_the_drawn_edges():
+    made = module(transforms=[SparseAdjacency()])
+    batch = made.batch(torch.tensor([4, 8, 30]))
+    dense = torch.zeros(batch.num_nodes, batch.num_nodes)
+    dense[batch.edge_index[1], batch.edge_index[0]] = 1
+    assert torch.equal(batch.adj_t.to_dense(), dense)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(UsageError, match="fan_outs="):
+        module(fan_outs=[0])
+    made = module()
+    del made.graph.train_mask
+    with pytest.raises(UsageError, match="no split"):
+        made.rounds(0, 1)

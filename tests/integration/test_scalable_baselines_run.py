@@ -1,0 +1,103 @@
+"""Runs of the transformers and the scalable graph networks that Hypformer is compared with."""
+
+import pytest
+from tiny_runs import ROOT
+
+from curvlab.cli import check_overrides
+from curvlab.errors import UsageError
+from curvlab.tasks.node_classification import NodeClassification
+
+SMALL = (
+    "dataset=disease_synthetic",
+    "dataset.source.depth=3",
+    "dataset.source.features=12",
+    "split=random_60_20_20",
+    "trainer.max_steps=40",
+    "trainer.steps_per_epoch=5",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)
+LARGE = (
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "dataset.source.classes=3",
+    "dataset.source.features=8",
+    "dataset.source.signal=2.0",
+    "trainer.max_steps=40",
+    "trainer.steps_per_epoch=10",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)
+SAMPLED = (*LARGE, "batching.size=60", "batching.fan_outs=[4,3]", "model.dropout=0")
+
+
+@pytest.mark.parametrize("model", ["sgformer", "nodeformer", "sign", "dropedge"])
+def test_every_model_learns(run_here, model):
+    result = run_here(*SMALL, f"model={model}")
+    assert result.status == "finished"
+    assert result.metrics["val"]["accuracy"] > 60
+
+
+@pytest.mark.parametrize("model", ["sgformer", "nodeformer", "sign", "dropedge"])
+def test_every_model_learns_from_parts_of_the_graph(run_here, model):
+    words = ("batching=partition", "batching.size=150", "model.dropout=0")
+    result = run_here(*LARGE, f"model={model}", *words)
+    assert result.status == "finished"
+    assert result.metrics["test"]["accuracy"] > 40
+
+
+@pytest.mark.parametrize("model", ["gcn_nsampler", "gat_nsampler"])
+def test_networks_learn_from_sampled_neighbourhoods(run_here, monkeypatch, model):
+    """The loss is of the seeds, scores are of the whole graph."""
+    seen = {True: set(), False: set()}
+    forward = NodeClassification.forward
+
+    def watched(task, batch, part):
+        logits, labels = forward(task, batch, part)
+        seen[task.training].add((len(labels), batch.num_nodes))
+        return logits, labels
+
+    monkeypatch.setattr(NodeClassification, "forward", watched)
+    result = run_here(*SAMPLED, f"model={model}")
+    assert result.status == "finished"
+    assert result.metrics["test"]["accuracy"] > 40
+    # 300 training nodes in five batches; each brings 4 + 4 * 3 others at most.
+    assert {seeds for seeds, _ in seen[True]} == {60}
+    assert all(60 < nodes < 600 for _, nodes in seen[True])
+    assert {nodes for _, nodes in seen[False]} == {600}
+
+
+def test_neighbours_are_drawn_for_other_models_too(run_here):
+    """With a matrix of nodes by nodes, made anew of the drawn edges."""
+    words = ("model=sgc", "batching=neighbours", "trainer.max_steps=10")
+    result = run_here(*(word for word in SAMPLED if "max_steps" not in word), *words)
+    assert result.status == "finished"
+
+
+def test_nodeformer_may_have_heads_that_do_not_divide_its_width(run_here):
+    words = ("model=nodeformer", "model.dim=8", "model.heads=3", "trainer.max_steps=2")
+    assert run_here(*SMALL, *words, "trainer.validate_every=1").status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("model=sgformer dataset=cora model.graph_weight=1.5", "a number from 0 to 1"),
+        ("model=sgformer dataset=cora model.transformer_weight_decay=-1", "of at least 0"),
+        ("model=sgformer dataset=cora model.graph_branch.dropout=1", "not including, 1"),
+        ("model=nodeformer dataset=cora model.orders=-1", "orders=-1 must be a whole number"),
+        ("model=nodeformer dataset=cora model.temperature=0", "a number greater than 0"),
+        ("model=dropedge dataset=cora model.edge_dropout=1", "not including, 1"),
+        ("model=gcn_nsampler dataset=cora batching=full", "brings batching=neighbours of its own"),
+        ("model=gcn dataset=web_edu batching=neighbours", "reconstruction is of the whole graph"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(words, answer):
+    with pytest.raises(UsageError, match=answer) as refused:
+        check_overrides(words.split(), ROOT / "configs", multirun=False)
+    assert "\n" not in str(refused.value)
+
+
+def test_impossible_fan_outs_are_refused(run_here):
+    with pytest.raises(UsageError, match="fan_outs="):
+        run_here(*LARGE, "model=gcn_nsampler", "batching.fan_outs=[4,0]")
