@@ -365,8 +365,8 @@ def test_parameters_are_those_of_the_formula(size, fusion):
     """The formula of the released code without the modules that it makes and does not use.
 
     It makes all layer norms, `2 h (L + 1)`, and all norms, `2 h (L_g + 1)`, and maps of the graph's
-    branch, whatever it is told; the dead t and, for softmax attention, a scale and a bias in every layer
-    of attention, `3 L`. Its decoder `euc` is two linear maps, here one without the second's bias.
+    branch, whatever it is told; the dead t and, for softmax attention, a scale and a bias in every
+    layer, `3 L`. Its decoder `euc` is two linear maps, here one without the second's bias.
     """
     d, h, c, heads, layers, graph_layers, maps, norm = SIZES[size]
     made = model(
