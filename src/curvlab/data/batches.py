@@ -126,7 +126,7 @@ class PartitionDataModule(MiniBatchDataModule):
 
     Nodes see the neighbours that are in their batch; degrees are those in the batch. The loss of
     a step is the mean over the batch's training nodes, with several processes the mean of theirs.
-    Source: Hypformer, after SGFormer.
+    Source: the code of Hypformer for large graphs, after SGFormer.
 
     Args:
         size: Most nodes of a batch; see `RandomPartition`.

@@ -31,7 +31,7 @@ class RandomPartition:
     Raises:
         UsageError: There are fewer nodes than parts.
 
-    Source: Hypformer, Section 5 (large graphs), after SGFormer; the papers cut off parts of
+    Source: the code of Hypformer for large graphs, after SGFormer; both cut off parts of
     exactly `size` nodes and a smaller last one.
     """
 
