@@ -165,7 +165,7 @@ def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder):
         ("task.metric=recall", "recall.*accuracy, f1_micro, f1_macro"),
         ("model.normalisation=group", "normalisation=group must be one of none, batch, layer"),
         ("model.last_activation=true model.skip_average=true", "set one of them to false"),
-        ("task.decoder=softmax", "decoder=softmax must be one of auto, stereographic, prototype, linear"),
+        ("task.decoder=softmax", "must be one of auto, stereographic, prototype, linear"),
         ("trainer.patience=0", "patience=0 must be a whole number of at least 1"),
         ("trainer.validate_every=41", "validate_every=41 exceeds trainer.max_steps=40"),
         ("trainer=default", "chooses its weights by validation: use trainer=early_stopping"),

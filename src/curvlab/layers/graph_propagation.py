@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.manifolds.kernels import working
 
@@ -166,7 +167,7 @@ class GraphConvolutionBranch(nn.Module):
         return u + first if self.residual else u
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 def csr_rows(matrix: Tensor, rows: slice) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import Dropout
 from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
     LorentzLinear,
@@ -78,7 +79,7 @@ class HyperbolicTransformer(nn.Module):
             space,
             nn.LayerNorm(dim) if layer_norm else None,
             nn.ReLU() if input_activation else None,
-            nn.Dropout(dropout) if dropout else None,
+            Dropout(dropout) if dropout else None,
         )
         self.attentions = nn.ModuleList(attentions)
         self.residuals = nn.ModuleList()

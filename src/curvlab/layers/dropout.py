@@ -1,0 +1,35 @@
+"""Dropout that costs a processor little."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+_LEVELS = 2**16
+
+
+def dropout(x: Tensor, p: float, training: bool) -> Tensor:
+    """`torch.nn.functional.dropout`; on a processor four entries share a random number of 64 bits.
+
+    Drawing one number an entry, as torch does there, takes several times as long as all the rest,
+    on one thread. Each entry gets 16 bits, so that the probability is rounded to a multiple of
+    2^-16, and what is kept is divided by the share that is: the expectation is x.
+
+    Args:
+        x: of any shape.
+        p: probability that an entry is zeroed, from 0 up to, but not including, 1.
+        training: whether any is.
+    """
+    if not training or p == 0 or x.device.type != "cpu":
+        return F.dropout(x, p, training)
+    zeroed = min(round(p * _LEVELS), _LEVELS - 1)
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    kept = words.view(torch.int16)[: x.numel()] >= zeroed - _LEVELS // 2
+    return x * kept.view(x.shape).to(x.dtype).mul_(_LEVELS / (_LEVELS - zeroed))
+
+
+class Dropout(nn.Dropout):
+    """`torch.nn.Dropout` by `dropout`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop entries of x, of any shape."""
+        return dropout(x, self.p, self.training)
