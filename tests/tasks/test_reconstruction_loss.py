@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from curvlab.compilation import compile_parts
 from curvlab.data.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz, stereographic
 from curvlab.tasks import reconstruction_loss as tiled
+from curvlab.tasks.pair_kernel import PairKernel
 from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
 
 POINTS = [(0, 0), (1, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
@@ -84,16 +86,16 @@ def random_points(kappas, nodes=NODES, spread=0.6, seed=0):
     return stereographic.project(x, torch.tensor(kappas)).flatten(1)
 
 
-def in_tiles(x, kappas, edge_index, power, size=None):
+def in_tiles(x, kappas, edge_index, power, size=None, kernel=None):
     """What `value_and_gradients` gives for a product with the given curvatures."""
     space = Stereographic(len(kappas), kappas)
-    return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power)
+    return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power, kernel)
 
 
-def value_and_gradients(x, space, tiles, power):
+def value_and_gradients(x, space, tiles, power, kernel=None):
     """The loss, and its derivatives by points and curvatures."""
     x = x.clone().requires_grad_()
-    loss = reconstruction_loss(x, space, tiles, power)
+    loss = reconstruction_loss(x, space, tiles, power, kernel)
     inputs = [x] if isinstance(space, Euclidean) else [x, space.curvature.raw]
     return loss.detach(), *torch.autograd.grad(loss, inputs)
 
@@ -381,3 +383,66 @@ def test_far_points_of_the_lorentz_model_keep_their_digits():
 def test_space_without_such_a_distance_is_refused():
     with pytest.raises(UsageError, match=r"Module.*Stereographic, Lorentz and Euclidean"):
         reconstruction_loss(torch.zeros(5, 3), torch.nn.Module(), tiles_of_example())
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_kernel_gives_the_plain_sum(kappas, power):
+    edge_index, x = web(), random_points(kappas)
+    result = in_tiles(x, kappas, edge_index, power, size=8, kernel=PairKernel())
+    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-11)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [1, 2])
+def test_kernel_in_flat_space(power):
+    x, tiles = random_points((0.0, 0.0)), PairTiles(web(), NODES, 8)
+    flat = value_and_gradients(x, Euclidean(2), tiles, power)
+    assert_close(value_and_gradients(x, Euclidean(2), tiles, power, PairKernel()), flat, 1e-12)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("spread", [0.2, 0.6])
+@pytest.mark.parametrize("kappas", CURVATURES)
+def test_kernel_keeps_its_digits_in_single_precision(kappas, spread, power):
+    edge_index, x = web(), random_points(kappas, spread=spread)
+    result = in_tiles(x, kappas, edge_index, power, kernel=PairKernel())
+    kappas = torch.tensor(kappas).double().tolist()
+    expected = dense_value_and_gradients(x.double(), kappas, edge_index, power)
+    assert_close(result, expected, 1e-5)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1e3])
+@pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])
+def test_kernel_is_finite_in_single_precision(kappa, spread, power):
+    x, space = random_points((kappa, kappa), spread=spread), Stereographic(2, kappa)
+    for part in value_and_gradients(x, space, PairTiles(web(), NODES), power, PairKernel()):
+        assert part.isfinite().all()
+
+
+@pytest.mark.parametrize("kernel", [None, PairKernel()], ids=["passes", "kernel"])
+@pytest.mark.parametrize("space", [Euclidean(), Stereographic(1, -1.0)], ids=["flat", "ball"])
+def test_points_that_are_not_numbers_spoil_the_loss(space, kernel):
+    """The finite guard is to see them."""
+    x = random_points((-1.0,))
+    x[3] = torch.nan
+    assert reconstruction_loss(x, space, PairTiles(web(), NODES), 2, kernel).isnan()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_kernel_serves_all_curvatures():
+    kernel = PairKernel()
+    try:
+        compile_parts(kernel, "cpu")
+    except UsageError as error:
+        pytest.skip(str(error))
+    edge_index, stance = web(), "default"
+    for kappas in [(-1.0, -0.5), (-1e-4, -3.0), (0.0, -0.3)]:
+        x = random_points(kappas)
+        with torch.compiler.set_stance(stance):
+            result = in_tiles(x, kappas, edge_index, 2, kernel=kernel)
+        assert_close(result, in_tiles(x, kappas, edge_index, 2), 1e-5)
+        stance = "fail_on_recompile"
+    torch.compiler.reset()

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from curvlab.bench.runs import build_run, training_step
 from curvlab.bench.timing import calibrate, console, median_ms, print_table, verdict
+from curvlab.compilation import compile_parts
 from curvlab.layers.stereographic import linear_attention
 
 GRAPHS = ("web_edu", "facebook")
@@ -22,24 +23,31 @@ HEADS, HEAD_DIM = 2, 8
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print both, with curvatures away from 0."""
+    """Print both, with curvatures away from 0, eager and compiled."""
     torch.set_flush_denormal(True)
     device = torch.device(args.device)
     calibrate(device)
     rows = []
     for graph_name in GRAPHS:
-        runs = {
-            "tokengt": build_run(device, "model=tokengt", f"dataset={graph_name}"),
-            "fpst": build_run(device, "model=fpst", "manifold.kappa=-1.0", f"dataset={graph_name}"),
-        }
-        forward = median_ms(
-            {name: partial(_forward, *r) for name, r in runs.items()}, device, args.runs
-        )
-        step = median_ms({name: training_step(*r) for name, r in runs.items()}, device, args.runs)
-        for what, times, target in (("forward", forward, FORWARD), ("step", step, STEP)):
-            ratio = verdict(times["fpst"] / times["tokengt"], target)
-            cells = (f"{times[name]:.1f}" for name in ("tokengt", "fpst"))
-            rows.append([f"{graph_name}, {what}", *cells, ratio])
+        for compiled in (False,) if args.eager else (False, True):
+            runs = {
+                "tokengt": build_run(device, "model=tokengt", f"dataset={graph_name}"),
+                "fpst": build_run(
+                    device, "model=fpst", "manifold.kappa=-1.0", f"dataset={graph_name}"
+                ),
+            }
+            if compiled:
+                compile_parts(torch.nn.ModuleList(task for task, _ in runs.values()), device.type)
+            forward = median_ms(
+                {name: partial(_forward, *r) for name, r in runs.items()}, device, args.runs
+            )
+            steps = {name: training_step(*r) for name, r in runs.items()}
+            step = median_ms(steps, device, args.runs)
+            for what, times, target in (("forward", forward, FORWARD), ("step", step, STEP)):
+                ratio = verdict(times["fpst"] / times["tokengt"], target)
+                cells = (f"{times[name]:.1f}" for name in ("tokengt", "fpst"))
+                how = ", compiled" if compiled else ""
+                rows.append([f"{graph_name}, {what}{how}", *cells, ratio])
     columns = ("", "TokenGT, ms", "FPS-T, ms", "ratio")
     print_table("Cost of curvature: one layer, 16 dimensions, 2 heads", columns, rows)
     _attention_by_tokens(device, args.runs)

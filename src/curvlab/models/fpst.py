@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.compilation import Compilable
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.features import FeatureLinear
@@ -88,7 +89,7 @@ class GraphTokens(nn.Module):
         return vectors * (2 * torch.randint(2, vectors.shape[1:], device=vectors.device) - 1)
 
 
-class FPSTBlock(nn.Module):
+class FPSTBlock(Compilable):
     """One pre-norm block with Moebius residuals (FPS-T, Eqs. 9-10).
 
     `x <- MHA(LN(x)) (+) x`, then `x <- FFN(LN(x)) (+) x`: the sublayer on the left.

@@ -11,6 +11,7 @@ from curvlab.errors import UsageError
 from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
 from curvlab.optim import build_optimizer
+from curvlab.tasks.pair_kernel import PairKernel
 from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
@@ -39,6 +40,7 @@ class Reconstruction(LightningModule):
         self.encoder = encoder
         self.optimizer_config = optimizer
         self.power = power
+        self.kernel = PairKernel()
         self._tiles: PairTiles | None = None
 
     def configure_optimizers(self) -> Optimizer:
@@ -47,8 +49,9 @@ class Reconstruction(LightningModule):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the loss, a sum over both directions of every edge."""
-        space = self.encoder.manifold_out
-        return reconstruction_loss(self.encoder(batch), space, self._pairs(batch), self.power)
+        x, space = self.encoder(batch), self.encoder.manifold_out
+        kernel = self.kernel if self.kernel.compiled else None
+        return reconstruction_loss(x, space, self._pairs(batch), self.power, kernel)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve."""

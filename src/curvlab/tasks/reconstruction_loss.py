@@ -11,21 +11,20 @@ The neighbours' distances are differences of coordinates; the others go through 
 Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
 cache, and the backward pass is written out: it needs one matrix per component, of which half is
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
+A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, Stereographic, lorentz
-from curvlab.tasks.pair_profiles import CurvedProfile, FlatProfile
-
-# Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
-_SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
+from curvlab.tasks.pair_kernel import SMALLEST_SQDIST, PairKernel
+from curvlab.tasks.pair_profiles import CurvedProfile, FlatProfile, Number
 
 
 @dataclass
@@ -122,7 +121,11 @@ class _Workspace:
 
 
 def reconstruction_loss(
-    x: Tensor, space: EmbeddingSpace, tiles: PairTiles, power: int = 2
+    x: Tensor,
+    space: EmbeddingSpace,
+    tiles: PairTiles,
+    power: int = 2,
+    kernel: PairKernel | None = None,
 ) -> Tensor:
     """Sum over both directions of every edge of `D_uv + log S_u`.
 
@@ -131,6 +134,7 @@ def reconstruction_loss(
         space: where they lie; on a product `D` is the sum over components.
         tiles: the graph.
         power: 2 for squared distances, 1 for distances, in both terms.
+        kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN).
@@ -139,7 +143,7 @@ def reconstruction_loss(
     sources, targets = x[tiles.source], x[tiles.target]
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     # Each pair is differentiated through its left features alone, once for either end.
-    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale)
+    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel)
     return 2 * positive.sum() + (tiles.degree * sums.log()).sum()
 
 
@@ -175,6 +179,22 @@ def _bilinear_features(
     return left, right, kappa, scale
 
 
+class _Sums(NamedTuple):
+    """What a forward pass finds, beside the weights in the workspace.
+
+    Attributes:
+        exponentials: `S_u`, `[nodes]`.
+        entries: its derivatives by curvatures in units of `by_kappa`, `[components, nodes]`.
+        by_form: the unit of the weights, which are derivatives by forms.
+        by_kappa: see above, one a component; empty where it is flat.
+    """
+
+    exponentials: Tensor
+    entries: Tensor
+    by_form: float
+    by_kappa: list[Number]
+
+
 class _NonNeighbourSums(torch.autograd.Function):
     """`S_u` for every node from the bilinear features, with a backward pass over the same tiles."""
 
@@ -187,42 +207,22 @@ class _NonNeighbourSums(torch.autograd.Function):
         tiles: PairTiles,
         power: int,
         scale: float,
+        kernel: PairKernel | None,
     ) -> Tensor:
-        components, _, nodes = left.shape
-        profiles: list[FlatProfile | CurvedProfile]
-        profiles = [FlatProfile(scale)] if kappa is None else [CurvedProfile(k) for k in kappa]
-        scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
-        work = tiles.take_workspace(components, left)
-        rows = [part.T.split(tiles.size) for part in scaled]
-        columns = [part.split(tiles.size, dim=1) for part in right]
-        sums = left.new_ones(nodes)  # the node itself: exp(0)
-        entry_sums = left.new_zeros(components, nodes)
-        sum_parts = sums.split(tiles.size)
-        entry_parts = [part.split(tiles.size) for part in entry_sums]
-        for n, tile in enumerate(tiles.tiles):
-            form, total, weights = work.forms[n], work.totals[n].zero_(), work.weights[n]
-            for h, profile in enumerate(profiles):
-                torch.mm(rows[h][tile.row], columns[h][tile.column], out=form)
-                if isinstance(profile, CurvedProfile):
-                    profile.evaluate(form, total, weights[h], work.entries[n][h])
-                else:
-                    profile.evaluate(form, total)
-            exponential, slope = _exponential(total, power, tile.masked)
-            _add_sums(sum_parts, exponential, tile)
-            for h, profile in enumerate(profiles):
-                if isinstance(profile, CurvedProfile):
-                    weights[h].mul_(slope)
-                    _add_sums(entry_parts[h], work.entries[n][h].mul_(slope), tile)
-                else:
-                    weights[h].copy_(slope)
-        ctx.save_for_backward(right, entry_sums)
-        ctx.profiles, ctx.tiles, ctx.work = profiles, tiles, work
-        return sums
+        work = tiles.take_workspace(len(left), left)
+        if kernel is None:
+            found = _sums_in_passes(left, right, kappa, tiles, power, scale, work)
+        else:
+            found = _sums_by_kernel(left, right, kappa, tiles, power, scale, work, kernel)
+        ctx.save_for_backward(right, found.entries)
+        ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
+        ctx.tiles, ctx.work = tiles, work
+        return found.exponentials
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         right, entry_sums = ctx.saved_tensors
-        profiles, tiles, work = ctx.profiles, ctx.tiles, ctx.work
+        tiles, work = ctx.tiles, ctx.work
         ctx.work = None
         grad_left = torch.zeros_like(right)
         parts = [part.split(tiles.size, dim=1) for part in grad_left]
@@ -237,12 +237,87 @@ class _NonNeighbourSums(torch.autograd.Function):
                 if i != j:
                     parts[h][j].addmm_(features[h][i], weight)
         tiles.give_back(work)
-        grad_left *= -right.new_tensor([p.by_form for p in profiles])[:, None, None]
+        grad_left *= -ctx.by_form
         grad_kappa = None
-        if isinstance(profiles[0], CurvedProfile):
+        if ctx.by_kappa:
             by_entry = -entry_sums @ grad
-            grad_kappa = torch.stack([by_entry[h] * p.by_kappa for h, p in enumerate(profiles)])
-        return grad_left, None, grad_kappa, None, None, None
+            grad_kappa = torch.stack([by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)])
+        return grad_left, None, grad_kappa, None, None, None, None
+
+
+def _sums_in_passes(
+    left: Tensor,
+    right: Tensor,
+    kappa: Tensor | None,
+    tiles: PairTiles,
+    power: int,
+    scale: float,
+    work: _Workspace,
+) -> _Sums:
+    """The sums by one operation at a time on a tile and component."""
+    components, _, nodes = left.shape
+    profiles: list[FlatProfile | CurvedProfile]
+    profiles = [FlatProfile(scale)] if kappa is None else [CurvedProfile(k) for k in kappa]
+    scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
+    rows = [part.T.split(tiles.size) for part in scaled]
+    columns = [part.split(tiles.size, dim=1) for part in right]
+    sums = left.new_ones(nodes)  # the node itself: exp(0)
+    entry_sums = left.new_zeros(components, nodes)
+    sum_parts = sums.split(tiles.size)
+    entry_parts = [part.split(tiles.size) for part in entry_sums]
+    for n, tile in enumerate(tiles.tiles):
+        form, total, weights = work.forms[n], work.totals[n].zero_(), work.weights[n]
+        for h, profile in enumerate(profiles):
+            torch.mm(rows[h][tile.row], columns[h][tile.column], out=form)
+            if isinstance(profile, CurvedProfile):
+                profile.evaluate(form, total, weights[h], work.entries[n][h])
+            else:
+                profile.evaluate(form, total)
+        exponential, slope = _exponential(total, power, tile.masked)
+        _add_sums(sum_parts, exponential, tile)
+        for h, profile in enumerate(profiles):
+            if isinstance(profile, CurvedProfile):
+                weights[h].mul_(slope)
+                _add_sums(entry_parts[h], work.entries[n][h].mul_(slope), tile)
+            else:
+                weights[h].copy_(slope)
+    by_kappa = [p.by_kappa for p in profiles if isinstance(p, CurvedProfile)]
+    return _Sums(sums, entry_sums, profiles[0].by_form, by_kappa)
+
+
+def _sums_by_kernel(
+    left: Tensor,
+    right: Tensor,
+    kappa: Tensor | None,
+    tiles: PairTiles,
+    power: int,
+    scale: float,
+    work: _Workspace,
+    kernel: PairKernel,
+) -> _Sums:
+    """The sums by one call of the kernel a tile."""
+    components, _, nodes = left.shape
+    # On an accelerator looking at a sign would wait for the device.
+    spherical = kappa is not None and (kappa.device.type != "cpu" or bool((kappa > 0).any()))
+    rows = [part.T.split(tiles.size) for part in left * scale]
+    columns = [part.split(tiles.size, dim=1) for part in right]
+    sums = left.new_ones(nodes)  # the node itself: exp(0)
+    entry_sums = left.new_zeros(components, nodes)
+    sum_parts = sums.split(tiles.size)
+    entry_parts = [part.split(tiles.size) for part in entry_sums]
+    for n, tile in enumerate(tiles.tiles):
+        forms, total = work.entries[n], work.totals[n]
+        for row, column, form in zip(rows, columns, forms, strict=True):
+            torch.mm(row[tile.row], column[tile.column], out=form)
+        forms[0].view(-1).index_fill_(0, tile.masked, -torch.inf)
+        kernel(forms, kappa, spherical, power, total, work.weights[n])
+        _add_sums(sum_parts, total, tile)
+        if kappa is not None:
+            for part, entry in zip(entry_parts, forms, strict=True):
+                _add_sums(part, entry, tile)
+    if kappa is None:
+        return _Sums(sums, entry_sums, scale, [])
+    return _Sums(sums, entry_sums, kernel.by_form, [kernel.by_kappa] * components)
 
 
 def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Tensor]:
@@ -254,7 +329,7 @@ def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Ten
         exponential = total.exp_()
         exponential.view(-1).index_fill_(0, masked, 0)
         return exponential, exponential
-    distance = total.neg_().clamp_min_(_SMALLEST_SQDIST[total.dtype]).sqrt_()
+    distance = total.neg_().clamp_min_(SMALLEST_SQDIST[total.dtype]).sqrt_()
     exponential = torch.exp(-distance)
     exponential.view(-1).index_fill_(0, masked, 0)
     return exponential, exponential / distance.mul_(2)

@@ -1,0 +1,118 @@
+"""What is compiled gives what it gives without, under the same names, and not once a step."""
+
+import pytest
+import torch
+from torch import nn
+
+from curvlab import compilation
+from curvlab.compilation import Compilable, compile_parts
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.models.fpst import FPSTBlock
+
+# The tracer of autograd functions instantiates one, which PyTorch itself deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def compiler():
+    """Skip where there is no compiler."""
+    try:
+        compile_parts(nn.Identity(), "cpu")
+    except UsageError as error:
+        pytest.skip(str(error))
+
+
+class Square(Compilable):
+    """Something to compile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        """Scale and square."""
+        return (self.scale * x) ** 2
+
+
+def block(space, dropout=0.0):
+    """A block of 8 coordinates and two heads with weights of its own."""
+    torch.manual_seed(0)
+    made = FPSTBlock(space, 8, 2, 4, 1, torch.relu, True, "linear", True, dropout)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return made
+
+
+def space(name):
+    """A space of two components."""
+    return Euclidean(2) if name == "euclidean" else Stereographic(2, (-1.0, 0.5))
+
+
+def traced(module):
+    """Compile as one graph that is run without generated code."""
+    module.compile(backend="aot_eager", options=None, fullgraph=True)
+    return module
+
+
+@pytest.mark.usefixtures("compiler")
+def test_only_what_is_worth_it_is_compiled_and_names_stay():
+    task = nn.ModuleDict({"square": Square(), "linear": nn.Linear(3, 3)})
+    names = list(task.state_dict())
+    compile_parts(task, "cpu")
+    assert task["square"].compiled
+    assert list(task.state_dict()) == names
+    x = torch.arange(3.0)
+    torch.testing.assert_close(task["square"](x), x**2)
+
+
+def test_without_a_compiler_one_sentence_says_what_to_do(monkeypatch):
+    def missing(*_, **__):
+        raise RuntimeError("No working C++ compiler found")
+
+    monkeypatch.setattr(compilation.torch, "compile", missing)
+    with pytest.raises(UsageError, match=r"no working C\+\+ compiler for cpu.*compile=false"):
+        compile_parts(Square(), "cpu")
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("name", ["euclidean", "stereographic"])
+def test_a_compiled_block_is_the_block(name, dropout):
+    x = torch.randn(16, 8)
+    results = []
+    for made in (block(space(name), dropout), traced(block(space(name), dropout))):
+        torch.manual_seed(1)
+        value = made(x)
+        results.append((value, *torch.autograd.grad(value.square().sum(), made.parameters())))
+    torch.testing.assert_close(*results)
+
+
+def test_moving_weights_and_curvatures_compile_nothing_again():
+    made = traced(block(Stereographic(2, (-0.1, 0.1))))
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+    x, kappas = torch.randn(16, 8), []
+    for step in range(4):
+        with torch.compiler.set_stance("fail_on_recompile" if step else "default"):
+            optimizer.zero_grad()
+            made(x).square().mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            made.space.curvature.raw.neg_()
+        kappas.append(made.space.kappa.tolist())
+    assert len({tuple(kappa) for kappa in kappas}) == 4
+
+
+def test_blocks_of_a_deep_model_share_what_is_compiled():
+    blocks = [traced(block(Stereographic(2, -0.5))) for _ in range(12)]
+    x = torch.randn(16, 8)
+    for i, made in enumerate(blocks):
+        with torch.compiler.set_stance("fail_on_recompile" if i else "default"):
+            made(x)
