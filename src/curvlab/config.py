@@ -39,7 +39,15 @@ CHOICES = {
 
 # Keys that change where and how a run is computed, but not what.
 NOT_IDENTITY = ("paths", "logger", "rerun", "print_config", "experiment", "report", "table")
-NOT_IDENTITY_TRAINER = ("accelerator", "devices", "threads", "parallel_seeds", "progress", "plots")
+NOT_IDENTITY_TRAINER = (
+    "accelerator",
+    "devices",
+    "threads",
+    "compile",
+    "parallel_seeds",
+    "progress",
+    "plots",
+)
 MACHINE_KEYS = ("data_dir", "mirror")
 
 
