@@ -4,8 +4,9 @@ import pytest
 import torch
 from largest_tensor import LargestTensor
 from torch_geometric.data import Data
-from torch_geometric.utils import dense_to_sparse
 
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple_attention
 from curvlab.optim.parameter_groups import parameter_groups
 
@@ -31,11 +32,24 @@ def model(in_channels=5, graph_layers=2, graph_dropout=0.0, **options):
     def branch(features, dim):
         return GCNBranch(features, dim, graph_layers, graph_dropout)
 
-    made = SGFormer(in_channels, branch, **{**defaults, **options})
+    made = SGFormer(in_channels, **{"graph_branch": branch, **defaults, **options})
     for parameter in made.parameters():
         if not parameter.any():  # biases, which start at 0
             torch.nn.init.normal_(parameter)
     return made
+
+
+def prepared(data):
+    """The graph with its normalised adjacency."""
+    data = NormalisedAdjacency(self_loops=True)(data)
+    data.normalised_adj = data.normalised_adj.to(data.x.dtype)
+    return data
+
+
+@pytest.fixture
+def graph(graph):
+    """The small graph, prepared."""
+    return prepared(graph)
 
 
 EVERYTHING = {"layers": 2, "heads": 3, "value_map": True, "residual": True, "layer_norm": True}
@@ -113,9 +127,9 @@ def test_branches_are_their_formulas(graph):
         x = torch.relu(one.feature_norm(graph.x @ one.features.weight.T + one.features.bias))
         for attention, norm in zip(one.layers, one.norms, strict=True):
             x = norm((attention(x) + x) / 2) if options else attention(x)
-        A, (first, second) = normalised(graph), made.graph_branch.layers
-        g = torch.relu(A @ graph.x @ first.lin.weight.T + first.bias)
-        g = A @ g @ second.lin.weight.T + second.bias
+        A, branch = normalised(graph), made.graph_branch
+        g = torch.relu(A @ graph.x @ branch.maps[0].weight.T + branch.biases[0])
+        g = A @ g @ branch.maps[1].weight.T + branch.biases[1]
         torch.testing.assert_close(made(graph), 0.3 * g + 0.7 * x)
 
 
@@ -129,7 +143,7 @@ def test_the_weight_of_the_graph_goes_from_nothing_to_everything(graph):
     only(graph).sum().backward()
     assert not any(p.grad.any() for p in only.transformer.parameters())
     graph.edge_index = graph.edge_index[:, :2]
-    torch.testing.assert_close(without(graph), before)
+    torch.testing.assert_close(without(prepared(graph)), before)
 
 
 @pytest.mark.usefixtures("float64")
@@ -137,29 +151,35 @@ def test_numbering_of_the_nodes_does_not_matter(graph):
     made = model(**EVERYTHING)
     order = torch.randperm(12)
     place = order.argsort()
-    other = Data(x=graph.x[order], edge_index=place[graph.edge_index], num_nodes=12)
+    other = prepared(Data(x=graph.x[order], edge_index=place[graph.edge_index], num_nodes=12))
     torch.testing.assert_close(made(other), made(graph)[order])
 
 
-def test_another_graph_is_normalised_anew(graph):
-    made = model()
-    first = made(graph)
-    graph.edge_index = graph.edge_index[:, :4]
-    assert not torch.allclose(made(graph), first)
+def test_a_branch_that_goes_back_to_its_first_layer_takes_its_place(graph):
+    """What the authors have on large graphs."""
+
+    def branch(in_channels, dim):
+        return GraphConvolutionBranch(in_channels, dim, 2, 0.0, True, True, True, False, True)
+
+    made = model(graph_branch=branch)
+    expected = 0.3 * made.graph_branch(graph.x, graph.normalised_adj)
+    torch.testing.assert_close(made(graph), expected + 0.7 * made.transformer(graph.x))
 
 
 @pytest.mark.usefixtures("float64")
 def test_a_node_without_edges_keeps_its_own_features():
     branch = GCNBranch(3, 3, layers=1, dropout=0.0)
     x = torch.randn(4, 3)
-    edges, _ = dense_to_sparse(torch.tensor([[0, 1], [1, 0]]))
-    torch.testing.assert_close(branch(x, edges)[2:], x[2:] @ branch.layers[0].lin.weight.T)
+    pair = prepared(Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=4))
+    out = branch(x, pair.normalised_adj)
+    torch.testing.assert_close(out[2:], x[2:] @ branch.maps[0].weight.T)
 
 
 def test_memory_is_linear_in_the_nodes():
     nodes = 3000
     made = model(heads=2, layers=2)
-    batch = Data(x=torch.randn(nodes, 5), edge_index=torch.randint(nodes, (2, 4 * nodes)))
+    edges = torch.randint(nodes, (2, 4 * nodes))
+    batch = prepared(Data(x=torch.randn(nodes, 5), edge_index=edges, num_nodes=nodes))
     with LargestTensor() as largest:
         made(batch).square().sum().backward()
     assert largest.elements <= 50 * nodes

@@ -18,7 +18,7 @@ class NeighbourRelations(GraphTransform):
     numbers; directions of edges are not looked at, so that every block is symmetric. Blocks grow
     fast with r. Not cached: they take less time to make than to read.
 
-    Source: NodeFormer (Wu et al. 2022), Section 3.3, adjacency of order r read as the support of
+    Source: NodeFormer (Wu et al. 2022), adjacency of order r taken as the support of
     `(A + I)^r`. (The released code squares the support each time: 1, 2, 4 steps.)
 
     Args:

@@ -52,7 +52,7 @@ def positive_features(x: Tensor, directions: Tensor, over: tuple[int, ...]) -> T
         over: axes over which the maximum of the exponent is taken: the last for queries, whose
             factor cancels in each row, the last two for keys, whose factor must be one for all.
 
-    Source: NodeFormer (Wu et al. 2022), Eq. 7, after Performer (Choromanski et al. 2021).
+    Source: NodeFormer (Wu et al. 2022), after Performer (Choromanski et al. 2021).
     """
     count, dim = directions.shape
     exponent = (x @ directions.T) / dim**0.25 - x.square().sum(-1, keepdim=True) / (2 * dim**0.5)

@@ -6,10 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.manifolds import Euclidean
 from curvlab.models.encoder import Encoder
 
@@ -23,7 +22,7 @@ def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     Shapes: `[nodes, heads, width]` twice, values `[nodes, heads, dim]` or, the same for all heads,
     `[nodes, 1, dim]`; returns `[nodes, heads, dim]`.
 
-    Source: SGFormer (Wu et al. 2023), Section 3.1; the released code for the norms over all heads.
+    Source: SGFormer (Wu et al. 2023); the released code for the norms over all heads.
     """
     nodes, heads = q.shape[:2]
     q, k = (_unit(part).transpose(0, 1) for part in (q, k))
@@ -121,10 +120,10 @@ class SimpleTransformer(nn.Module):
 class GCNBranch(nn.Module):
     """The graph's branch on small graphs, a GCN: `x <- drop(relu(A x W + b))`, the last layer bare.
 
-    `A = D^-1/2 (A + I) D^-1/2`, made when a graph is first seen. Unlike `GraphNetwork` it drops
-    hidden features only.
+    Unlike `GraphNetwork` it drops hidden features only.
 
-    Shapes: `[nodes, in_channels]`, also sparse ones, `[2, edges]`; returns `[nodes, dim]`.
+    Shapes: features `[nodes, in_channels]`, also sparse ones, adjacency A `[nodes, nodes]` (sparse
+    CSR, normalised, with self-loops); returns `[nodes, dim]`.
 
     Args:
         in_channels: number of input features.
@@ -135,25 +134,26 @@ class GCNBranch(nn.Module):
 
     def __init__(self, in_channels: int, dim: int, layers: int, dropout: float) -> None:
         super().__init__()
-        widths = [in_channels] + [dim] * (layers - 1)
-        self.layers = nn.ModuleList(GCNConv(width, dim, normalize=False) for width in widths)
-        self.layers[0].lin = FeatureLinear(in_channels, dim, bias=False)
-        nn.init.xavier_uniform_(self.layers[0].lin.weight)
+        maps: list[nn.Linear] = [FeatureLinear(in_channels, dim, bias=False)]
+        maps += [nn.Linear(dim, dim, bias=False) for _ in range(layers - 1)]
+        for linear in maps:
+            nn.init.xavier_uniform_(linear.weight)
+        self.maps = nn.ModuleList(maps)
+        self.biases = nn.ParameterList(torch.zeros(dim) for _ in range(layers))
+        self.propagation = SparsePropagation()
         self.dropout = dropout
-        self._seen: Tensor | None = None
-        self._normalised: tuple[Tensor, ...] = ()
 
-    def forward(self, features: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, features: Tensor, adjacency: Tensor) -> Tensor:
         """Convolve features along the edges."""
-        if edge_index is not self._seen:
-            nodes, dtype = features.shape[0], features.dtype
-            self._seen = edge_index
-            self._normalised = gcn_norm(edge_index, num_nodes=nodes, dtype=dtype)
-        first, *others = self.layers
-        x = first(features, *self._normalised)
+        first, *others = zip(self.maps, self.biases, strict=True)
+        x = self._layer(features, adjacency, *first)
         for layer in others:
-            x = layer(F.dropout(F.relu(x), self.dropout, self.training), *self._normalised)
+            x = F.dropout(F.relu(x), self.dropout, self.training)
+            x = self._layer(x, adjacency, *layer)
         return x
+
+    def _layer(self, x: Tensor, adjacency: Tensor, linear: nn.Module, bias: Tensor) -> Tensor:
+        return self.propagation(adjacency, linear(x)) + bias
 
 
 class SGFormer(Encoder):
@@ -170,7 +170,7 @@ class SGFormer(Encoder):
     Args:
         in_channels: number of input features.
         graph_branch: makes the graph's branch of the numbers of features and of its output:
-            `GCNBranch`.
+            `GCNBranch` or, for large graphs, `GraphConvolutionBranch`.
         dim: width.
         graph_weight: alpha, from 0 to 1.
         layers: of attention; so are those below, see `SimpleTransformer`.
@@ -181,7 +181,8 @@ class SGFormer(Encoder):
         layer_norm: normalise the attention's branch.
         transformer_weight_decay: of the attention's branch; `None` is the optimiser's.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
+    returns `[nodes, dim]`.
 
     Source: SGFormer (Wu et al. 2023). For Cora, Citeseer and Pubmed the released code takes the
     layer's input for values, and neither norms nor residual connections.
@@ -230,5 +231,5 @@ class SGFormer(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        of_graph = self.graph_branch(batch.x, batch.edge_index)
+        of_graph = self.graph_branch(batch.x, batch.normalised_adj)
         return torch.lerp(self.transformer(batch.x), of_graph, self.graph_weight)
