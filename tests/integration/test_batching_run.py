@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 import torch
+from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import ROOT
+from tiny_runs import ROOT, composed
 
 from curvlab.cli import check_overrides
 from curvlab.config import identity_hash
@@ -24,15 +25,27 @@ LARGE = (
 BATCHES = (*LARGE, "batching=partition", "batching.size=100", "trainer.steps_per_epoch=10")
 
 
-@pytest.mark.parametrize("model", ["mlp", "gcn", "gat", "sage", "sgc"])
+@pytest.mark.parametrize(
+    "model",
+    ["mlp", "gcn", "gat", "sage", "sgc", "hypformer", "sgformer", "sign", "dropedge", "nodeformer"],
+)
 def test_every_model_learns_from_batches(run_here, tmp_path, model):
-    result = run_here(*BATCHES, f"model={model}", "model.dropout=0")
+    result = run_here(*BATCHES, f"model={model}")
     assert result.status == "finished"
     assert result.metrics["test"]["accuracy"] > 40
     assert result.best_step in (10, 20, 30, 40)
     curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
     assert curves["step"].tolist() == [10, 20, 30, 40]
     assert curves["val/accuracy"].max() == pytest.approx(result.val_score, abs=1e-3)
+
+
+@pytest.mark.parametrize("batching", ["partition", "neighbours"])
+def test_runs_on_batches_do_not_end_early_whatever_the_models_protocol_says(tmp_path, batching):
+    config = composed(
+        tmp_path, ["model=hypformer", "dataset=cora", f"batching={batching}"], RunMode.RUN
+    )
+    assert config.trainer.patience is None
+    assert config.trainer.validate_every == config.trainer.steps_per_epoch == 100
 
 
 def test_token_models_take_batches_with_their_rows_of_the_eigenvectors(run_here):

@@ -71,14 +71,19 @@ def one_process(config, steps, processes):
     return task, losses
 
 
+GCN = ("model.dropout=0",)
+HYPFORMER = ("model=hypformer", "model.dim=16", *GCN, "model.graph_branch.dropout=0")
+
+
 @pytest.mark.parametrize(
-    ("optimizer", "steps"), [(SGD, 1), (SGD, 3), ((), 3)], ids=["sgd", "sgd three", "adam three"]
+    ("model", "optimizer", "steps"),
+    [(GCN, SGD, 1), (GCN, SGD, 3), (GCN, (), 3), (HYPFORMER, SGD, 1), (HYPFORMER, (), 3)],
 )
 def test_two_processes_are_one_with_the_mean_of_the_losses_of_their_batches(
-    run_here, tmp_path, optimizer, steps
+    run_here, tmp_path, model, optimizer, steps
 ):
     """SGD with rate 1: parameters differ by the gradient; three steps are a pass of six parts."""
-    words = (*PAIR, *optimizer, "model.dropout=0", f"trainer.max_steps={steps}")
+    words = (*PAIR, *model, *optimizer, f"trainer.max_steps={steps}")
     words = (*words, f"trainer.steps_per_epoch={steps}")
     result = run_here(*words)
     assert result.status == "finished"
