@@ -19,12 +19,16 @@ POSITIVE_INTEGERS = {
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size",
 }  # fmt: skip
-POSITIVE_NUMBERS = {"lr", "curvature_lr", "gradient_clip", "minutes", "temperature"}
-NON_NEGATIVE_NUMBERS = {"weight_decay", "transformer_weight_decay", "edge_loss", "noise", "seed"}
+POSITIVE_NUMBERS = {"lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature"}
+NON_NEGATIVE_NUMBERS = {
+    "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
+    "seed",
+}  # fmt: skip
 NON_NEGATIVE_INTEGERS = {"hops", "orders"}
 FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction"}
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
+NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay",
@@ -32,9 +36,13 @@ OPTIONAL = {
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
-    "decoder": ("auto", "stereographic", "linear"),
+    "decoder": ("auto", "stereographic", "prototype", "linear"),
     "logit_curvature": ("geometric", "paper"),
     "normalisation": ("none", "batch", "layer"),
+    "curvature_mode": ("rescale", "recalibrate"),
+    "input_lift": ("exp0", "exp0_ref"),
+    "heads_fusion": ("mean", "concat"),
+    "fusion": ("tangent", "midpoint"),
 }
 
 # Keys that change where and how a run is computed, but not what.
@@ -195,6 +203,8 @@ def check_value(path: str, value: Any) -> None:
         raise UsageError(f"{path}={value} must be a number of at least 0")
     if name in NUMBERS and not (is_number and abs(value) < float("inf")):
         raise UsageError(f"{path}={value} must be a number")
+    if name in NEGATIVE_NUMBERS and not (is_number and -float("inf") < value < 0):
+        raise UsageError(f"{path}={value} must be a number less than 0")
     if name in CHOICES and value not in CHOICES[name]:
         raise UsageError(f"{path}={value} must be one of {', '.join(CHOICES[name])}")
     if name in FRACTIONS and not (is_number and 0 <= value < 1):
