@@ -4,6 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from traceback import clear_frames
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,7 @@ class LabelledGraph(ABC):
         except UsageError:
             raise
         except Exception as error:  # what a malformed file does to its reader is anybody's guess
+            clear_frames(error.__traceback__)  # closes the files that the reader left open
             raise UsageError(
                 f"the raw files of {self.name} in {paths[0].parent} cannot be read "
                 f"({type(error).__name__}: {error}): delete them and run again to fetch fresh ones."
