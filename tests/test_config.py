@@ -84,6 +84,18 @@ def test_a_cell_of_a_table_is_the_run_that_its_protocol_describes():
     assert hash_of(changed(cell, "report.title")) == hash_of(cell)
 
 
+def test_a_variant_has_the_protocol_and_the_tuned_values_of_what_it_varies():
+    base = composed("model=hypformer", "dataset=cora", "split=random_per_class")
+    column = composed("model=hypformer", "dataset=cora__per_class")
+    row = composed("model=hypformer__no_graph", "dataset=cora__per_class")
+    assert base.optimizer == column.optimizer == row.optimizer
+    assert base.trainer == column.trainer == row.trainer
+    assert base.split == column.split
+    assert base.model == column.model
+    different = {key for key in base.model if base.model[key] != row.model[key]}
+    assert different == {"name", "label", "graph"}
+
+
 def test_an_identity_does_not_depend_on_the_order_of_its_keys():
     assert identity_hash({"a": 1, "b": {"c": 2, "d": 3}}) == identity_hash(
         {"b": {"d": 3, "c": 2}, "a": 1}

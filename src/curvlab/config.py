@@ -73,7 +73,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
     for path, value in _leaves(plain):
         check_value(path, value)
     model, dataset, task, manifold = config.model, config.dataset, config.task, config.manifold
-    if task.name not in dataset.tasks:
+    if base_name(task.name) not in dataset.tasks:
         raise UsageError(
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
@@ -255,6 +255,12 @@ def run_name(overrides: str) -> str:
     return name or "default"
 
 
+def base_name(name: str) -> str:
+    """Whose values a variant has: `cora__per_class` those of `cora`, a plain name its own."""
+    return name.partition("__")[0]
+
+
 def register_resolvers() -> None:
-    """Make `${run_name:...}` known to OmegaConf."""
+    """Make `${run_name:...}` and `${base_name:...}` known to OmegaConf."""
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
+    OmegaConf.register_new_resolver("base_name", base_name, replace=True)

@@ -1,10 +1,13 @@
 """The scripts plot.py and download.py, as they are typed."""
 
+import json
 import runpy
 import sys
 
+import pandas as pd
 import pytest
 
+from curvlab.analysis.figures import scaling_figure
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
@@ -48,6 +51,8 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "curvature", "web_edo"), "did you mean web_edu"),
         (("plot.py", "hyperbolicity", "synthetic_web", "--nodes", "-1"), "max_nodes=-1"),
         (("plot.py", "run", "nowhere"), "nowhere"),
+        (("plot.py", "scaling", "fpst/table1"), "no sizes"),
+        (("plot.py", "scaling", "hypformer/fig5"), "nothing to draw"),
         (("download.py", "powr"), "did you mean power"),
     ],
 )
@@ -81,3 +86,36 @@ def test_wrong_values_are_reported_as_the_users_not_as_hydras(configs):
     config.source.num_nodes = -5
     with pytest.raises(UsageError, match="num_nodes=-5"):
         build(config.source)
+
+
+def test_a_table_of_sizes_is_drawn_with_its_slopes(script, tmp_path):
+    for model, power in (("hypformer", 1), ("hypformer_softmax", 2)):
+        for nodes in (10_000, 31_623, 100_000):
+            path = tmp_path / f"results/hypformer/fig5/{model}/{nodes}/result.json"
+            path.parent.mkdir(parents=True)
+            test = {"step_ms": 1e-3 * nodes**power, "step_mb": 1.0 * nodes}
+            config = {
+                "model": {"name": model},
+                "dataset": {"name": "synthetic_large", "source": {"num_nodes": nodes}},
+            }
+            result = {"status": "finished", "seed": 0, "metrics": {"test": test}, "config": config}
+            path.write_text(json.dumps(result))
+    words = ("scaling", "hypformer/fig5", "--results", "results", "--output", "scaling.png")
+    code, said, _ = script("plot.py", *words)
+    assert (code, said) == (0, "wrote scaling.png\n")
+    assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_slopes_are_those_of_the_logarithms():
+    sizes = pd.Index([10_000, 100_000, 1_000_000])
+    lines = {
+        "linear": pd.Series([1.0, 10.0, 100.0], sizes),
+        "square": pd.Series([3.0, 300.0], sizes[:2]),
+        "one": pd.Series([1.0], sizes[:1]),
+        "none": pd.Series([], sizes[:0], dtype=float),
+    }
+    (axis,) = scaling_figure({"time, ms": lines, "nothing": {}}, "nodes").axes
+    labels = axis.get_legend_handles_labels()[1]
+    assert labels == ["linear (slope 1.00)", "square (slope 2.00)", "one"]
+    with pytest.raises(UsageError, match="nothing to draw"):
+        scaling_figure({"nothing": {}}, "nodes")

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from curvlab.callbacks import DivergedError, FiniteGuard, finite_guard
+from curvlab.compilation import Compilable
 
 INTERVAL = 5
 
@@ -141,3 +142,28 @@ def test_what_cannot_be_repeated_is_said_to_be_random(fit, small, tmp_path, acce
     module.counting.forward = forward
     with pytest.raises(DivergedError, match=r"between steps 6 and 11.*randomness"):
         fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+
+
+class Compiled(Compilable):
+    """A compiled module with a part that is not finite."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Inverse()
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class Inverse(nn.Module):
+    def forward(self, x):
+        return x / (x - x)
+
+
+def test_it_names_the_part_of_a_compiled_module(fit, small, tmp_path):
+    module = small()
+    module.before = Compiled()
+    module.before.compile(backend="eager", options=None)
+    with pytest.raises(DivergedError, match=r"step 1: output of before\.inner"):
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+    torch.compiler.reset()

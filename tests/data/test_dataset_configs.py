@@ -36,6 +36,19 @@ DEFAULTS = {
     "mini_imagenet": ("redrawn_50_25_25", "accuracy"),
     "amazon2m": ("random_50_25_25", "ogb_acc"),
     "synthetic_large": ("random_50_25_25", "accuracy"),
+    "cora__per_class": ("random_per_class", "accuracy"),
+    "citeseer__per_class": ("random_per_class", "accuracy"),
+    "pubmed__per_class": ("random_per_class", "accuracy"),
+    "newsgroups20__no_graph": ("redrawn_50_25_25", "accuracy"),
+    "newsgroups20__k5": ("redrawn_50_25_25", "accuracy"),
+    "newsgroups20__k10": ("redrawn_50_25_25", "accuracy"),
+    "newsgroups20__k15": ("redrawn_50_25_25", "accuracy"),
+    "newsgroups20__k20": ("redrawn_50_25_25", "accuracy"),
+    "mini_imagenet__no_graph": ("redrawn_50_25_25", "accuracy"),
+    "mini_imagenet__k5": ("redrawn_50_25_25", "accuracy"),
+    "mini_imagenet__k10": ("redrawn_50_25_25", "accuracy"),
+    "mini_imagenet__k15": ("redrawn_50_25_25", "accuracy"),
+    "mini_imagenet__k20": ("redrawn_50_25_25", "accuracy"),
 }
 
 

@@ -228,3 +228,17 @@ def test_without_a_terminal_there_are_about_twenty_lines_of_progress(run_here, c
     assert len(lines) == LINES_WITHOUT_TERMINAL
     assert f"step {steps}/{steps}  loss " in lines[-1]
     assert "mAP" in lines[-1]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_compiled_run_is_the_same_run(run_here):
+    """Weights keep their names, so that either goes on with the other's checkpoint."""
+    plain = run_here(*FAST, folder="plain")
+    try:
+        compiled = run_here(*FAST, "trainer.compile=true", folder="compiled")
+    except UsageError as error:
+        pytest.skip(str(error))
+    finally:
+        torch.compiler.reset()
+    assert compiled.config_hash == plain.config_hash
+    assert compiled.score == pytest.approx(plain.score, abs=0.1)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +61,16 @@ def test_finished_without_the_metric_is_no_result(spec, write_run, tmp_path, cap
     write_run("gcn", "power", 0, None)
     assert len(collect(tmp_path / "fpst/fig3", spec.report)) == 0
     assert "test.map" in caplog.text
+
+
+def test_a_table_may_compare_what_each_run_is_about(spec, write_run, tmp_path):
+    by_score = replace(spec.report, metric="score")
+    for dataset, metric in (("power", "roc_auc"), ("web_edu", "accuracy")):
+        path = write_run("gcn", dataset, 0, 1.0, metric=metric)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "score": 70.0}))
+    write_run("gat", "power", 0, 1.0)
+    runs = collect(tmp_path / "fpst/fig3", by_score)
+    assert runs["value"].tolist() == [70.0, 70.0]
 
 
 def test_a_metric_that_is_not_finite_has_diverged(spec, write_run, tmp_path):

@@ -1,6 +1,7 @@
 """Figures: curves of a run, an embedding, the curvature of graphs. No global state."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +211,47 @@ def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figu
     figure.supylabel("share of triples", fontsize=10)
     axes[-1].set_xlabel("curvature (blue: below 0, as in hyperbolic space; orange: 0 and above)")
     return figure
+
+
+def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) -> Figure:
+    """Costs against a size, both logarithmic, one panel below the other; slopes by least squares.
+
+    Args:
+        panels: For each panel's title, each method's cost by size (the index).
+        x_label: What the size is.
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    panels = {title: lines for title, lines in panels.items() if any(map(len, lines.values()))}
+    if not panels:
+        raise UsageError("no finished run has a number of this table: nothing to draw")
+    figure = Figure(figsize=(7, 0.7 + 2.8 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        _tidy(axis)
+        for color, (label, costs) in zip(cycle(LINES), lines.items(), strict=False):
+            if len(costs):
+                axis.loglog(
+                    costs.index.to_numpy(float),
+                    costs.to_numpy(float),
+                    marker="o",
+                    markersize=4,
+                    color=color,
+                    label=label + _slope(costs),
+                )
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.legend(frameon=False, fontsize=9)
+    axes[-1].set_xlabel(x_label)
+    return figure
+
+
+def _slope(costs: "pd.Series[float]") -> str:
+    """Words for the slope of the logarithms; none for a single size."""
+    if len(costs) < 2:
+        return ""
+    slope = np.polyfit(np.log(costs.index.to_numpy(float)), np.log(costs.to_numpy(float)), 1)[0]
+    return f" (slope {slope:.2f})"
 
 
 def _tidy(axis: Axes) -> None:

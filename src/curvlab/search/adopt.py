@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 from optuna.trial import FrozenTrial
 from rich.table import Table
 
+from curvlab.config import base_name
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.reporting import shown
@@ -35,7 +36,7 @@ def adopt(folder: Path, tuned: Path) -> Path:
     """
     study = read_study(folder)
     result = _ended(folder, study)
-    target = tuned / result.task / result.model / f"{result.dataset}.yaml"
+    target = tuned / result.task / base_name(result.model) / f"{base_name(result.dataset)}.yaml"
     atomic_write(target, _tuned_values(result, study))
     return target
 

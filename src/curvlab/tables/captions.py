@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.tables.spec import Coordinate, TableSpec
+from curvlab.tables.spec import SCORE, Coordinate, TableSpec
 from curvlab.tables.statistics import INTERVAL_NAMES, IntervalKind
 
 Labels = Mapping[tuple[str, Coordinate], str]
@@ -19,13 +19,14 @@ def caption(
     spread = f"mean ± {INTERVAL_NAMES[kind]}"
     sentences = []
     if len(run):
-        sentences.append(f"Ours: {spec.report.metric}, {spread}, {_seeds(spec, run)}.")
+        sentences.append(f"Ours: {_metric(spec)}, {spread}, {_seeds(spec, run)}.")
         sentences.append(_steps(spec, run))
     else:
-        sentences.append(f"Ours ({spec.report.metric}): no finished run yet.")
-    notes = _notes(paper)
-    shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
-    sentences.append(f"Paper: {shared}{_paper_spread(paper, kind)}.")
+        sentences.append(f"Ours ({_metric(spec)}): no finished run yet.")
+    if len(paper):
+        notes = _notes(paper)
+        shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
+        sentences.append(f"Paper: {shared}{_paper_spread(paper, kind)}.")
     if (run["within"] == True).any():  # noqa: E712  (the column holds None too)
         within = "the two 95% intervals combined" if _has_ci95(paper) else "our 95% interval"
         sentences.append(f"≈: the difference lies within {within} (ours by Student's t).")
@@ -70,6 +71,11 @@ def footnotes(
         noted = paper[paper["note"] != ""]
         lines += [f"Paper, {_name(cell, labels)}: {cell['note']}." for _, cell in noted.iterrows()]
     return lines
+
+
+def _metric(spec: TableSpec) -> str:
+    metric = spec.report.metric
+    return "the metric of each dataset" if metric == SCORE else metric
 
 
 def _seeds(spec: TableSpec, run: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.tables.spec import Coordinate, ReportBlock
+from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
             "config": config,
         }
         if run["status"] == "finished":
-            run["value"] = float(lookup(result["metrics"], report.metric))
+            run["value"] = _number(result, report.metric)
             if not isnan(run["patience"]):
                 run["steps"] = int(lookup(config, "trainer.max_steps"))
     except (KeyError, TypeError, ValueError) as error:
@@ -91,6 +91,10 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
     if run["status"] == "finished" and not isfinite(run["value"]):
         run |= {"status": "diverged", "value": nan}
     return run
+
+
+def _number(result: Mapping[str, Any], metric: str) -> float:
+    return float(result["score"] if metric == SCORE else lookup(result["metrics"], metric))
 
 
 def _coordinate(config: Mapping[str, Any], path: str) -> Coordinate:

@@ -17,6 +17,13 @@ from curvlab.errors import UsageError
 Coordinate = str | int | float
 """A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
 
+SCORE = "score"
+"""The metric of a table whose datasets have different ones."""
+
+
+PRINTED = ("paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "note")
+"""Columns of the files of printed numbers."""
+
 
 class Better(Enum):
     """Which end of a metric is the good one."""
@@ -30,9 +37,9 @@ class ReportBlock:
     """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
     title: str = MISSING
-    paper: str = MISSING  # file of printed numbers in curvlab/tables/papers
-    select: dict[str, str] = MISSING  # the rows of that file that belong to the table
-    metric: str = MISSING  # path into a result's metrics
+    paper: str | None = None  # file of printed numbers in curvlab/tables/papers, if there are any
+    select: dict[str, str] = field(default_factory=dict)  # its rows that belong to the table
+    metric: str = MISSING  # path into a result's metrics, or `score`, what each run is about
     better: Better = MISSING
     rows: str = MISSING  # path into a result's config
     columns: str = MISSING
@@ -111,6 +118,8 @@ def paper_numbers(report: ReportBlock) -> pd.DataFrame:
     Raises:
         UsageError: The file does not exist, or a row's coordinates are not known.
     """
+    if report.paper is None:
+        return pd.DataFrame(columns=[*PRINTED, "row", "column"], dtype=object)
     source = files("curvlab.tables") / "papers" / report.paper
     if not source.is_file():
         raise UsageError(f"no file {report.paper} in curvlab/tables/papers")

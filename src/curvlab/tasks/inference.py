@@ -3,7 +3,7 @@
 from omegaconf import DictConfig
 from torch_geometric.data import Data
 
-from curvlab.bench.inference import inference_cost
+from curvlab.bench.cost import inference_cost
 from curvlab.models.encoder import Encoder
 from curvlab.tasks.reconstruction import Reconstruction
 

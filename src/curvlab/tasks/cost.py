@@ -1,0 +1,70 @@
+"""Cost of node classification: a training step and a look at the whole graph."""
+
+from omegaconf import DictConfig
+from torch_geometric.data import Data
+
+from curvlab.bench.cost import step_cost, timed_and_weighed
+from curvlab.errors import UsageError
+from curvlab.models.encoder import Encoder
+from curvlab.tasks.node_classification import NodeClassification
+
+
+class ClassificationCost(NodeClassification):
+    """Node classification whose test measures time and memory instead of scoring.
+
+    A step is forward, loss and backward on the last batch of training, without the optimiser's; a
+    look is the scores' forward pass over the whole graph, in chunks between mini-batches.
+
+    Source: Hypformer, Table 4 and Figure 5.
+
+    Args:
+        encoder: graph to points of its `manifold_out`.
+        optimizer: see `build_optimizer`.
+        metric: see `NodeClassification`.
+        decoder: see `decoder_of`.
+        logit_curvature: see `StereographicLogits`.
+        num_classes: number of logits.
+        multi_label: whether a node has several labels.
+        passes: of each that are timed.
+    """
+
+    chooses_weights = False
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: DictConfig,
+        metric: str,
+        decoder: str,
+        logit_curvature: str,
+        num_classes: int,
+        multi_label: bool,
+        passes: int,
+    ) -> None:
+        super().__init__(
+            encoder, optimizer, metric, decoder, logit_curvature, num_classes, multi_label
+        )
+        self.score = "step_ms"
+        self.passes = passes
+        self._trained_on: Data | None = None
+
+    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
+        """Keep the batch for the test."""
+        super().on_train_batch_start(batch, batch_idx)
+        self._trained_on = batch
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log nothing: time and memory do not depend on the weights."""
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        if self._trained_on is None:
+            raise UsageError("interrupted between training and measuring: add rerun=true")
+        # First, since what a pass in inference mode leaves behind has no gradient.
+        cost = step_cost(self, self._trained_on, self.passes)
+        cost |= timed_and_weighed("inference", lambda: self._look(batch), self, batch, self.passes)
+        self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
+
+    def _look(self, batch: Data) -> None:
+        self._evaluated = None
+        self(batch, "val")
