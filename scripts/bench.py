@@ -10,6 +10,7 @@ BENCHMARKS = {
     "model": "FPS-T against TokenGT; linear attention up to a million tokens",
     "reconstruction": "a step over all pairs of nodes, in time and memory",
     "seeds": "ten seeds at once against ten runs one after another",
+    "steps": "training steps at the papers' settings against those of their public code",
 }
 
 

@@ -4,6 +4,7 @@
 scripts/plot.py curvature web_edu power    histograms of sectional curvature, and the means
 scripts/plot.py hyperbolicity web_edu      Gromov's delta
 scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
+scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
 """
 
 import argparse
@@ -13,15 +14,17 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from curvlab.analysis.figures import curvature_figure, save_figure
+from curvlab.analysis.figures import curvature_figure, save_figure, scaling_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
 from curvlab.analysis.plots import COLORS, plot_run
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
+from curvlab.tables import build_report, load_table
 
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / "configs"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -60,6 +63,19 @@ def parse_arguments() -> argparse.Namespace:
         choices=sorted(COLORS),
         help="what colours the nodes (default: their class if they have one, else their degree)",
     )
+    scaling = commands.add_parser(
+        "scaling", help="a table whose columns are sizes, both axes logarithmic, with slopes"
+    )
+    scaling.add_argument("table", metavar="TABLE", help="for instance hypformer/fig5")
+    scaling.add_argument(
+        "--results", type=Path, default=ROOT / "outputs" / "tables", help="folder of all tables"
+    )
+    scaling.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/scaling.png"),
+        help="the picture (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -93,6 +109,21 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
         print(f"wrote {path}")
 
 
+def plot_scaling(arguments: argparse.Namespace) -> None:
+    """Draw a table's numbers against its columns."""
+    panels, sizes = {}, ""
+    for spec in load_table(CONFIGS, arguments.table):
+        report = build_report(spec, arguments.results)
+        if any(isinstance(column, str) for column in report.columns):
+            raise UsageError(f"the columns of {arguments.table} are no sizes: {report.columns[0]}")
+        panels[report.title] = {
+            report.labels["row", row]: cells.set_index("column")["our_mean"].dropna()
+            for row, cells in report.cells.groupby("row", sort=False)
+        }
+        sizes = spec.report.columns
+    print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
+
+
 def main() -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -101,6 +132,7 @@ def main() -> int:
         "curvature": plot_curvature,
         "hyperbolicity": print_hyperbolicity,
         "run": plot_finished_run,
+        "scaling": plot_scaling,
     }
     try:
         commands[arguments.command](arguments)

@@ -233,9 +233,10 @@ def test_without_a_terminal_there_are_about_twenty_lines_of_progress(run_here, c
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_compiled_run_is_the_same_run(run_here):
     """Weights keep their names, so that either goes on with the other's checkpoint."""
-    plain = run_here(*FAST, folder="plain")
+    words = (*FAST, "trainer.max_steps=3")  # before rounding, which differs, has grown
+    plain = run_here(*words, folder="plain")
     try:
-        compiled = run_here(*FAST, "trainer.compile=true", folder="compiled")
+        compiled = run_here(*words, "trainer.compile=true", folder="compiled")
     except UsageError as error:
         pytest.skip(str(error))
     finally:

@@ -78,8 +78,12 @@ def peak_memory_mb(work: Work, device: torch.device) -> float | None:
     return (_peak_resident_bytes() - before) / 1e6
 
 
-def calibrate(device: torch.device) -> None:
-    """Print what this machine is worth: a 1,024 x 1,024 float32 product, threads, versions."""
+def calibrate(device: torch.device) -> float:
+    """Print what this machine is worth: a 1,024 x 1,024 float32 product, threads, versions.
+
+    Returns:
+        The milliseconds of the product.
+    """
     a = torch.randn(1024, 1024, device=device)
     product = median_ms({"product": lambda: a @ a}, device)["product"]
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
@@ -89,6 +93,7 @@ def calibrate(device: torch.device) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    return product
 
 
 def verdict(value: float, target: float, at_least: bool = False) -> str:
