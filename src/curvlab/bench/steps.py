@@ -1,0 +1,55 @@
+"""Training steps at the papers' settings against those of their public code."""
+
+import argparse
+from typing import NamedTuple
+
+import torch
+
+from curvlab.bench.runs import build_run, training_step
+from curvlab.bench.timing import calibrate, median_ms, peak_memory_mb, print_table, verdict
+
+PRODUCT = 11.0
+"""Milliseconds of the calibration's product where the public code was timed, on two cores."""
+
+
+class Cell(NamedTuple):
+    """A run, the milliseconds of a step of the public code, how many times faster it should be."""
+
+    words: tuple[str, ...]
+    public: float
+    faster: float
+
+
+PER_CLASS = "split=random_per_class"
+CELLS = (
+    Cell(("model=hypformer", "dataset=cora", PER_CLASS), 284, 2),
+    Cell(("model=hypformer", "dataset=citeseer", PER_CLASS), 636, 2),
+    Cell(("model=hypformer", "dataset=airport_hgcn"), 241, 2),
+)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print a step's median time, how many times faster it is, and what memory it needs."""
+    torch.set_flush_denormal(True)
+    device = torch.device(args.device)
+    product = calibrate(device)
+    rows = []
+    for words, public, faster in CELLS:
+        step = training_step(*build_run(device, *words))
+        milliseconds = median_ms({"step": step}, device, args.runs)["step"]
+        memory = peak_memory_mb(step, device)
+        there = public * product / PRODUCT
+        rows.append(
+            [
+                ", ".join(word.partition("=")[2] for word in words[:2]),
+                f"{milliseconds:.0f}",
+                f"{there:.0f}",
+                verdict(there / milliseconds, faster, at_least=True),
+                f"{memory:.0f}" if memory else "-",
+            ]
+        )
+    print_table(
+        "A training step (public code: its time on two cores, by the calibration)",
+        ("", "ms", "public, ms", "times faster", "MB beyond graph and model"),
+        rows,
+    )
