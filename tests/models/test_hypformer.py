@@ -281,7 +281,7 @@ def test_points_stay_on_their_hyperboloid_in_float32(options):
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("options", [o for k, o in OPTIONS.items() if k != "softmax"])
+@VARIANTS
 @pytest.mark.parametrize("chunk", [1, 7, 30, 100])
 def test_in_chunks_it_is_the_same(options, chunk):
     made, data = model(**options), larger()
@@ -295,12 +295,6 @@ def test_one_branch_alone_in_chunks(alone):
     other = {"graph": "transformer", "transformer": "graph"}[alone]
     made, data = model(**{other: False}).eval(), larger()
     torch.testing.assert_close(made.encode_in_chunks(data, 7), made(data))
-
-
-def test_softmax_in_chunks_is_refused():
-    made = model(attention=LorentzSoftmaxAttention)
-    with pytest.raises(UsageError, match="no sums"):
-        made.encode_in_chunks(larger(), 7)
 
 
 @pytest.mark.usefixtures("float64")

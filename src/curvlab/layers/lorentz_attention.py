@@ -4,6 +4,7 @@ Queries, keys and values of all heads are one product with the points. Linear at
 and sums their space parts alone; the time of the result is the only one that is computed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -204,6 +205,14 @@ class LorentzLinearAttention(_Heads):
         _, key, value = self._features(x)
         return attention_sums(key, value)
 
+    def context(self, chunks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """What `attend` takes, of nodes `[nodes, 1 + dim]` that come in chunks: their sums."""
+        S, n = self.summary(chunks[0])
+        for x in chunks[1:]:
+            of_chunk = self.summary(x)
+            S, n = S + of_chunk[0], n + of_chunk[1]
+        return S, n
+
     def attend(self, x: Tensor, S: Tensor, n: Tensor) -> Tensor:
         """What `forward` returns for points `[nodes, 1 + dim]` among all nodes that S and n sum."""
         query, _, value = self._features(x)
@@ -260,11 +269,27 @@ class LorentzSoftmaxAttention(_Heads):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
-        query, key, value = (lift(part.movedim(-2, 0), self.space) for part in self.split(x))
+        return self._attend(*(self._points(part) for part in self.split(x)))
+
+    def context(self, chunks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """What `attend` takes, of nodes `[nodes, 1 + dim]` that come in chunks: keys and values."""
+        parts = [self.split(x)[1:] for x in chunks]
+        key, value = (torch.cat(part) for part in zip(*parts, strict=True))
+        return self._points(key), self._points(value)
+
+    def attend(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """What `forward` returns for points `[nodes, 1 + dim]` among all nodes of a context."""
+        return self._attend(self._points(self.split(x)[0]), key, value)
+
+    def _points(self, part: Tensor) -> Tensor:
+        """Points `[heads, nodes, 1 + head_dim]` of space parts `[nodes, heads, head_dim]`."""
+        return lift(part.movedim(-2, 0), self.space)
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         query = lorentz.reflect_time(query) * (2 / self.scale)
         # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
         # far out: float32 under autocast, too.
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(query.device.type, enabled=False):
             sums = F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
         points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
         if self.heads == 1:

@@ -3,7 +3,6 @@ r"""The transformer of Hypformer: linear maps, attention and residual connection
 import torch
 from torch import Tensor, nn
 
-from curvlab.errors import UsageError
 from curvlab.layers.dropout import Dropout
 from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
@@ -11,7 +10,7 @@ from curvlab.layers.lorentz import (
     LorentzMap,
     LorentzResidual,
 )
-from curvlab.layers.lorentz_attention import LorentzLinearAttention
+from curvlab.layers.lorentz_attention import LorentzLinearAttention, LorentzSoftmaxAttention
 from curvlab.manifolds import Lorentz, lorentz
 
 
@@ -103,24 +102,15 @@ class HyperbolicTransformer(nn.Module):
     def encode_in_chunks(self, features: Tensor, chunk: int) -> Tensor:
         """What `forward` returns in evaluation, so many nodes at a time.
 
-        In every layer the two sums of linear attention are first added up over the chunks.
-
-        Raises:
-            UsageError: attention has no such sums.
+        In every layer what all nodes attend to is made first: the two sums of linear attention, the
+        keys and values of softmax attention.
         """
         chunks = [self._start(part) for part in features.split(chunk)]
         for i, attention in enumerate(self.attentions):
-            if not isinstance(attention, LorentzLinearAttention):
-                raise UsageError(
-                    "softmax attention has no sums to evaluate a graph in chunks by: use "
-                    "model=hypformer, or batching=full"
-                )
-            S, n = attention.summary(chunks[0])
-            for x in chunks[1:]:
-                of_chunk = attention.summary(x)
-                S, n = S + of_chunk[0], n + of_chunk[1]
+            assert isinstance(attention, LorentzLinearAttention | LorentzSoftmaxAttention)
+            context = attention.context(chunks)
             for j, x in enumerate(chunks):
-                chunks[j] = self._after(i, attention.attend(x, S, n), x)
+                chunks[j] = self._after(i, attention.attend(x, *context), x)
         return torch.cat([self.last(x) for x in chunks])
 
     def _start(self, features: Tensor) -> Tensor:

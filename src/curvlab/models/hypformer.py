@@ -147,10 +147,8 @@ class Hypformer(Encoder):
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
         """What `forward` returns in evaluation, with the memory of so many nodes at a time.
 
-        Beside it and the features, four arrays `[nodes, dim]` are held at most.
-
-        Raises:
-            UsageError: attention is not linear.
+        Beside it and the features, four arrays `[nodes, dim]` are held at most, and with softmax
+        attention, whose time is quadratic all the same, two more.
         """
         point = vector = None
         if self.transformer is not None:
