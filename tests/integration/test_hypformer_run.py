@@ -1,5 +1,7 @@
 """Runs of Hypformer: its variants learn, its curvatures are logged, its prototypes resume."""
 
+import sys
+
 import pandas as pd
 import pytest
 import torch
@@ -119,3 +121,17 @@ def test_what_cannot_be_is_one_sentence(run_here, words, answer):
     with pytest.raises(UsageError, match=answer) as refused:
         run_here(*LINEAR, *words.split())
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("model", ["hypformer", "hypformer_softmax"])
+@pytest.mark.parametrize("batching", [(), ("batching=partition", "batching.size=40")])
+def test_what_a_step_costs(run_here, model, batching):
+    words = ("dataset=synthetic_large", "dataset.source.num_nodes=100", *batching, "model.dim=8")
+    task = ("task=node_classification__cost", "trainer.max_steps=2", "trainer.validate_every=1")
+    result = run_here(f"model={model}", *words, *task, "trainer.accelerator=cpu")
+    assert result.status == "finished"
+    expected = {"step_ms", "inference_ms"}
+    if sys.platform == "linux":
+        expected |= {"step_mb", "inference_mb"}
+    assert set(result.metrics["test"]) == expected
+    assert result.score == result.metrics["test"]["step_ms"] > 0

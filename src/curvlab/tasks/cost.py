@@ -1,11 +1,11 @@
 """Cost of node classification: a training step and a look at the whole graph."""
 
-from omegaconf import DictConfig
+from typing import Any
+
 from torch_geometric.data import Data
 
 from curvlab.bench.cost import step_cost, timed_and_weighed
 from curvlab.errors import UsageError
-from curvlab.models.encoder import Encoder
 from curvlab.tasks.node_classification import NodeClassification
 
 
@@ -18,32 +18,14 @@ class ClassificationCost(NodeClassification):
     Source: Hypformer, Table 4 and Figure 5.
 
     Args:
-        encoder: graph to points of its `manifold_out`.
-        optimizer: see `build_optimizer`.
-        metric: see `NodeClassification`.
-        decoder: see `decoder_of`.
-        logit_curvature: see `StereographicLogits`.
-        num_classes: number of logits.
-        multi_label: whether a node has several labels.
         passes: of each that are timed.
+        options: of `NodeClassification`.
     """
 
     chooses_weights = False
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        optimizer: DictConfig,
-        metric: str,
-        decoder: str,
-        logit_curvature: str,
-        num_classes: int,
-        multi_label: bool,
-        passes: int,
-    ) -> None:
-        super().__init__(
-            encoder, optimizer, metric, decoder, logit_curvature, num_classes, multi_label
-        )
+    def __init__(self, passes: int, **options: Any) -> None:
+        super().__init__(**options)
         self.score = "step_ms"
         self.passes = passes
         self._trained_on: Data | None = None
