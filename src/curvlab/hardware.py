@@ -1,5 +1,7 @@
 """The machine: threads, devices and memory of a run."""
 
+import ctypes
+import platform
 import re
 import resource
 from multiprocessing import current_process
@@ -10,13 +12,18 @@ import torch
 from curvlab.errors import UsageError
 
 _PROCESS = Path("/proc/self")
+# Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
+# many arrays may have memory of their own from it.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 def prepare_processor(threads: int | None, processes: int = 1) -> None:
-    """Set the processor threads of this run, and let tiny numbers be zero.
+    """Set the processor threads of this run, let tiny numbers be zero, and keep freed memory.
 
     Arithmetic with denormal numbers, which `exp(-distance)` makes, is many times slower than
-    with others.
+    with others. So is writing to an array that is fresh from the system, as by default every one of
+    more than 32 MB is: 256 MB are filled in a tenth of the time where the allocator keeps what is
+    freed (glibc; elsewhere nothing is changed).
 
     Args:
         threads: how many; None for all, which under a parallel launcher is the share of the cores
@@ -24,10 +31,19 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
         processes: of the run, which share all threads where `threads` does not say otherwise.
     """
     torch.set_flush_denormal(True)
+    _keep_freed_memory()
     if threads is None and processes > 1:
         threads = max(1, torch.get_num_threads() // processes)
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+def _keep_freed_memory() -> None:
+    if platform.libc_ver()[0] != "glibc":
+        return
+    libc = ctypes.CDLL(None)
+    libc.mallopt(_M_TRIM_THRESHOLD, -1)
+    libc.mallopt(_M_MMAP_MAX, 0)
 
 
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
