@@ -130,7 +130,7 @@ def test_footnotes_name_what_was_left_out_and_what_was_shorter(spec, write_run, 
     write_run("gat", "power", 0, 99.0)
     notes = build_report(spec, tmp_path).footnotes
     assert any("GCN, Power: 1 run left out (trainer.max_steps 10000" in note for note in notes)
-    assert "GCN, Power: 500 steps." in notes
+    assert "500 steps: GCN, Power." in notes
 
 
 def test_notes_of_single_paper_cells_are_footnotes(dimensions, tmp_path):
@@ -254,3 +254,10 @@ def test_a_panels_wrong_block_is_found(tmp_path):
     write_table(tmp_path, "paper/t", f"report: [{good}, {{title: u}}]\n")
     with pytest.raises(UsageError, match="paper/t"):
         load_table(tmp_path, "paper/t")
+
+
+def test_what_holds_for_a_whole_column_is_said_once(tmp_path):
+    (table2,) = load_table(CONFIGS, "hypformer/table2")
+    notes = build_report(table2, tmp_path).footnotes
+    (of_airport,) = (note for note in notes if "caption says accuracy" in note)
+    assert of_airport.startswith("Paper, Airport; Airport (HGCN split, leaks): ")

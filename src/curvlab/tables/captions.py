@@ -66,11 +66,28 @@ def footnotes(
     ]
     run = cells[cells["seeds"] > 0]
     shorter = run[run["steps"] < run["steps"].max()]
-    lines += [f"{_name(cell, labels)}: {cell['steps']:,} steps." for _, cell in shorter.iterrows()]
+    lines += [
+        f"{steps:,} steps: {_names(same, run, labels)}." for steps, same in shorter.groupby("steps")
+    ]
     if len(_notes(paper)) > 1:
         noted = paper[paper["note"] != ""]
-        lines += [f"Paper, {_name(cell, labels)}: {cell['note']}." for _, cell in noted.iterrows()]
+        lines += [
+            f"Paper, {_names(same, paper, labels)}: {note}."
+            for note, same in noted.groupby("note", sort=False)
+        ]
     return lines
+
+
+def _names(cells: pd.DataFrame, of: pd.DataFrame, labels: Labels) -> str:
+    """Cells by their names; a column whose cells are all among them by its own."""
+    words = []
+    for column in dict.fromkeys(cells["column"]):
+        in_column = cells[cells["column"] == column]
+        if len(in_column) > 1 and len(in_column) == (of["column"] == column).sum():
+            words.append(labels["column", column])
+        else:
+            words += [_name(cell, labels) for _, cell in in_column.iterrows()]
+    return "; ".join(words)
 
 
 def _metric(spec: TableSpec) -> str:
