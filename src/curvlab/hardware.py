@@ -22,8 +22,8 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
 
     Arithmetic with denormal numbers, which `exp(-distance)` makes, is many times slower than
     with others. So is writing to an array that is fresh from the system, as by default every one of
-    more than 32 MB is. Where the allocator keeps what is freed (glibc; elsewhere nothing is changed)
-    a step of Hypformer on a graph of 316,228 nodes takes half the time, and 1.7 times the memory,
+    more than 32 MB is. Where the allocator keeps what is freed (glibc; elsewhere nothing changes) a
+    step of Hypformer on a graph of 316,228 nodes takes half the time, and 1.7 times the memory,
     since arrays of other sizes do not fill the gaps.
 
     Args:
