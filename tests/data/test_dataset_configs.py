@@ -6,7 +6,7 @@ from omegaconf import open_dict
 
 from curvlab.config import register_resolvers, validate
 from curvlab.data.named import dataset_config, dataset_names
-from curvlab.train import build_data
+from curvlab.parts import build_data
 
 # The main table's protocol, or the disjoint one where that leaks.
 DEFAULTS = {

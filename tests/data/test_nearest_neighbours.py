@@ -20,7 +20,7 @@ from curvlab.config import register_resolvers
 from curvlab.data.checks import check_graph
 from curvlab.data.nearest_neighbours import nearest_neighbours
 from curvlab.errors import UsageError
-from curvlab.train import build_data
+from curvlab.parts import build_data
 
 GROUPS = ["rec.autos", "alt.atheism", "sci.space"]
 

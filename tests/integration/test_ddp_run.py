@@ -15,8 +15,9 @@ from tiny_runs import ROOT, composed
 from curvlab.cli import check_overrides
 from curvlab.distributed import launch
 from curvlab.errors import UsageError
+from curvlab.parts import build_data, build_task
 from curvlab.rundir import RunDirectory
-from curvlab.train import build_data, build_task, describe
+from curvlab.train import describe
 
 PAIR = (
     "model=gcn",

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from curvlab import reporting
 from curvlab.callbacks import Curves
 from curvlab.config import register_resolvers, validate
-from curvlab.train import build_data, build_task, build_trainer
+from curvlab.parts import build_data, build_task, build_trainer
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))

@@ -12,8 +12,8 @@ from lightning import Trainer
 from curvlab.bench.runs import build_run, compose_run, training_step
 from curvlab.bench.timing import calibrate, print_table, verdict
 from curvlab.callbacks import Curves, FiniteGuard, RandomState, RunProgress, StepTimer
+from curvlab.parts import build_data, build_task
 from curvlab.reporting import quiet
-from curvlab.train import build_data, build_task
 
 STEPS, ROUNDS = 50, 3
 OVERHEAD = 1.15

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from torch_geometric.data import Data
 
 from curvlab.config import register_resolvers
-from curvlab.train import build_data, build_task
+from curvlab.parts import build_data, build_task
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 

@@ -20,6 +20,7 @@ from curvlab.callbacks import BestValidation, FiniteGuard
 from curvlab.config import validate
 from curvlab.errors import UsageError
 from curvlab.hardware import prepare_processor
+from curvlab.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.results import Result, git_commit
 from curvlab.rundir import RunDirectory
 from curvlab.search.report import search_finished, search_starting, trial_done
@@ -34,15 +35,7 @@ from curvlab.search.study import (
     minutes,
     open_study,
 )
-from curvlab.train import (
-    build_data,
-    build_selection,
-    build_task,
-    build_trainer,
-    conclude,
-    describe,
-    one_sentence,
-)
+from curvlab.train import conclude, describe, one_sentence
 
 BUDGET = ("trials", "minutes")  # how long a study goes on, not what it is
 
