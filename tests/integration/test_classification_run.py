@@ -7,22 +7,14 @@ import pandas as pd
 import pytest
 import torch
 from test_command import kill_after
-from tiny_runs import ROOT
+from tiny_runs import ROOT, TREE
 
 from curvlab.cli import check_overrides
 from curvlab.errors import UsageError
 from curvlab.results import read_result
 from curvlab.tasks.node_classification import NodeClassification
 
-SMALL = (
-    "dataset=disease_synthetic",
-    "dataset.source.depth=3",
-    "dataset.source.features=12",
-    "split=random_60_20_20",
-    "trainer.max_steps=40",
-    "trainer.steps_per_epoch=5",
-    "trainer.accelerator=cpu",
-)
+SMALL = TREE
 GCN = (*SMALL, "model=gcn", "model.dropout=0.2", "trainer.plots=false")
 FPST = (*SMALL, "model=fpst", "model.eigenvectors=4", "model.layers=1")
 

@@ -6,17 +6,12 @@ import pandas as pd
 import pytest
 import torch
 from test_command import kill_after
+from tiny_runs import TREE
 
 from curvlab.errors import UsageError
 
 SMALL = (
-    "dataset=disease_synthetic",
-    "dataset.source.depth=3",
-    "dataset.source.features=12",
-    "split=random_60_20_20",
-    "trainer.max_steps=40",
-    "trainer.steps_per_epoch=5",
-    "trainer.accelerator=cpu",
+    *TREE,
     "tuned=none",
     "model.dim=8",
     "model.dropout=0.1",

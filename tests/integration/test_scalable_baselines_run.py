@@ -1,20 +1,14 @@
 """Runs of the transformers and the scalable graph networks that Hypformer is compared with."""
 
 import pytest
-from tiny_runs import ROOT
+from tiny_runs import ROOT, TREE
 
 from curvlab.cli import check_overrides
 from curvlab.errors import UsageError
 from curvlab.tasks.node_classification import NodeClassification
 
 SMALL = (
-    "dataset=disease_synthetic",
-    "dataset.source.depth=3",
-    "dataset.source.features=12",
-    "split=random_60_20_20",
-    "trainer.max_steps=40",
-    "trainer.steps_per_epoch=5",
-    "trainer.accelerator=cpu",
+    *TREE,
     "trainer.plots=false",
 )
 LARGE = (

@@ -23,6 +23,15 @@ TINY = (
     "trainer.accelerator=cpu",
 )
 FAST = (*TINY, "model=mlp", "trainer.plots=false")
+TREE = (
+    "dataset=disease_synthetic",
+    "dataset.source.depth=3",
+    "dataset.source.features=12",
+    "split=random_60_20_20",
+    "trainer.max_steps=40",
+    "trainer.steps_per_epoch=5",
+    "trainer.accelerator=cpu",
+)  # a graph of some sixty nodes with labels
 
 
 def composed(folder: Path, words: Sequence[str], mode: RunMode):
