@@ -24,7 +24,7 @@ class NotAResultError(ValueError):
 
 
 def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
-    """All runs below a table's directory, also of a half-done sweep.
+    """All runs of a report block below a table's directory, also of a half-done sweep.
 
     Half-written and foreign files are left out; one line in the log names them.
 
@@ -40,7 +40,9 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
     runs, ignored = [], []
     for path in sorted(directory.rglob("result.json")):
         try:
-            runs.append({**_read_run(path, report), "path": str(path.relative_to(directory))})
+            run = _read_run(path, report)
+            if run is not None:
+                runs.append({**run, "path": str(path.relative_to(directory))})
         except NotAResultError as error:
             ignored.append(f"{path.relative_to(directory)} ({error})")
     if ignored:
@@ -62,7 +64,8 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
+def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
+    """A run; None for one that belongs to another block of the table."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -71,6 +74,8 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
         raise NotAResultError("no known status")
     try:
         config = lookup(result, "config")
+        if any(lookup(config, key) != value for key, value in report.where.items()):
+            return None
         run = {
             "row": _coordinate(config, report.rows),
             "column": _coordinate(config, report.columns),
