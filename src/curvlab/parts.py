@@ -118,6 +118,7 @@ def build_trainer(
         devices=trainer_devices(options.accelerator, options.devices),
         precision=options.precision,
         gradient_clip_val=options.gradient_clip,
+        accumulate_grad_batches=config.batching.get("accumulate", 1),
         callbacks=callbacks,
         logger=logger or False,
         default_root_dir=folder,
