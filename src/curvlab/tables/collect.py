@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
-    "row", "column", "seed", "status", "value", "steps", "patience", "device", "config", "path",
+    "row", "column", "seed", "status", "value", "steps", "patience", "device", "seconds", "config",
+    "path",
 )  # fmt: skip
 
 
@@ -34,8 +35,9 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
-        `patience`, `device`, `config` (nested dict), `path`. A finished run that validation could
-        end has as its steps those that it was given; its patience is NaN for runs that have none.
+        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `path`. A finished
+        run that validation could end has as its steps those that it was given; its patience is NaN
+        for runs that have none.
     """
     runs, ignored = [], []
     for path in sorted(directory.rglob("result.json")):
@@ -85,6 +87,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "steps": int(result.get("steps") or 0),
             "patience": config.get("trainer", {}).get("patience") or nan,
             "device": result.get("device"),
+            "seconds": result.get("wall_seconds") or nan,
             "config": config,
         }
         if run["status"] == "finished":
