@@ -89,6 +89,7 @@ def build_logger(
         run_id=result.config_hash,
         resumed=resumed,
         group=result.experiment or result.task,
+        job_type=f"{result.dataset}/{result.model}",
         run_config=result.config,
     )
 
