@@ -4,7 +4,7 @@ from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
     LorentzLinear,
     LorentzMap,
-    LorentzResidual,
+    LorentzMidpoint,
 )
 from curvlab.layers.lorentz_attention import (
     LorentzLinearAttention,
@@ -13,6 +13,7 @@ from curvlab.layers.lorentz_attention import (
     focused_features,
 )
 from curvlab.layers.lorentz_logits import LorentzPrototypes
+from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.layers.stereographic import (
     StereographicActivation,
     StereographicAttention,
@@ -27,6 +28,7 @@ __all__ = [
     "LorentzLinear",
     "LorentzLinearAttention",
     "LorentzMap",
+    "LorentzMidpoint",
     "LorentzPrototypes",
     "LorentzResidual",
     "LorentzSoftmaxAttention",
