@@ -19,7 +19,10 @@ POSITIVE_INTEGERS = {
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size",
 }  # fmt: skip
-POSITIVE_NUMBERS = {"lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature"}
+POSITIVE_NUMBERS = {
+    "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
+    "weight_x", "weight_y", "output_scale", "time_offset", "max_scale",
+}  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
     "seed",
@@ -31,7 +34,7 @@ NUMBERS = {"kappa", "min", "max"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
-    "neighbours", "transformer_weight_decay",
+    "neighbours", "transformer_weight_decay", "output_scale", "max_scale",
 }  # fmt: skip
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
@@ -43,6 +46,9 @@ CHOICES = {
     "input_lift": ("exp0", "exp0_ref"),
     "heads_fusion": ("mean", "concat"),
     "fusion": ("tangent", "midpoint"),
+    "skip_mode": ("sequential", "aggregate_all"),
+    "operator": ("centroid", "parallel_transport", "tangent_space", "space_addition"),
+    "form": ("stable", "maps"),
 }
 
 # Keys that change where and how a run is computed, but not what.

@@ -51,7 +51,7 @@ def test_a_batch_has_its_training_nodes_first():
 
 
 def test_matrices_are_those_of_the_drawn_edges():
-    made = module(transforms=[SparseAdjacency()])
+    made = module(transforms=[SparseAdjacency(self_loops=False)])
     batch = made.batch(torch.tensor([4, 8, 30]))
     dense = torch.zeros(batch.num_nodes, batch.num_nodes)
     dense[batch.edge_index[1], batch.edge_index[0]] = 1

@@ -1,5 +1,11 @@
 """Neural network layers, by geometry; none knows a graph, a dataset or a configuration."""
 
+from curvlab.layers.hybonet import (
+    CentroidAggregation,
+    CentroidAttention,
+    HyboNetFeatureLinear,
+    HyboNetLinear,
+)
 from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
     LorentzLinear,
@@ -24,6 +30,10 @@ from curvlab.layers.stereographic import (
 from curvlab.layers.stereographic_logits import StereographicLogits
 
 __all__ = [
+    "CentroidAggregation",
+    "CentroidAttention",
+    "HyboNetFeatureLinear",
+    "HyboNetLinear",
     "LorentzFeatureLinear",
     "LorentzLinear",
     "LorentzLinearAttention",
