@@ -21,7 +21,7 @@ POSITIVE_INTEGERS = {
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
-    "weight_x", "weight_y", "output_scale", "time_offset", "max_scale",
+    "weight_x", "weight_y", "output_scale", "margin", "radius", "time_offset", "max_scale",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
@@ -39,7 +39,14 @@ OPTIONAL = {
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
-    "decoder": ("auto", "stereographic", "prototype", "linear"),
+    "decoder": (
+        "auto",
+        "stereographic",
+        "prototype",
+        "linear",
+        "lorentzian",
+        "fermi_dirac",
+    ),
     "logit_curvature": ("geometric", "paper"),
     "normalisation": ("none", "batch", "layer"),
     "curvature_mode": ("rescale", "recalibrate"),
@@ -109,7 +116,7 @@ def check_batching(config: DictConfig) -> None:
     name = config.batching.name
     if config.batching.one_graph:
         return
-    if "metric" not in config.task:
+    if "metric" not in config.task or "split" in config.task:
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
@@ -134,7 +141,7 @@ def check_selection(config: DictConfig) -> None:
         way = "chooses its weights by validation" if chooses else "keeps the last weights"
         other = "early_stopping" if chooses else "default"
         raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
-    if chooses != bool(config.split):
+    if chooses != bool(config.split) and "split" not in task:
         needs = "needs a split of the nodes" if chooses else "uses all nodes"
         raise UsageError(
             f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."

@@ -75,7 +75,7 @@ class YesOrNo(Labels):
 
         self.metrics = {name: decided(metric) for name, metric in of_classes.items()}
         self.metrics["roc_auc"] = lambda logits, labels: binary_auroc(
-            _ranks(logits.squeeze(-1)), labels, validate_args=False
+            ranks(logits.squeeze(-1)), labels, validate_args=False
         )
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class ManyOfMany(Labels):
         self.metrics = {
             "f1_micro": lambda logits, y: f1((logits > 0).long(), y.long(), average="micro"),
             "f1_macro": lambda logits, y: f1((logits > 0).long(), y.long(), average="macro"),
-            "roc_auc": lambda logits, y: auroc(_ranks(logits), y.long(), average="macro"),
+            "roc_auc": lambda logits, y: auroc(ranks(logits), y.long(), average="macro"),
         }
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
     return labels
 
 
-def _ranks(logits: Tensor) -> Tensor:
+def ranks(logits: Tensor) -> Tensor:
     """Numbers from 0 to 1 in the order of the logits, equal where they are.
 
     Of numbers outside that range torchmetrics takes a sigmoid, after which large logits are equal.
