@@ -8,6 +8,7 @@ BENCHMARKS = {
     "layers": "Hypformer's layers against Euclidean ones; softmax attention of 4,000 points",
     "loop": "a run's steps against a bare PyTorch loop",
     "model": "FPS-T against TokenGT; linear attention up to a million tokens",
+    "optimizer": "Riemannian Adam against Adam, on a hyperboloid and on a ball",
     "reconstruction": "a step over all pairs of nodes, in time and memory",
     "seeds": "ten seeds at once against ten runs one after another",
     "steps": "training steps at the papers' settings against those of their public code",

@@ -24,8 +24,8 @@ POSITIVE_NUMBERS = {
     "weight_x", "weight_y", "output_scale", "margin", "radius", "time_offset", "max_scale",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
-    "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
-    "seed",
+    "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "bias_weight_decay",
+    "edge_loss", "noise", "seed",
 }  # fmt: skip
 NON_NEGATIVE_INTEGERS = {"hops", "orders"}
 FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction"}
@@ -34,7 +34,7 @@ NUMBERS = {"kappa", "min", "max"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
-    "neighbours", "transformer_weight_decay", "output_scale", "max_scale",
+    "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin",
 }  # fmt: skip
 CHOICES = {
     "accelerator": ("auto", "cpu", "cuda", "mps"),

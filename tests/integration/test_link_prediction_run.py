@@ -93,7 +93,7 @@ def test_what_is_refused_before_anything_is_built(words, said):
 
 
 def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):
-    places = (f"paths.mirror={mirror}", "trainer.max_steps=1", "trainer.steps_per_epoch=1")
+    places = (f"paths.mirror={mirror}", "trainer.max_steps=1", "trainer.validate_every=1")
     fast = (
         "trainer.accelerator=cpu",
         "trainer.plots=false",

@@ -16,23 +16,32 @@ from curvlab.building import build
 from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature
 
+WITH_POINTS = {
+    "torch.optim.Adam": "curvlab.optim.RiemannianAdam",
+    "torch.optim.AdamW": "curvlab.optim.RiemannianAdamW",
+}
+"""What an optimiser becomes where there are points of a manifold."""
+
 
 def parameter_groups(
     module: nn.Module,
     curvature_lr: float,
     weight_decay: float,
     of_points: Mapping[str, Any] | None = None,
+    bias_weight_decay: float | None = None,
 ) -> list[dict[str, Any]]:
     """Split a module's parameters into ordinary ones, points of manifolds and curvatures.
 
     A part with an attribute `weight_decay` that is not None has a group of its own that decays by
-    it.
+    it. So have numbers and vectors (biases, scales, weights of norms) if they decay by another
+    value than matrices.
 
     Args:
         module: any module.
         curvature_lr: learning rate of the parameters of its `Curvature` modules.
         weight_decay: of all other parameters.
         of_points: `lr` and `weight_decay` of the `geoopt.ManifoldParameter`s, if there are any.
+        bias_weight_decay: of parameters of less than two dimensions; None: as of the others.
     """
     curvatures = {
         id(parameter)
@@ -42,6 +51,9 @@ def parameter_groups(
     }
     points = manifold_parameters(module)
     apart: dict[int, float] = {}
+    if bias_weight_decay is not None:
+        vectors = (p for p in module.parameters() if p.dim() < 2 and id(p) not in curvatures)
+        apart |= {id(p): bias_weight_decay for p in vectors}
     for part in module.modules():
         decay = getattr(part, "weight_decay", None)
         if decay is not None:
@@ -70,13 +82,14 @@ def manifold_parameters(module: nn.Module) -> list[nn.Parameter]:
 def build_optimizer(module: nn.Module, config: DictConfig) -> Optimizer:
     """Build the optimiser that `config` names over the parameter groups of `module`.
 
-    Where there are points of a manifold Adam becomes geoopt's Riemannian Adam, which is Adam for
-    all other parameters; without any it stays torch's, whose steps are faster.
+    Where there are points of a manifold Adam becomes `RiemannianAdam` and AdamW `RiemannianAdamW`,
+    which are the same for all other parameters.
 
     Args:
         module: the model.
-        config: a Hydra partial of a torch optimiser with `lr`, `curvature_lr`, `weight_decay` and,
-            for points of a manifold, `manifold_lr` and `manifold_weight_decay`.
+        config: a Hydra partial of a torch optimiser with `lr`, `curvature_lr`, `weight_decay`, for
+            points of a manifold `manifold_lr` and `manifold_weight_decay`, and if biases decay by
+            another value `bias_weight_decay`.
 
     Raises:
         UsageError: there are points of a manifold, and the optimiser has no step for them.
@@ -84,13 +97,17 @@ def build_optimizer(module: nn.Module, config: DictConfig) -> Optimizer:
     options = dict(config)
     of_points = {name: options.pop(f"manifold_{name}", None) for name in ("lr", "weight_decay")}
     if manifold_parameters(module):
-        if None in of_points.values() or options["_target_"] != "torch.optim.Adam":
+        if None in of_points.values() or options["_target_"] not in WITH_POINTS:
             raise UsageError(
                 "the decoder's points of a manifold are learned by Adam, with manifold_lr and "
                 "manifold_weight_decay: use optimizer=adam_classification, or task.decoder=linear"
             )
-        options["_target_"] = "geoopt.optim.RiemannianAdam"
+        options["_target_"] = WITH_POINTS[options["_target_"]]
     groups = parameter_groups(
-        module, options.pop("curvature_lr"), options.pop("weight_decay"), of_points
+        module,
+        options.pop("curvature_lr"),
+        options.pop("weight_decay"),
+        of_points,
+        options.pop("bias_weight_decay", None),
     )
     return build(options)(groups)
