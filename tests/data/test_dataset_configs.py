@@ -17,6 +17,7 @@ DEFAULTS = {
     "cornell": ("fpst", "accuracy"),
     "wisconsin": ("fpst", "accuracy"),
     "actor": ("fpst", "accuracy"),
+    "actor__geom_gcn": ("geom_gcn", "accuracy"),
     "airport": ("shared_70_15_15", "accuracy"),
     "airport_hgcn": ("hgcn", "accuracy"),
     "disease": ("hgcn", "f1_binary"),
