@@ -10,6 +10,7 @@ BENCHMARKS = {
     "model": "FPS-T against TokenGT; linear attention up to a million tokens",
     "optimizer": "Riemannian Adam against Adam, on a hyperboloid and on a ball",
     "reconstruction": "a step over all pairs of nodes, in time and memory",
+    "residual": "LRN's four residual operators against a Euclidean addition and the memory",
     "seeds": "ten seeds at once against ten runs one after another",
     "steps": "training steps at the papers' settings against those of their public code",
 }

@@ -131,7 +131,10 @@ def test_what_has_no_direction_goes_to_the_origin():
     """At the start a node without features does: its time has no weight, and there is no bias."""
     space = fixed(-2.0)
     layer = HyboNetFeatureLinear(3, 4, space, 0.0, **PLAIN)
-    torch.testing.assert_close(layer(torch.zeros(2, 3)), lorentz.origin(4, -2.0).expand(2, -1))
+    point = layer(torch.zeros(2, 3))
+    torch.testing.assert_close(point, lorentz.origin(4, -2.0).expand(2, -1))
+    point.sum().backward()
+    assert (layer.bias.grad == 0).all()
 
 
 @float64

@@ -21,8 +21,8 @@ from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
 from curvlab.manifolds.trigonometry import sin_ratio
 
-SMALLEST = 1e-8
-"""Least squared length of what is divided by (HyboNet's code)."""
+SMALLEST = 1e-4
+"""Least length of what has a direction (HyboNet's code divides by no less)."""
 
 LONGEST_TANGENT = 10.0
 """Length over the radius of curvature at which lifted features are cut (HyboNet's code)."""
@@ -41,7 +41,7 @@ class SigmoidTime(nn.Module):
     y_s = h_s sqrt((t^2 + 1 / kappa) / |h_s|^2),
 
     so that no point is farther than arcosh(s (exp(log_scale) + time_offset) + 1) / s from o. Where
-    |h_s|^2 is below 1e-8 it counts as that, and the point is nearer to o, on the hyperboloid too.
+    |h_s| is below 1e-4 there is no direction: the point is o, and h gets no gradient.
 
     Shapes: `[..., 1 + dim]` to `[..., 1 + dim]`.
 
@@ -63,11 +63,14 @@ class SigmoidTime(nn.Module):
         scale = self.log_scale.exp()
         if self.max_scale is not None:
             scale = scale.clamp(max=self.max_scale)
-        time = torch.addcmul((-kappa).rsqrt() + self.time_offset, torch.sigmoid(h[..., :1]), scale)
+        radius = (-kappa).rsqrt()
+        time = torch.addcmul(radius + self.time_offset, torch.sigmoid(h[..., :1]), scale)
         squared = squared_norm(h[..., 1:])
-        # Squared length of the space part over that of h_s, which may have none.
-        factor = (time.square() + 1 / kappa) / squared.clamp(min=SMALLEST)
-        return torch.cat([(factor * squared - 1 / kappa).sqrt(), h[..., 1:] * factor.sqrt()], -1)
+        # Dropout leaves vectors without a direction, whose derivative would be 1 / SMALLEST.
+        directed = squared > SMALLEST**2
+        length = ((time.square() + 1 / kappa) / squared.where(directed, 1)).sqrt()
+        factor, time = length.where(directed, 0), time.where(directed, radius)
+        return torch.cat([time, h[..., 1:] * factor], -1)
 
 
 class HyboNetLinear(nn.Linear):

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
+from curvlab.manifolds.kernels import by_rows
 
 OPERATORS = tuple(lorentz_sums.STABLE)
 WEIGHTS = ("fixed", "learned")
@@ -103,9 +104,10 @@ class LorentzResidual(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Sum of points x and y, both `[..., 1 + dim]`."""
         total, kappa = FORMS[self.form][self.operator], self.space.kappa
+        weights = self.weight_x, self.weight_y
         if self.reverse:
-            return self.scaled(total(y, x, kappa, self.weight_y, self.weight_x))
-        return self.scaled(total(x, y, kappa, self.weight_x, self.weight_y))
+            return by_rows(lambda a, b: self.scaled(total(b, a, kappa, *weights[::-1])), x, y)
+        return by_rows(lambda a, b: self.scaled(total(a, b, kappa, *weights)), x, y)
 
     def scaled(self, x: Tensor) -> Tensor:
         """Points with their space parts times gamma, `[..., 1 + dim]`."""
