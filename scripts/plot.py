@@ -5,6 +5,7 @@ scripts/plot.py curvature web_edu power    histograms of sectional curvature, an
 scripts/plot.py hyperbolicity web_edu      Gromov's delta
 scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
 scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
+scripts/plot.py depth lrn/fig2             a table's scores by depth, less those of its first row
 """
 
 import argparse
@@ -12,9 +13,15 @@ import logging
 import sys
 from pathlib import Path
 
+import pandas as pd
 from torch_geometric.data import Data
 
-from curvlab.analysis.figures import curvature_figure, save_figure, scaling_figure
+from curvlab.analysis.figures import (
+    curvature_figure,
+    depth_figure,
+    save_figure,
+    scaling_figure,
+)
 from curvlab.analysis.hyperbolicity import hyperbolicity
 from curvlab.analysis.plots import COLORS, plot_run
 from curvlab.analysis.sectional_curvature import sectional_curvature
@@ -63,19 +70,21 @@ def parse_arguments() -> argparse.Namespace:
         choices=sorted(COLORS),
         help="what colours the nodes (default: their class if they have one, else their degree)",
     )
-    scaling = commands.add_parser(
-        "scaling", help="a table whose columns are sizes, both axes logarithmic, with slopes"
-    )
-    scaling.add_argument("table", metavar="TABLE", help="for instance hypformer/fig5")
-    scaling.add_argument(
-        "--results", type=Path, default=ROOT / "outputs" / "tables", help="folder of all tables"
-    )
-    scaling.add_argument(
-        "--output",
-        type=Path,
-        default=Path("outputs/plots/scaling.png"),
-        help="the picture (default: %(default)s)",
-    )
+    for name, example, what in (
+        ("scaling", "hypformer/fig5", "both axes logarithmic, with slopes"),
+        ("depth", "lrn/fig2", "scores less those of the first row"),
+    ):
+        picture = commands.add_parser(name, help=f"a table whose columns are numbers: {what}")
+        picture.add_argument("table", metavar="TABLE", help=f"for instance {example}")
+        picture.add_argument(
+            "--results", type=Path, default=ROOT / "outputs" / "tables", help="folder of all tables"
+        )
+        picture.add_argument(
+            "--output",
+            type=Path,
+            default=Path(f"outputs/plots/{name}.png"),
+            help="the picture (default: %(default)s)",
+        )
     return parser.parse_args()
 
 
@@ -111,6 +120,19 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
 
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """Draw a table's numbers against its columns."""
+    panels, sizes = table_lines(arguments)
+    print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
+
+
+def plot_depth(arguments: argparse.Namespace) -> None:
+    """Draw by how much each row of a table is above its first, against its columns."""
+    panels, _ = table_lines(arguments)
+    (title, lines), *_ = panels.items()
+    print(f"wrote {save_figure(depth_figure(title, lines, next(iter(lines))), arguments.output)}")
+
+
+def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.Series]], str]:
+    """Each panel's rows by their labels, numbers by column; what the columns are."""
     panels, sizes = {}, ""
     for spec in load_table(CONFIGS, arguments.table):
         report = build_report(spec, arguments.results)
@@ -121,7 +143,7 @@ def plot_scaling(arguments: argparse.Namespace) -> None:
             for row, cells in report.cells.groupby("row", sort=False)
         }
         sizes = spec.report.columns
-    print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
+    return panels, sizes
 
 
 def main() -> int:
@@ -133,6 +155,7 @@ def main() -> int:
         "hyperbolicity": print_hyperbolicity,
         "run": plot_finished_run,
         "scaling": plot_scaling,
+        "depth": plot_depth,
     }
     try:
         commands[arguments.command](arguments)

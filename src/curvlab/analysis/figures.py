@@ -246,6 +246,43 @@ def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) 
     return figure
 
 
+def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference: str) -> Figure:
+    """Scores less those of a reference of the same depth, against the number of layers.
+
+    Args:
+        title: Heading.
+        lines: Each method's score by number of layers (the index), the reference's among them;
+            depths without a number of both are left out.
+        reference: Which of the lines the others are compared with.
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    gaps = {
+        label: (scores - lines[reference]).dropna()
+        for label, scores in lines.items()
+        if label != reference
+    }
+    if not any(map(len, gaps.values())):
+        raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axis = figure.subplots()
+    _tidy(axis)
+    axis.axhline(0, color=MUTED, linewidth=0.8)
+    for color, (label, gap) in zip(cycle(LINES), gaps.items(), strict=False):
+        if len(gap):
+            depths = gap.index.to_numpy(float)
+            axis.plot(depths, gap.to_numpy(float), "o-", markersize=4, color=color, label=label)
+    ticks = sorted({float(depth) for gap in gaps.values() for depth in gap.index})
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_xlabel("layers")
+    axis.set_ylabel(f"points above {reference}")
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.legend(frameon=False, fontsize=9)
+    return figure
+
+
 def _slope(costs: "pd.Series[float]") -> str:
     """Words for the slope of the logarithms; none for a single size."""
     if len(costs) < 2:
