@@ -39,9 +39,14 @@ class GraphTransform(BaseTransform, ABC):
     def cache_key(self) -> str:
         """Name and options, the same on every machine and in every release."""
 
+    def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
+        """What is applied to a graph: this transform, or another that it chooses for the graph."""
+        return self
+
 
 def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path | None) -> Data:
     """Apply a transform, through the disk cache if it is cacheable and there is a folder."""
+    transform = transform.on(data)
     if cache_dir is None or not transform.cacheable:
         return transform(data)
 
