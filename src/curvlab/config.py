@@ -15,25 +15,30 @@ from curvlab.errors import UsageError
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
-    "random_features", "gumbel_samples",
+    "random_features", "gumbel_samples", "ffn_dim",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size",
 }  # fmt: skip
-POSITIVE_NUMBERS = {"lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature"}
+POSITIVE_NUMBERS = {
+    "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
+    "attention_lr", "expansion",
+}  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
-    "seed",
+    "seed", "attention_weight_decay", "power",
 }  # fmt: skip
 NON_NEGATIVE_INTEGERS = {"hops", "orders"}
-FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction"}
+FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout"}
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
-    "neighbours", "transformer_weight_decay",
+    "neighbours", "transformer_weight_decay", "ffn_dim", "attention_lr", "attention_weight_decay",
 }  # fmt: skip
 CHOICES = {
+    "basis": ("mono", "cheb"),
+    "token_dtype": ("float32", "float16", "bfloat16"),
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
     "decoder": ("auto", "stereographic", "prototype", "linear"),

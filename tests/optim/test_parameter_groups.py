@@ -165,3 +165,14 @@ def test_without_points_adam_stays_torchs():
 def test_points_without_a_step_for_them_are_refused(options):
     with pytest.raises(UsageError, match=r"optimizer=adam_classification, or task.decoder=linear"):
         build_optimizer(prototypes(), options)
+
+
+def test_a_part_may_learn_and_decay_at_rates_of_its_own():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+    vars(model[1]).update(lr=0.5, weight_decay=None)
+    vars(model[2]).update(lr=0.25, weight_decay=0.125)
+    groups = parameter_groups(model, curvature_lr=1.0, weight_decay=0.01)
+    found = [(g.get("lr"), g["weight_decay"], g["params"]) for g in groups]
+    assert [rates[:2] for rates in found] == [(None, 0.01), (0.5, 0.01), (0.25, 0.125)]
+    for (_, _, members), part in zip(found, model, strict=True):
+        assert {id(p) for p in members} == {id(p) for p in part.parameters()}

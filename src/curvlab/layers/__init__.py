@@ -13,6 +13,7 @@ from curvlab.layers.lorentz_attention import (
     focused_features,
 )
 from curvlab.layers.lorentz_logits import LorentzPrototypes
+from curvlab.layers.polynomial_attention import PolynomialAttention, SharedCoefficients
 from curvlab.layers.stereographic import (
     StereographicActivation,
     StereographicAttention,
@@ -30,6 +31,8 @@ __all__ = [
     "LorentzPrototypes",
     "LorentzResidual",
     "LorentzSoftmaxAttention",
+    "PolynomialAttention",
+    "SharedCoefficients",
     "StereographicActivation",
     "StereographicAttention",
     "StereographicFeedForward",
