@@ -21,20 +21,24 @@ POSITIVE_INTEGERS = {
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
-    "attention_lr", "expansion",
+    "attention_lr", "expansion", "filter_lr",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
-    "seed", "attention_weight_decay", "power",
+    "seed", "attention_weight_decay", "power", "filter_weight_decay",
 }  # fmt: skip
 NON_NEGATIVE_INTEGERS = {"hops", "orders"}
-FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout"}
+FRACTIONS = {
+    "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
+    "feature_dropout", "filter_dropout", "alpha",
+}  # fmt: skip
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay", "ffn_dim", "attention_lr", "attention_weight_decay",
+    "filter_lr", "filter_weight_decay",
 }  # fmt: skip
 CHOICES = {
     "basis": ("mono", "cheb"),
@@ -112,6 +116,11 @@ def check_batching(config: DictConfig) -> None:
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
+        )
+    if config.model.requires.get("whole_graph", False):
+        raise UsageError(
+            f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
+            "batching="
         )
     for path, value in _leaves(OmegaConf.to_container(config.model, resolve=True)):
         if path.rsplit(".", 1)[-1] == "cached" and value is True:

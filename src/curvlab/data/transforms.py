@@ -146,7 +146,9 @@ class LaplacianEigenvectors(GraphTransform):
                 f"a graph of {nodes:,} nodes has no {self.k:,} Laplacian eigenvectors: "
                 f"ask for at most {nodes:,}."
             )
-        vectors = _smallest_eigenvectors(_normalised_adjacency(data.edge_index, nodes), self.k)
+        vectors = _smallest_eigenvectors(
+            normalised_adjacency_matrix(data.edge_index, nodes), self.k
+        )
         data.eigenvectors = torch.from_numpy(vectors.astype(np.float32))
         return data
 
@@ -231,7 +233,8 @@ def _sparse_rows(row: Tensor, column: Tensor, values: Tensor, nodes: int) -> Ten
         return coo.coalesce().to_sparse_csr()
 
 
-def _normalised_adjacency(edge_index: Tensor, num_nodes: int) -> csr_array:
+def normalised_adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
+    """`D^{-1/2} A D^{-1/2}` of the simple undirected graph, in float64, degrees clipped at 1."""
     row, col = edge_index.cpu().numpy()
     proper = row != col
     row, col = row[proper], col[proper]
