@@ -80,7 +80,7 @@ def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> Non
     different = metrics[list(names)].T.drop_duplicates().index
     for name, color in zip(different, LINES, strict=False):
         _line(axis, metrics, name, color, name.removeprefix("val/"))
-    axis.set_ylabel("validation (%)")
+    axis.set_ylabel("validation" if "val/r2" in names else "validation (%)")
     best = metrics[names[0]].max()
     title = f"validation nodes, highest {names[0].removeprefix('val/')} of these points {best:.2f}"
     axis.set_title(title, loc="left", fontsize=10)
