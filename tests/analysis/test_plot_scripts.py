@@ -53,6 +53,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "run", "nowhere"), "nowhere"),
         (("plot.py", "scaling", "fpst/table1"), "no sizes"),
         (("plot.py", "scaling", "hypformer/fig5"), "nothing to draw"),
+        (("plot.py", "filters", "nowhere"), "runs of polyattn_mono"),
         (("download.py", "powr"), "did you mean power"),
     ],
 )

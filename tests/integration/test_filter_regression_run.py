@@ -2,6 +2,8 @@
 
 import pytest
 
+from curvlab.analysis.filters import load_filters
+from curvlab.analysis.plots import filter_panel
 from curvlab.errors import UsageError
 
 GRID = (
@@ -35,6 +37,19 @@ def test_a_filter_for_each_node_fits_what_one_for_all_cannot(run_here):
         for model in ("unifilter_cheb", "polyattn_cheb")
     ]
     assert scores[1] < 0.5 * scores[0]
+
+
+def test_the_filters_that_nodes_have_learned_are_written_and_drawn(run_here, tmp_path):
+    words = [word for word in GRID if "plots" not in word]
+    run_here("model=polyattn_cheb", *words)
+    filters = load_filters(tmp_path / "run" / "filters.npz")
+    assert filters.coefficients.shape == (144, 11)
+    assert (tmp_path / "run" / "plots" / "filters.png").exists()
+    panel = filter_panel(tmp_path / "run")
+    assert len(panel.true) == 2
+    assert sum(cluster.share for cluster in panel.clusters) == pytest.approx(1)
+    run_here("model=gcn", *words, folder="gcn")
+    assert not (tmp_path / "gcn" / "filters.npz").exists()
 
 
 @pytest.mark.parametrize(

@@ -158,3 +158,20 @@ def test_half_precision_tokens():
         found = encoder(data)
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, whole, atol=tolerance, rtol=tolerance)
+
+
+@torch.no_grad()
+def test_a_filter_of_each_node_is_what_the_bare_model_computes():
+    """Theorem 3.1 through the whole model: the embedding is the filtered, mapped signal."""
+    layer = partial(PolynomialAttention, heads=2, expansion=1.0, power=1.0, dropout=0.0,
+                    pre_norm=False, residual=False)  # fmt: skip
+    bare = PolyFormer(9, "mono", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None).eval()
+    assert bare.filters_nodes
+    data = random_graph(orders=4)
+    tokens = bare.projected(data)
+    per_head = bare.mixers[0].coefficients(tokens)
+    torch.testing.assert_close(bare.node_filters(data), per_head.mean(1))
+    width = tokens.unflatten(-1, (2, 4))
+    expected = torch.einsum("nhk,knhd->nhd", per_head, width).flatten(1)
+    torch.testing.assert_close(bare(data), expected, atol=1e-5, rtol=1e-4)
+    assert not model(9, 4, 8, 1, 2, 6, 1.0, 1.0).filters_nodes

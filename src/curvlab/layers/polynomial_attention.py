@@ -113,6 +113,11 @@ class PolynomialAttention(nn.Module):
         scores = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, self.heads))
         return (scores * self._bias).sum(-2)
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether the output is linear in the tokens but for the coefficients."""
+        return isinstance(self.norm, nn.Identity) and not self.residual
+
     def _projected(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         values = self.norm(tokens)
         mapped = self.mlp(values)

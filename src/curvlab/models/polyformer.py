@@ -2,11 +2,17 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
+from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.dropout import dropout
 from curvlab.models.token_network import TokenNetwork
+
+FILTERED_NODES = 10_000
+"""Nodes whose coefficients are taken at a time."""
 
 
 class TokenFeedForward(nn.Module):
@@ -98,6 +104,23 @@ class PolyFormer(TokenNetwork):
         if self.hidden is None:
             return z
         return self._drop(F.relu(self.hidden(self._drop(z))))
+
+    @property
+    def filters_nodes(self) -> bool:
+        """Whether it is one linear filter of each node's tokens, as PolyAttn and UniFilter are."""
+        mixer = self.mixers[0]
+        plain = isinstance(mixer, PolynomialAttention) and mixer.is_filter
+        bare = isinstance(self.feed_forwards[0], nn.Identity) and len(self.mixers) == 1
+        return bare and (plain or isinstance(mixer, SharedCoefficients))
+
+    @torch.no_grad()
+    def node_filters(self, batch: Data) -> Tensor:
+        """Coefficients of the polynomials `[nodes, orders + 1]`, mean over heads (Theorem 3.1)."""
+        mixer = self.mixers[0]
+        assert isinstance(mixer, PolynomialAttention | SharedCoefficients)
+        nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
+        parts = [self.projected(batch, part) for part in nodes.split(FILTERED_NODES)]
+        return torch.cat([mixer.coefficients(part).mean(1) for part in parts])
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
