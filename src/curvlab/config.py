@@ -21,13 +21,13 @@ POSITIVE_INTEGERS = {
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
-    "attention_lr", "expansion", "filter_lr",
+    "attention_lr", "expansion", "filter_lr", "memory_gb",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
     "seed", "attention_weight_decay", "power", "filter_weight_decay",
 }  # fmt: skip
-NON_NEGATIVE_INTEGERS = {"hops", "orders"}
+NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers"}
 FRACTIONS = {
     "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
     "feature_dropout", "filter_dropout", "alpha",
@@ -239,6 +239,9 @@ def identity(config: DictConfig) -> dict[str, Any]:
         kept["trainer"]["devices"] = config.trainer.devices
     if kept["batching"]["one_graph"]:
         del kept["batching"]  # the only way that there was, once
+    else:
+        for key in ("workers", "memory_gb"):  # of batching=tokens: how, not what
+            kept["batching"].pop(key, None)
     return _without_machine(kept)
 
 
