@@ -1,6 +1,10 @@
 """Polynomial tokens: a node's features filtered by each polynomial of a basis."""
 
+import warnings
+from collections.abc import Callable
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -74,17 +78,51 @@ class PolynomialTokens(GraphTransform):
         return self
 
     def forward(self, data: Data) -> Data:
-        """Add `tokens [nodes, orders + 1, features]`."""
-        adjacency = NormalisedAdjacency(self.self_loops)(data.clone()).normalised_adj
+        """Add `tokens [nodes, orders + 1, features]` of a graph that is simple and undirected."""
         x = data.x.float()
+        product = _normalised_product(data.edge_index, len(x), self.self_loops)
         tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=DTYPES[self.dtype])
-        for order, signal in enumerate(polynomials(self.basis, self.orders, x, adjacency.matmul)):
+        for order, signal in enumerate(polynomials(self.basis, self.orders, x, product)):
             tokens[:, order] = signal
         data.tokens = _finite(tokens)
         return data
 
     def __repr__(self) -> str:
         return f"PolynomialTokens({self.cache_key})"
+
+
+def _normalised_product(
+    edge_index: Tensor, nodes: int, self_loops: bool
+) -> Callable[[Tensor], Tensor]:
+    """What multiplies signals by the normalised adjacency of a simple undirected graph.
+
+    `D^{-1/2} (A (D^{-1/2} X))`: the matrix has no weights to be made and read.
+    """
+    source, target = edge_index
+    if bool((source[1:] < source[:-1]).any()):
+        order = source.argsort(stable=True)
+        source, target = source[order], target[order]
+    degree = torch.bincount(source, minlength=nodes)
+    offsets = F.pad(degree.cumsum(0), (1, 0))
+    index = torch.int32 if len(target) < 2**31 else torch.int64
+    with warnings.catch_warnings():
+        # What is used of CSR, products with dense matrices, is stable.
+        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+        matrix = torch.sparse_csr_tensor(
+            offsets.to(index),
+            target.to(index),
+            torch.ones(len(target), dtype=torch.float32, device=target.device),
+            (nodes, nodes),
+            check_invariants=False,
+        )
+    scale = (degree + self_loops).clamp(min=1).float().rsqrt().unsqueeze(1)
+
+    def product(x: Tensor) -> Tensor:
+        seen = scale * x
+        total = matrix @ seen
+        return (total + seen if self_loops else total) * scale
+
+    return product
 
 
 def _finite(tokens: Tensor) -> Tensor:

@@ -159,7 +159,7 @@ class TokenStore:
             matrix = torch.sparse_csr_tensor(
                 torch.from_numpy((offsets - offsets[0]).astype(np.int32)),
                 torch.from_numpy(neighbours),
-                torch.ones(len(neighbours)),
+                torch.ones(len(neighbours), dtype=torch.float32),
                 (len(offsets) - 1, len(signals)),
                 check_invariants=False,
             )
