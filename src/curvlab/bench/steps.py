@@ -25,6 +25,12 @@ CELLS = (
     Cell(("model=hypformer", "dataset=cora", PER_CLASS), 284, 2),
     Cell(("model=hypformer", "dataset=citeseer", PER_CLASS), 636, 2),
     Cell(("model=hypformer", "dataset=airport_hgcn"), 241, 2),
+    Cell(("model=polyformer", "dataset=minesweeper"), 1590, 2),
+    Cell(("model=polyformer_cheb", "dataset=minesweeper"), 3840, 2),
+    Cell(("model=polyformer", "dataset=tolokers"), 980, 2),
+    Cell(("model=polyformer_cheb", "dataset=tolokers"), 4260, 2),
+    Cell(("model=polyformer", "dataset=citeseer__quota"), 1330, 2),
+    Cell(("model=polyformer_cheb", "dataset=citeseer__quota"), 660, 2),
 )
 
 

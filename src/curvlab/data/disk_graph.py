@@ -21,6 +21,7 @@ from curvlab.files import atomic_write
 
 COMPLETE = "graph.json"  # written last, so that a folder that has it is whole
 BUCKET_EDGES = 2**23  # that are sorted at a time: 200 MB
+COUNTED_RANGES = 2**20  # of nodes whose edges are counted together
 CHUNK_ROWS = 2**18  # of features that are copied at a time
 
 
@@ -105,7 +106,8 @@ class DiskGraphWriter:
         Raises:
             UsageError: An edge leads to a node that does not exist.
         """
-        counts = np.zeros(self.num_nodes, dtype=np.int32)
+        width = -(-self.num_nodes // COUNTED_RANGES)
+        counts = np.zeros(-(-self.num_nodes // width), dtype=np.int64)
         raw = self.folder / "edges.raw"
         with raw.open("wb") as file:
             for chunk in chunks:
@@ -115,10 +117,9 @@ class DiskGraphWriter:
                     )
                 proper = chunk[:, chunk[0] != chunk[1]].astype(np.int32)
                 for ends in proper:
-                    counts += np.bincount(ends, minlength=self.num_nodes).astype(np.int32)
+                    counts += np.bincount(ends // width, minlength=len(counts))
                 file.write(np.ascontiguousarray(proper.T).tobytes())
-        ends = self._ranges(counts)
-        del counts
+        ends = np.minimum(_ranges(counts) * width, self.num_nodes)
         self._share_out(raw, ends)
         raw.unlink()
         self._sort(ends)
@@ -144,13 +145,6 @@ class DiskGraphWriter:
         meta = {key: value for key, value in vars(graph).items() if key != "folder"}
         atomic_write(self.folder / COMPLETE, json.dumps(meta))
         return graph
-
-    def _ranges(self, counts: np.ndarray) -> np.ndarray:
-        """Where ranges of nodes end that about `BUCKET_EDGES` edges start from."""
-        total = np.cumsum(counts, dtype=np.int64)
-        buckets = max(1, -(-int(total[-1]) // BUCKET_EDGES))
-        ends = np.searchsorted(total, np.arange(1, buckets) * (total[-1] / buckets)) + 1
-        return np.unique(np.append(ends[ends < self.num_nodes], self.num_nodes))
 
     def _share_out(self, raw: Path, ends: np.ndarray) -> None:
         files = [(self.folder / f"edges.{i}").open("wb") for i in range(len(ends))]
@@ -186,6 +180,14 @@ class DiskGraphWriter:
                 first = end
                 path.unlink()
         self.entries = total
+
+
+def _ranges(counts: np.ndarray) -> np.ndarray:
+    """Where groups of consecutive counts end that add up to about `BUCKET_EDGES`."""
+    total = np.cumsum(counts)
+    buckets = max(1, -(-int(total[-1]) // BUCKET_EDGES))
+    ends = np.searchsorted(total, np.arange(1, buckets) * (total[-1] / buckets)) + 1
+    return np.unique(np.append(ends[ends < len(counts)], len(counts)))
 
 
 class _NpyFile:
