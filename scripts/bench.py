@@ -13,6 +13,7 @@ BENCHMARKS = {
     "residual": "LRN's four residual operators against a Euclidean addition and the memory",
     "seeds": "ten seeds at once against ten runs one after another",
     "steps": "training steps at the papers' settings against those of their public code",
+    "tokens": "polynomial tokens in memory and from disk, against copying their bytes",
 }
 
 
@@ -27,6 +28,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
+    parser.add_argument("--nodes", type=int, nargs="+", help="tokens: of the graphs on disk")
+    parser.add_argument("--folder", help="tokens: where graphs and tokens go for a while")
     args = parser.parse_args()
     for name in BENCHMARKS if args.benchmark == "all" else [args.benchmark]:
         import_module(f"curvlab.bench.{name}").run(args)

@@ -6,6 +6,7 @@ scripts/plot.py hyperbolicity web_edu      Gromov's delta
 scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
 scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
 scripts/plot.py depth lrn/fig2             a table's scores by depth, less those of its first row
+scripts/plot.py filters outputs/runs/...   clusters of the filters that nodes have learned
 """
 
 import argparse
@@ -19,11 +20,12 @@ from torch_geometric.data import Data
 from curvlab.analysis.figures import (
     curvature_figure,
     depth_figure,
+    filters_figure,
     save_figure,
     scaling_figure,
 )
 from curvlab.analysis.hyperbolicity import hyperbolicity
-from curvlab.analysis.plots import COLORS, plot_run
+from curvlab.analysis.plots import COLORS, filter_panel, plot_run, run_title
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
@@ -85,6 +87,21 @@ def parse_arguments() -> argparse.Namespace:
             default=Path(f"outputs/plots/{name}.png"),
             help="the picture (default: %(default)s)",
         )
+    filters = commands.add_parser(
+        "filters", help="learned filters of runs of polyattn_* and unifilter_*, a panel a run"
+    )
+    filters.add_argument(
+        "run_dirs", type=Path, nargs="+", metavar="RUN_DIR", help="folder with filters.npz"
+    )
+    filters.add_argument(
+        "--clusters", type=int, help="by k-means (default: one for each true filter, or five)"
+    )
+    filters.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/filters.png"),
+        help="the picture (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -146,6 +163,17 @@ def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.S
     return panels, sizes
 
 
+def plot_filters(arguments: argparse.Namespace) -> None:
+    """Draw the filters of the runs and print how many nodes are in each cluster."""
+    panels = {}
+    for run_dir in arguments.run_dirs:
+        panel = filter_panel(run_dir, arguments.clusters)
+        panels[run_title(run_dir)] = panel
+        shares = ", ".join(f"{cluster.share:.1%}" for cluster in panel.clusters)
+        print(f"{run_title(run_dir)}: clusters of {shares} of the nodes")
+    print(f"wrote {save_figure(filters_figure(panels), arguments.output)}")
+
+
 def main() -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -156,6 +184,7 @@ def main() -> int:
         "run": plot_finished_run,
         "scaling": plot_scaling,
         "depth": plot_depth,
+        "filters": plot_filters,
     }
     try:
         commands[arguments.command](arguments)

@@ -15,28 +15,35 @@ from curvlab.errors import UsageError
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
-    "random_features", "gumbel_samples",
+    "random_features", "gumbel_samples", "ffn_dim",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size",
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
     "weight_x", "weight_y", "output_scale", "margin", "radius", "time_offset", "max_scale",
+    "attention_lr", "expansion", "filter_lr", "memory_gb",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "bias_weight_decay",
-    "edge_loss", "noise", "seed",
+    "edge_loss", "noise", "seed", "attention_weight_decay", "power", "filter_weight_decay",
 }  # fmt: skip
-NON_NEGATIVE_INTEGERS = {"hops", "orders"}
-FRACTIONS = {"dropout", "edge_dropout", "cycle_fraction"}
+NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers"}
+FRACTIONS = {
+    "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
+    "feature_dropout", "filter_dropout", "alpha",
+}  # fmt: skip
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
-    "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin",
+    "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin", "ffn_dim",
+    "attention_lr", "attention_weight_decay", "filter_lr", "filter_weight_decay",
 }  # fmt: skip
 CHOICES = {
+    "basis": ("mono", "cheb"),
+    "token_dtype": ("float32", "float16", "bfloat16"),
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
     "decoder": (
@@ -120,6 +127,11 @@ def check_batching(config: DictConfig) -> None:
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
+        )
+    if config.model.requires.get("whole_graph", False):
+        raise UsageError(
+            f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
+            "batching="
         )
     for path, value in _leaves(OmegaConf.to_container(config.model, resolve=True)):
         if path.rsplit(".", 1)[-1] == "cached" and value is True:
@@ -238,6 +250,9 @@ def identity(config: DictConfig) -> dict[str, Any]:
         kept["trainer"]["devices"] = config.trainer.devices
     if kept["batching"]["one_graph"]:
         del kept["batching"]  # the only way that there was, once
+    else:
+        for key in ("workers", "memory_gb"):  # of batching=tokens: how, not what
+            kept["batching"].pop(key, None)
     return _without_machine(kept)
 
 

@@ -44,7 +44,9 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
 
     It is told the number of features and what else it requires to know of the data.
     """
-    options = _without(config.model, "name", "label", "requires", "hops")
+    options = _without(
+        config.model, "name", "label", "requires", "hops", *config.model.requires.get("untold", ())
+    )
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
     known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}

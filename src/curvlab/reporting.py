@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from lightning import LightningModule
 from lightning.pytorch.loggers import Logger
 from rich.console import Console
 from torch_geometric.data import Data
 
 from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
+from curvlab.analysis.filters import NodeFilters
+from curvlab.analysis.filters import save_filters as save
 from curvlab.models.encoder import Encoder
+from curvlab.models.polyformer import PolyFormer
 from curvlab.results import FILE, Result
 from curvlab.rundir import TRACEBACK
 from curvlab.tables.statistics import summarise
@@ -156,6 +160,23 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
     embedding = Embedding(points, space, graph.edge_index, classes)
     save_embedding(folder / "embeddings.npz", embedding)
+
+
+def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
+    """Write `filters.npz`, the filter of each node, if the model is one.
+
+    Where a signal is filtered and mapped to a number, coefficients are those of the whole map.
+    """
+    encoder = task.get_submodule("encoder")
+    if not getattr(encoder, "filters_nodes", False):
+        return
+    assert isinstance(encoder, PolyFormer)
+    encoder.eval()
+    coefficients = encoder.node_filters(graph.to(str(encoder.input.weight.device)))
+    read_out = getattr(task, "read_out", None)
+    if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
+        coefficients = coefficients * (read_out.weight @ encoder.input.weight).detach()
+    save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis))
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:

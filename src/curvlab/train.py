@@ -196,6 +196,7 @@ def _run_process(
         result.device = str(trainer.strategy.root_device)
         if data.num_nodes <= PICTURED_NODES:
             reporting.save_embeddings(task.encoder, data.graph, folder.path)
+            reporting.save_filters(task, data.graph, folder.path)
         result.status = "finished"
         result.write(folder.path)
         if config.trainer.plots:

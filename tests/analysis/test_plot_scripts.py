@@ -54,6 +54,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "scaling", "fpst/table1"), "no sizes"),
         (("plot.py", "scaling", "hypformer/fig5"), "nothing to draw"),
         (("plot.py", "depth", "lrn/fig2"), "no depth has a number of HyboNet and of another"),
+        (("plot.py", "filters", "nowhere"), "runs of polyattn_mono"),
         (("download.py", "powr"), "did you mean power"),
     ],
 )

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from omegaconf import OmegaConf
 
 from curvlab.building import build
+from curvlab.data import ogb
 from curvlab.data.datamodule import GraphDataModule
 from curvlab.data.ogb import _trusting, mean_of_edges
 from curvlab.errors import UsageError
@@ -189,6 +190,29 @@ def test_papers100m_nodes_without_a_label_are_in_no_part(tiny, archived, split):
         assert torch.equal(masks.sum(dim=0) == 1, data.labelled)
     module = GraphDataModule(source, [], steps_per_epoch=1, seed=0, split=split("official"))
     assert (module.num_classes, module.multi_label) == (3, False)
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("piece", [1, 4, 1000])
+def test_papers100m_piece_by_piece_is_the_same(tiny, archived, tmp_path, monkeypatch, piece, order):
+    monkeypatch.setattr(ogb, "PIECE", piece)
+    edges = EDGES if order == "F" else np.asfortranarray(EDGES)  # stored transposed
+    archived("ogbn_papers100m", contents("ogbn_papers100m", MISSING, edges))
+    statistics = SMALL | {"class_counts": [1, 1, 2], "homophily": 0.0, "given_sizes": [1, 1, 2]}
+    source = tiny("ogbn_papers100m", statistics)
+    data, graph = source.load(), source.to_disk(tmp_path / source.disk_key)
+    assert graph.array("neighbours").tolist() == data.edge_index[1].tolist()
+    np.testing.assert_array_equal(graph.array("features"), data.x)
+    known = data.labelled.nonzero().flatten()
+    assert graph.array("nodes").tolist() == known.tolist()
+    labelled = graph.labelled()
+    assert labelled.y.tolist() == data.y[known].tolist()
+    for name in ("given_train", "given_val", "given_test"):
+        assert torch.equal(labelled[name], data[name][known])
+    assert not list((tmp_path / "data/OGB/ogbn_papers100M/raw").glob(".unpacked*"))
+    with pytest.raises(UsageError, match="6 nodes instead of 7"):
+        tiny("ogbn_papers100m", statistics | {"num_nodes": 7}).to_disk(tmp_path / "other")
+    assert tiny("ogbn_arxiv", SMALL).to_disk is None
 
 
 def test_a_set_without_any_label_is_refused(tiny, archived):

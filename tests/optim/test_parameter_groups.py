@@ -185,3 +185,14 @@ def test_biases_and_scales_have_a_decay_of_their_own_if_they_are_given_one():
     assert len(decays) == len(list(made.parameters()))
     for name, parameter in made.named_parameters():
         assert decays[id(parameter)] == (0.05 if name == "0.weight" else 0.0)
+
+
+def test_a_part_may_learn_and_decay_at_rates_of_its_own():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+    vars(model[1]).update(lr=0.5, weight_decay=None)
+    vars(model[2]).update(lr=0.25, weight_decay=0.125)
+    groups = parameter_groups(model, curvature_lr=1.0, weight_decay=0.01)
+    found = [(g.get("lr"), g["weight_decay"], g["params"]) for g in groups]
+    assert [rates[:2] for rates in found] == [(None, 0.01), (0.5, 0.01), (0.25, 0.125)]
+    for (_, _, members), part in zip(found, model, strict=True):
+        assert {id(p) for p in members} == {id(p) for p in part.parameters()}

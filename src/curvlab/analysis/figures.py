@@ -1,6 +1,7 @@
 """Figures: curves of a run, an embedding, the curvature of graphs. No global state."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from curvlab.analysis.embeddings import Projection
+from curvlab.analysis.filters import EIGENVALUES, FilterCluster
 from curvlab.errors import UsageError
 from curvlab.files import arriving
 
@@ -80,7 +82,7 @@ def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> Non
     different = metrics[list(names)].T.drop_duplicates().index
     for name, color in zip(different, LINES, strict=False):
         _line(axis, metrics, name, color, name.removeprefix("val/"))
-    axis.set_ylabel("validation (%)")
+    axis.set_ylabel("validation" if "val/r2" in names else "validation (%)")
     best = metrics[names[0]].max()
     title = f"validation nodes, highest {names[0].removeprefix('val/')} of these points {best:.2f}"
     axis.set_title(title, loc="left", fontsize=10)
@@ -280,6 +282,46 @@ def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference:
     axis.set_ylabel(f"points above {reference}")
     axis.set_title(title, loc="left", fontsize=10)
     axis.legend(frameon=False, fontsize=9)
+    return figure
+
+
+@dataclass(frozen=True)
+class FilterPanel:
+    """Clusters of learned filters, and the true responses `[eigenvalues]` where they are known."""
+
+    clusters: Sequence[FilterCluster]
+    true: Sequence[np.ndarray]
+
+
+def filters_figure(panels: Mapping[str, FilterPanel]) -> Figure:
+    """Responses of learned filters by Laplacian eigenvalue, a line a cluster, one panel a run.
+
+    A band holds the responses of all but a tenth of a cluster's nodes at either end; true filters
+    are dashed. Source: PolyFormer, Figures 2 to 6.
+
+    Args:
+        panels: For each panel's title what is drawn.
+    """
+    columns = min(len(panels), 2)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(6 * columns + 1, 0.4 + 3.4 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (title, panel) in zip(axes, panels.items(), strict=False):
+        _tidy(axis)
+        for i, true in enumerate(panel.true):
+            label = "true filters" if i == 0 else None
+            axis.plot(EIGENVALUES, true, color=INK, linewidth=1.2, dashes=(4, 3), label=label)
+        for color, cluster in zip(cycle(LINES), panel.clusters, strict=False):
+            label = f"{cluster.share:.0%} of nodes"
+            axis.plot(EIGENVALUES, cluster.mean, color=color, linewidth=1.6, label=label)
+            axis.fill_between(EIGENVALUES, cluster.low, cluster.high, color=color, alpha=0.15)
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_xlabel("eigenvalue of the normalised Laplacian")
+        axis.set_ylabel("response")
+        axis.set_xlim(0, 2)
+        axis.legend(frameon=False, fontsize=8)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,20 @@ from curvlab.analysis.embeddings import (
     principal_components,
     tangent_coordinates,
 )
-from curvlab.analysis.figures import curves_figure, embedding_figure, save_figure
+from curvlab.analysis.figures import (
+    FilterPanel,
+    curves_figure,
+    embedding_figure,
+    filters_figure,
+    save_figure,
+)
+from curvlab.analysis.filters import EIGENVALUES, filter_clusters, load_filters
+from curvlab.data.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
+
+FILTER_CLUSTERS = 5
+"""Of learned filters that have no true ones to compare with (PolyFormer, Figure 2)."""
 
 COLORS = {
     "degree": "number of neighbours",
@@ -38,7 +50,7 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
     Raises:
         UsageError: The folder has no curves, a file in it is damaged, or nodes have no classes.
     """
-    title = title or _title(run_dir)
+    title = title or run_title(run_dir)
     plots = run_dir / "plots"
     paths = [save_figure(curves_figure(_metrics(run_dir), title), plots / "curves.png")]
     if (run_dir / "embeddings.npz").exists():
@@ -55,7 +67,27 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
             categorical=color == "class",
         )
         paths.append(save_figure(figure, plots / "embedding.png"))
+    if (run_dir / "filters.npz").exists():
+        figure = filters_figure({title: filter_panel(run_dir)})
+        paths.append(save_figure(figure, plots / "filters.png"))
     return paths
+
+
+def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
+    """Clusters of the filters of a run's nodes, and the true filters where there are some.
+
+    Args:
+        run_dir: Folder of the run.
+        clusters: Number of clusters; by default one for each true filter, or five.
+
+    Raises:
+        UsageError: The folder has no filters, or there are not so many nodes.
+    """
+    name = _result(run_dir).get("config", {}).get("dataset", {}).get("filter")
+    true = [f(EIGENVALUES) for f in FILTERS[name]] if name else []
+    filters = load_filters(run_dir / "filters.npz")
+    count = clusters or len(true) or min(FILTER_CLUSTERS, len(filters.coefficients))
+    return FilterPanel(filter_clusters(filters, count), true)
 
 
 def node_values(embedding: Embedding, color: str) -> np.ndarray:
@@ -86,11 +118,16 @@ def _metrics(run_dir: Path) -> pd.DataFrame:
         raise UsageError(f"{path} is not a table of curves: run the model again.") from error
 
 
-def _title(run_dir: Path) -> str:
+def _result(run_dir: Path) -> dict[str, Any]:
     path = run_dir / "result.json"
-    if not path.exists():
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def run_title(run_dir: Path) -> str:
+    """What a run is called, by its result or else its folder."""
+    result = _result(run_dir)
+    if not result:
         return run_dir.name
-    result = json.loads(path.read_text(encoding="utf-8"))
     return f"{result['model']} on {result['dataset']}, seed {result['seed']}"
 
 

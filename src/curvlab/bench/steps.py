@@ -29,6 +29,12 @@ CELLS = (
     Cell(("model=lrn", "dataset=airport_hgcn"), 34.4, 1.5),
     Cell(("model=lrn", "dataset=chameleon"), 43.6, 1.5),
     Cell(("model=lrn", "dataset=squirrel"), 73.0, 1.5),
+    Cell(("model=polyformer", "dataset=minesweeper"), 1590, 2),
+    Cell(("model=polyformer_cheb", "dataset=minesweeper"), 3840, 2),
+    Cell(("model=polyformer", "dataset=tolokers"), 980, 2),
+    Cell(("model=polyformer_cheb", "dataset=tolokers"), 4260, 2),
+    Cell(("model=polyformer", "dataset=citeseer__quota"), 1330, 2),
+    Cell(("model=polyformer_cheb", "dataset=citeseer__quota"), 660, 2),
 )
 
 

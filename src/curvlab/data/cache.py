@@ -67,5 +67,6 @@ def _digest(tensors: dict[str, Tensor], extra: str = "") -> str:
     digest = hashlib.sha256(extra.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16
     return digest.hexdigest()

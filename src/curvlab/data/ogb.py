@@ -8,11 +8,12 @@ that it writes itself.
 import io
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
+from zipfile import ZipFile
 
 import numpy as np
 import torch
@@ -20,10 +21,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.archives import unpack_zip
+from curvlab.data.checks import check_statistics
+from curvlab.data.disk_graph import DiskGraph, DiskGraphWriter
 from curvlab.data.labelled import GIVEN, LabelledGraph
 from curvlab.errors import UsageError
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
+BINARY = "raw/data.npz"  # of sets that are too large for text
+PIECE = 2**22  # numbers of an array that are read at a time
 PROCESSED = "processed/geometric_data_processed.pt"  # what OGB's class writes and reads
 
 
@@ -67,6 +72,95 @@ class OGBGraph(LabelledGraph):
             with _unattended(), _trusting(folder / PROCESSED):
                 dataset = PygNodePropPredDataset(self.dataset, root=place)
                 return prepared(dataset[0], dataset.get_idx_split())
+
+    @property
+    def to_disk(self) -> Callable[[Path], DiskGraph] | None:
+        """Writes a graph in OGB's binary format piece by piece; None for other formats."""
+        return self._to_disk if BINARY in self.contents else None
+
+    def _to_disk(self, folder: Path) -> DiskGraph:
+        (archive,) = self.download()
+        with TemporaryDirectory(dir=archive.parent, prefix=".unpacked-") as place:
+            unpack_zip(archive, archive.stem, SUFFIXES, Path(place))
+            missing = [path for path in self.contents if not (Path(place) / path).is_file()]
+            if missing:
+                raise UsageError(
+                    f"{archive} does not hold {', '.join(missing)}: delete it and run again to "
+                    "fetch a fresh copy."
+                )
+            return binary_to_disk(Path(place), self.statistics, folder, self.given)
+
+
+def binary_to_disk(
+    place: Path, statistics: Mapping[str, Any], folder: Path, given: str | None
+) -> DiskGraph:
+    """Write a graph in OGB's binary format to disk, edges and features a piece at a time.
+
+    Args:
+        place: Where the archive has been unpacked.
+        statistics: See `LabelledGraph`; the number of nodes, of raw edges and of features count.
+        folder: Where it goes.
+        given: What its split is called.
+
+    Raises:
+        UsageError: It has other numbers of these.
+    """
+    with ZipFile(place / BINARY) as files:
+        (_, raw_edges), by_column = _layout(files, "edge_index")
+        features, features_by_column = _layout(files, "node_feat")
+        if features_by_column:
+            raise UsageError(f"{BINARY} keeps features by columns, which is not what OGB publishes")
+        found = {"nodes": features[0], "edges": raw_edges, "features": features[1]}
+        names = ("num_nodes", "raw_edges", "num_features")
+        expected = dict(zip(found, (statistics[name] for name in names), strict=True))
+        check_statistics(place.name, found, expected)
+        writer = DiskGraphWriter(folder, features[0])
+        if by_column:
+            pairs = _pieces(files, "edge_index", 2 * raw_edges, 0, 2)
+            writer.edges(piece.reshape(-1, 2).T for piece in pairs)
+        else:
+            rows = (_pieces(files, "edge_index", raw_edges, i * raw_edges) for i in range(2))
+            writer.edges(np.stack(ends) for ends in zip(*rows, strict=True))
+        numbers = _pieces(files, "node_feat", features[0] * features[1], 0, features[1])
+        writer.features((piece.reshape(-1, features[1]) for piece in numbers), features[1])
+    labels = np.load(place / "raw" / "node-label.npz")["node_label"].ravel()
+    nodes = np.flatnonzero(~np.isnan(labels.astype(np.float64)))
+    masks = {}
+    for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
+        (path,) = place.glob(f"split/*/{part}.csv.gz")
+        members = np.atleast_1d(np.loadtxt(path, dtype=np.int64))
+        masks[name] = np.isin(nodes, members)[:, None]
+    writer.labels(nodes, labels[nodes], masks)
+    return writer.finish(given)
+
+
+def _layout(files: ZipFile, name: str) -> tuple[tuple[int, ...], bool]:
+    """Shape of an array, and whether it is stored by columns."""
+    with files.open(f"{name}.npy") as file:
+        return _header(file)[:2]
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:
+    """Shape, order and type of an array in a `.npy` file, which is left at its first number."""
+    first = np.lib.format.read_magic(file) == (1, 0)
+    numpy = np.lib.format
+    return (numpy.read_array_header_1_0 if first else numpy.read_array_header_2_0)(file)
+
+
+def _pieces(
+    files: ZipFile, name: str, count: int, skipped: int, multiple: int = 1
+) -> Iterator[np.ndarray]:
+    """Numbers of an array in an archive, flat, after those that are skipped, a piece at a time."""
+    size = max(1, PIECE // multiple) * multiple
+    with files.open(f"{name}.npy") as file:
+        *_, dtype = _header(file)
+        left = skipped
+        while left:
+            left -= len(file.read(min(left, size) * dtype.itemsize)) // dtype.itemsize
+        while count:
+            block = file.read(min(count, size) * dtype.itemsize)
+            count -= len(block) // dtype.itemsize
+            yield np.frombuffer(block, dtype=dtype)
 
 
 def prepared(raw: Data, parts: Mapping[str, Tensor]) -> Data:

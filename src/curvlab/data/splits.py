@@ -137,6 +137,32 @@ class GivenSplit(Split):
         return Parts(train, val, test)
 
 
+class FitSplit:
+    """All scored nodes are trained on, choose the weights and are tested: a fit, nothing held out.
+
+    For targets of which it is asked how well a model can express them.
+
+    Args:
+        name: What messages call it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, data: Data, seed: int) -> Data:  # noqa: ARG002
+        """Return the graph with masks that are `data.scored`, whatever the seed.
+
+        Raises:
+            UsageError: The graph does not say which nodes are scored.
+        """
+        if "scored" not in data:
+            raise UsageError(f"split={self.name} is of dataset=filter_images alone")
+        data = data.clone()
+        for part in PARTS:
+            data[part] = data.scored
+        return data
+
+
 class RandomSplit(Split):
     """A random division of all nodes.
 

@@ -1,5 +1,8 @@
 """A generated graph of any size that needs no file: power-law degrees, classes, features."""
 
+import hashlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +10,11 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.cleaning import simple_edges
+from curvlab.data.disk_graph import CHUNK_ROWS, DiskGraph, DiskGraphWriter
 from curvlab.errors import UsageError
+
+DRAWN_EDGES = 2**23
+"""Edges that are drawn at a time; of graphs with more, another number would make another graph."""
 
 
 class SyntheticLarge:
@@ -75,14 +82,9 @@ class SyntheticLarge:
     def load(self) -> Data:
         """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""
         generator = np.random.default_rng(self.seed)
-        # Every class has a node, so that an edge that asks for one finds it.
-        y = generator.integers(0, self.classes, self.num_nodes)
-        y[: self.classes] = np.arange(self.classes)
-        edges = self._edges(y, generator)
-        means = generator.standard_normal((self.classes, self.features), dtype=np.float32)
-        means *= self.signal / np.linalg.norm(means, axis=1, keepdims=True)
-        x = generator.standard_normal((self.num_nodes, self.features), dtype=np.float32)
-        x += means[y]
+        y = self._classes(generator)
+        edges = np.concatenate(list(self._edges(y, generator)), axis=1)
+        x = self._features(y, self._means(generator), generator)
         return Data(
             x=torch.from_numpy(x),
             y=torch.from_numpy(y),
@@ -90,8 +92,47 @@ class SyntheticLarge:
             num_nodes=self.num_nodes,
         )
 
-    def _edges(self, y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Ends of the edges as drawn, `[2, num_nodes * mean_degree / 2]`."""
+    @property
+    def disk_key(self) -> str:
+        """A name for the graph: equal for equal ones."""
+        options = json.dumps({**vars(self), "drawn_at_a_time": DRAWN_EDGES}, sort_keys=True)
+        return f"synthetic-large-{hashlib.sha256(options.encode()).hexdigest()[:16]}"
+
+    def to_disk(self, folder: Path) -> DiskGraph:
+        """Write the same graph to a folder, its edges and features a piece at a time."""
+        generator = np.random.default_rng(self.seed)
+        writer = DiskGraphWriter(folder, self.num_nodes)
+        y = self._classes(generator)
+        writer.edges(self._edges(y, generator))
+        means = self._means(generator)
+        starts = range(0, self.num_nodes, CHUNK_ROWS)
+        chunks = (self._features(y[i : i + CHUNK_ROWS], means, generator) for i in starts)
+        writer.features(chunks, self.features)
+        writer.labels(np.arange(self.num_nodes), y, {})
+        return writer.finish(given=None)
+
+    def _classes(self, generator: np.random.Generator) -> np.ndarray:
+        """Classes of the nodes; every class has one, so that an edge that asks for it finds it."""
+        y = generator.integers(0, self.classes, self.num_nodes)
+        y[: self.classes] = np.arange(self.classes)
+        return y
+
+    def _means(self, generator: np.random.Generator) -> np.ndarray:
+        """Means of the features of the classes, `[classes, features]`."""
+        means = generator.standard_normal((self.classes, self.features), dtype=np.float32)
+        means *= self.signal / np.linalg.norm(means, axis=1, keepdims=True)
+        return means
+
+    def _features(
+        self, y: np.ndarray, means: np.ndarray, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Features of the next nodes, `[len(y), features]`."""
+        x = generator.standard_normal((len(y), self.features), dtype=np.float32)
+        x += means[y]
+        return x
+
+    def _edges(self, y: np.ndarray, generator: np.random.Generator) -> Iterator[np.ndarray]:
+        """Ends of the edges as drawn, `[2, some]`, `num_nodes * mean_degree / 2` in all."""
         count = round(self.num_nodes * self.mean_degree / 2)
         propensity = (1 - generator.random(self.num_nodes)) ** (-1 / (self.exponent - 1))
         # In the order of classes, every class is an interval of the running total.
@@ -101,13 +142,15 @@ class SyntheticLarge:
         upper = total[ends - 1]
         lower = np.concatenate([[0.0], upper[:-1]])
 
-        def drawn(low: np.ndarray | float, high: np.ndarray | float) -> np.ndarray:
-            position = low + (high - low) * generator.random(count)
+        def drawn(low: np.ndarray | float, high: np.ndarray | float, some: int) -> np.ndarray:
+            position = low + (high - low) * generator.random(some)
             return order[np.searchsorted(total[:-1], position, side="right")]
 
-        source = drawn(0.0, total[-1])
-        elsewhere = generator.random(count) >= self.homophily
-        shift = generator.integers(1, self.classes, count)
-        target_class = (y[source] + elsewhere * shift) % self.classes
-        target = drawn(lower[target_class], upper[target_class])
-        return np.stack([source, target])
+        for first in range(0, count, DRAWN_EDGES):
+            some = min(DRAWN_EDGES, count - first)
+            source = drawn(0.0, total[-1], some)
+            elsewhere = generator.random(some) >= self.homophily
+            shift = generator.integers(1, self.classes, some)
+            target_class = (y[source] + elsewhere * shift) % self.classes
+            target = drawn(lower[target_class], upper[target_class], some)
+            yield np.stack([source, target])

@@ -39,9 +39,14 @@ class GraphTransform(BaseTransform, ABC):
     def cache_key(self) -> str:
         """Name and options, the same on every machine and in every release."""
 
+    def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
+        """What is applied to a graph: this transform, or another that it chooses for the graph."""
+        return self
+
 
 def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path | None) -> Data:
     """Apply a transform, through the disk cache if it is cacheable and there is a folder."""
+    transform = transform.on(data)
     if cache_dir is None or not transform.cacheable:
         return transform(data)
 
@@ -141,7 +146,9 @@ class LaplacianEigenvectors(GraphTransform):
                 f"a graph of {nodes:,} nodes has no {self.k:,} Laplacian eigenvectors: "
                 f"ask for at most {nodes:,}."
             )
-        vectors = _smallest_eigenvectors(_normalised_adjacency(data.edge_index, nodes), self.k)
+        vectors = _smallest_eigenvectors(
+            normalised_adjacency_matrix(data.edge_index, nodes), self.k
+        )
         data.eigenvectors = torch.from_numpy(vectors.astype(np.float32))
         return data
 
@@ -238,7 +245,8 @@ def _sparse_rows(row: Tensor, column: Tensor, values: Tensor, nodes: int) -> Ten
         return coo.coalesce().to_sparse_csr()
 
 
-def _normalised_adjacency(edge_index: Tensor, num_nodes: int) -> csr_array:
+def normalised_adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
+    """`D^{-1/2} A D^{-1/2}` of the simple undirected graph, in float64, degrees clipped at 1."""
     row, col = edge_index.cpu().numpy()
     proper = row != col
     row, col = row[proper], col[proper]

@@ -20,6 +20,7 @@ from curvlab.layers.lorentz_attention import (
 )
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.lorentz_residual import LorentzResidual
+from curvlab.layers.polynomial_attention import PolynomialAttention, SharedCoefficients
 from curvlab.layers.stereographic import (
     StereographicActivation,
     StereographicAttention,
@@ -42,6 +43,8 @@ __all__ = [
     "LorentzPrototypes",
     "LorentzResidual",
     "LorentzSoftmaxAttention",
+    "PolynomialAttention",
+    "SharedCoefficients",
     "StereographicActivation",
     "StereographicAttention",
     "StereographicFeedForward",

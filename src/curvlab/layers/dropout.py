@@ -1,5 +1,8 @@
 """Dropout that costs a processor little."""
 
+from collections.abc import Sequence
+from math import prod
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,10 +24,28 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """
     if not training or p == 0 or x.device.type != "cpu":
         return F.dropout(x, p, training)
-    zeroed = min(round(p * _LEVELS), _LEVELS - 1)
-    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    kept = words.view(torch.int16)[: x.numel()] >= zeroed - _LEVELS // 2
-    return x * kept.view(x.shape).to(x.dtype).mul_(_LEVELS / (_LEVELS - zeroed))
+    return x * kept_entries(x.shape, p, x.device).to(x.dtype).mul_(_LEVELS / (_LEVELS - _zeroed(p)))
+
+
+def kept_entries(shape: Sequence[int], p: float, device: torch.device) -> Tensor:
+    """Which entries of a tensor dropout keeps, as truth values.
+
+    Args:
+        shape: of the tensor.
+        p: see `dropout`.
+        device: where it is.
+    """
+    if device.type != "cpu":
+        return torch.rand(tuple(shape), device=device) >= p
+    count = prod(shape)
+    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
+    kept = words.view(torch.int16)[:count] >= _zeroed(p) - _LEVELS // 2
+    return kept.view(tuple(shape))
+
+
+def _zeroed(p: float) -> int:
+    """Of 2^16 levels those that are zeroed."""
+    return min(round(p * _LEVELS), _LEVELS - 1)
 
 
 class Dropout(nn.Dropout):

@@ -30,6 +30,15 @@ class Encoder(nn.Module):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
 
+    @property
+    def node_wise(self) -> bool:
+        """Whether nodes never see each other, so that `of_nodes` makes no more than it returns."""
+        return False
+
+    def of_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
+        """Embeddings `[some nodes, dim_out]` of nodes, indices `[some nodes]`."""
+        return self(batch).index_select(0, nodes)
+
     def auxiliary_loss(self) -> Tensor | None:
         """What the last forward pass adds to the loss of a training step; None for nothing."""
         return None

@@ -32,9 +32,9 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Split a module's parameters into ordinary ones, points of manifolds and curvatures.
 
-    A part with an attribute `weight_decay` that is not None has a group of its own that decays by
-    it. So have numbers and vectors (biases, scales, weights of norms) if they decay by another
-    value than matrices.
+    A part with an attribute `weight_decay` or `lr` that is not None has a group of its own that
+    decays by the one and learns at the other. So have numbers and vectors (biases, scales, weights
+    of norms) if they decay by another value than matrices.
 
     Args:
         module: any module.
@@ -50,22 +50,23 @@ def parameter_groups(
         for parameter in part.parameters()
     }
     points = manifold_parameters(module)
-    apart: dict[int, float] = {}
+    apart: dict[int, dict[str, float]] = {}
     if bias_weight_decay is not None:
         vectors = (p for p in module.parameters() if p.dim() < 2 and id(p) not in curvatures)
-        apart |= {id(p): bias_weight_decay for p in vectors}
+        apart |= {id(p): {"weight_decay": bias_weight_decay} for p in vectors}
     for part in module.modules():
-        decay = getattr(part, "weight_decay", None)
-        if decay is not None:
-            apart |= {id(p): decay for p in part.parameters() if id(p) not in curvatures}
+        options = {name: getattr(part, name, None) for name in ("weight_decay", "lr")}
+        own = {name: value for name, value in options.items() if value is not None}
+        if own:
+            apart |= {id(p): own for p in part.parameters() if id(p) not in curvatures}
     for point in points:
         apart.pop(id(point), None)
     special = curvatures | apart.keys() | {id(p) for p in points}
     ordinary = [p for p in module.parameters() if id(p) not in special]
     groups: list[dict[str, Any]] = [{"params": ordinary, "weight_decay": weight_decay}]
-    for decay in dict.fromkeys(apart.values()):
-        members = [p for p in module.parameters() if apart.get(id(p)) == decay]
-        groups.append({"params": members, "weight_decay": decay})
+    for own in [dict(items) for items in dict.fromkeys(tuple(o.items()) for o in apart.values())]:
+        members = [p for p in module.parameters() if apart.get(id(p)) == own]
+        groups.append({"params": members, "weight_decay": weight_decay, **own})
     if points:
         groups.append({"params": points, **(of_points or {})})
     if curvatures:

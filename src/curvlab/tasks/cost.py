@@ -50,3 +50,23 @@ class ClassificationCost(NodeClassification):
     def _look(self, batch: Data) -> None:
         self._evaluated = None
         self(batch, "val")
+
+
+class PreparationCost(ClassificationCost):
+    """The same, and what is computed once before training.
+
+    Source: PolyFormer, Table 6.
+
+    Args:
+        preparation_seconds: see `GraphDataModule`.
+        options: of `ClassificationCost`.
+    """
+
+    def __init__(self, preparation_seconds: float, **options: Any) -> None:
+        super().__init__(**options)
+        self.preparation_seconds = preparation_seconds
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        super().test_step(batch, batch_idx)
+        self.log("test/preparation_s", self.preparation_seconds, batch_size=1)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from lightning import LightningModule
 from omegaconf import DictConfig
 from torch import Tensor
@@ -32,6 +33,7 @@ class NodeClassification(LightningModule):
     `train_nodes` instead, indices of its training nodes; the loss is then of these. A graph with
     `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
     the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
+    Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too.
     The test nodes are scored once, with the weights of the best validation score
     (`BestValidation`). Source: FPS-T, Section 5.2.
 
@@ -80,7 +82,7 @@ class NodeClassification(LightningModule):
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         """Logits `[nodes, logits]` and labels of the nodes of a part."""
         nodes, labels = self._part(batch, part)
-        return self.decoder(self._embedded(batch).index_select(0, nodes)), labels
+        return self._logits(batch, nodes), labels
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training nodes."""
@@ -127,10 +129,17 @@ class NodeClassification(LightningModule):
         logged = {f"{part}/{name}": score for name, score in scores.items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
 
-    def _embedded(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim_out]`, of a graph between mini-batches made once."""
+    def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
+        """Logits `[some nodes, logits]`, in chunks on a graph between mini-batches."""
         if self.training or "chunk" not in batch:
-            return self.encoder(batch)
+            return self.decoder(self.encoder.of_nodes(batch, nodes))
+        if self.encoder.node_wise:
+            parts = nodes.split(batch.chunk)
+            return torch.cat([self.decoder(self.encoder.of_nodes(batch, part)) for part in parts])
+        return self.decoder(self._embedded(batch).index_select(0, nodes))
+
+    def _embedded(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim_out]` of a graph between mini-batches, made once."""
         if self._evaluated is None:
             in_chunks = getattr(self.encoder, "encode_in_chunks", None)
             self._evaluated = in_chunks(batch, batch.chunk) if in_chunks else self.encoder(batch)

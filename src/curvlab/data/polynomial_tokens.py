@@ -1,0 +1,139 @@
+"""Polynomial tokens: a node's features filtered by each polynomial of a basis."""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.transforms import GraphTransform, NormalisedAdjacency
+from curvlab.errors import UsageError
+from curvlab.layers.polynomials import check_basis, polynomials
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class PolynomialTokens(GraphTransform):
+    """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
+
+    `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without, where a node
+    without neighbours has a row of zeros. Computed in float32, whatever they are kept in.
+
+    A model that first maps the features to `dim` numbers may as well map them before they are
+    propagated, with the same result. Where the tokens of the projected features, which it then
+    makes in every step and needs a gradient of, take less memory than those of the features, the
+    graph gets the sparse `normalised_adj` instead.
+
+    Source: PolyFormer, Table 1, with the operators of its code.
+
+    Args:
+        basis: `mono` or `cheb`, see `polynomials`.
+        orders: Highest order, at least 0.
+        self_loops: Add one to every node; PolyFormer's code does so for `mono` only.
+        dtype: What tokens are kept in: `float32`, `float16` or `bfloat16`.
+        dim: Width that the model projects the features to.
+        project_first: Whether it may be the model that propagates, which takes the whole graph in
+            every step.
+    """
+
+    cacheable = True
+    reads = ("x", "edge_index")
+    writes = ("tokens",)
+
+    def __init__(
+        self,
+        basis: str,
+        orders: int,
+        self_loops: bool,
+        dtype: str,
+        dim: int,
+        project_first: bool,
+    ) -> None:
+        check_basis(basis)
+        if isinstance(orders, bool) or not isinstance(orders, int) or orders < 0:
+            raise UsageError(f"orders={orders} must be a whole number of at least 0.")
+        if dtype not in DTYPES:
+            raise UsageError(f"token_dtype={dtype} must be one of {', '.join(DTYPES)}.")
+        self.basis = basis
+        self.orders = orders
+        self.self_loops = self_loops
+        self.dtype = dtype
+        self.dim = dim
+        self.project_first = project_first
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options, without those that only choose."""
+        loops = "loops" if self.self_loops else "bare"
+        return f"tokens-{self.basis}-{self.orders}-{loops}-{self.dtype}"
+
+    def on(self, data: Data) -> GraphTransform:
+        """This, or the matrix alone where projecting the features first needs less memory."""
+        stored = data.num_features * DTYPES[self.dtype].itemsize
+        projected = 2 * self.dim * torch.float32.itemsize  # with their gradient
+        if self.project_first and projected < stored:
+            return NormalisedAdjacency(self.self_loops)
+        return self
+
+    def forward(self, data: Data) -> Data:
+        """Add `tokens [nodes, orders + 1, features]` of a graph that is simple and undirected."""
+        x = data.x.float()
+        product = _normalised_product(data.edge_index, len(x), self.self_loops)
+        tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=DTYPES[self.dtype])
+        for order, signal in enumerate(polynomials(self.basis, self.orders, x, product)):
+            tokens[:, order] = signal
+        data.tokens = _finite(tokens)
+        return data
+
+    def __repr__(self) -> str:
+        return f"PolynomialTokens({self.cache_key})"
+
+
+def _normalised_product(
+    edge_index: Tensor, nodes: int, self_loops: bool
+) -> Callable[[Tensor], Tensor]:
+    """What multiplies signals by the normalised adjacency of a simple undirected graph.
+
+    `D^{-1/2} (A (D^{-1/2} X))`: the matrix has no weights to be made and read.
+    """
+    source, target = edge_index
+    if bool((source[1:] < source[:-1]).any()):
+        order = source.argsort(stable=True)
+        source, target = source[order], target[order]
+    degree = torch.bincount(source, minlength=nodes)
+    offsets = F.pad(degree.cumsum(0), (1, 0))
+    index = torch.int32 if len(target) < 2**31 else torch.int64
+    with warnings.catch_warnings():
+        # What is used of CSR, products with dense matrices, is stable.
+        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+        matrix = torch.sparse_csr_tensor(
+            offsets.to(index),
+            target.to(index),
+            torch.ones(len(target), dtype=torch.float32, device=target.device),
+            (nodes, nodes),
+            check_invariants=False,
+        )
+    scale = (degree + self_loops).clamp(min=1).float().rsqrt().unsqueeze(1)
+
+    def product(x: Tensor) -> Tensor:
+        seen = scale * x
+        total = matrix @ seen
+        return (total + seen if self_loops else total) * scale
+
+    return product
+
+
+def _finite(tokens: Tensor) -> Tensor:
+    """The tokens, if their type holds them.
+
+    Raises:
+        UsageError: Some are infinite.
+    """
+    if tokens.dtype == torch.float16 and not bool(torch.isfinite(tokens).all()):
+        raise UsageError(
+            "float16 holds no number above 65,504, which some tokens exceed: use "
+            "model.token_dtype=bfloat16 or float32, or scale the features."
+        )
+    return tokens

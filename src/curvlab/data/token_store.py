@@ -1,0 +1,231 @@
+"""Polynomial tokens of graphs that do not fit in memory, computed and kept on disk."""
+
+import json
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from curvlab.data.disk_graph import DiskGraph
+from curvlab.data.polynomial_tokens import DTYPES
+from curvlab.errors import UsageError
+from curvlab.files import atomic_write
+
+FILE, DONE, PROGRESS = "tokens.bin", "tokens.json", "progress.json"
+BLOCK_ENTRIES = 2**22  # of the adjacency that are multiplied at a time: 50 MB with their ones
+BLOCK_BYTES = 2**26  # of tokens that are written or checked at a time
+STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.int16}  # same bits
+
+
+@dataclass(frozen=True)
+class TokenSpec:
+    """Which tokens: see `PolynomialTokens`."""
+
+    basis: str
+    orders: int
+    self_loops: bool
+    dtype: str
+
+
+class TokenStore:
+    """Tokens `[rows, orders + 1, features]` in a file, of the nodes that have a label.
+
+    Rows are in a random order, the same for every split, so that consecutive rows of one part of
+    any split are a random sample of it that is read front to back.
+
+    Args:
+        folder: Where the file is.
+        graph: Whose tokens they are.
+        spec: Which tokens.
+    """
+
+    def __init__(self, folder: Path, graph: DiskGraph, spec: TokenSpec) -> None:
+        self.folder = folder
+        self.graph = graph
+        self.spec = spec
+        nodes = np.load(graph.folder / "nodes.npy")
+        self.order = np.random.default_rng(0).permutation(len(nodes))  # of the labelled nodes
+        self.nodes = nodes[self.order]
+        self.shape = (len(nodes), spec.orders + 1, graph.num_features)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all tokens are there."""
+        return (self.folder / DONE).exists()
+
+    def tokens(self) -> Tensor:
+        """The tokens, mapped from the file; changes of them stay in memory."""
+        array = np.memmap(self.folder / FILE, self._storage, mode="c", shape=self.shape)
+        tokens = torch.from_numpy(array)
+        return tokens.view(torch.bfloat16) if self.spec.dtype == "bfloat16" else tokens
+
+    def compute(self, memory_bytes: float) -> None:
+        """Compute what is missing, a block of feature columns after the other.
+
+        An interrupted computation goes on with the block that it was at. Two arrays
+        `[nodes, columns]` in float32 are held, with as many columns as the memory allows.
+
+        Args:
+            memory_bytes: For these two arrays.
+
+        Raises:
+            UsageError: The memory does not hold them for one column.
+        """
+        columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
+        if columns < 1:
+            raise UsageError(
+                f"tokens of {self.graph.num_nodes:,} nodes take at least "
+                f"{8e-9 * self.graph.num_nodes:.2f} GB: raise batching.memory_gb"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        done = self._progress()
+        blocks = -(-(self.shape[2] - done) // columns)
+        for part in np.array_split(np.arange(done, self.shape[2]), max(1, blocks)):
+            if len(part):
+                self._compute_columns(int(part[0]), int(part[-1]) + 1)
+                state = {**asdict(self.spec), "columns": int(part[-1]) + 1}
+                atomic_write(self.folder / PROGRESS, json.dumps(state))
+        checksums = list(self._checksums())
+        atomic_write(self.folder / DONE, json.dumps({**asdict(self.spec), "crc32": checksums}))
+        (self.folder / PROGRESS).unlink(missing_ok=True)
+
+    def verify(self) -> None:
+        """Compare the file with its checksums.
+
+        Raises:
+            UsageError: It has been changed or cut.
+        """
+        expected = json.loads((self.folder / DONE).read_text(encoding="utf-8"))["crc32"]
+        size = np.prod(self.shape) * self._storage.itemsize
+        path = self.folder / FILE
+        if path.stat().st_size != size or list(self._checksums()) != expected:
+            raise UsageError(
+                f"{path} is not what was written there: delete the folder {self.folder} and run "
+                "again to compute the tokens anew."
+            )
+
+    @property
+    def _storage(self) -> "np.dtype[np.generic]":
+        return np.dtype(STORAGE[self.spec.dtype])
+
+    def _progress(self) -> int:
+        """Columns that are done; makes room for all if there are none."""
+        path, file = self.folder / PROGRESS, self.folder / FILE
+        size = int(np.prod(self.shape)) * self._storage.itemsize
+        if path.exists() and file.exists() and file.stat().st_size == size:
+            state = json.loads(path.read_text(encoding="utf-8"))
+            return int(state["columns"])
+        with file.open("wb") as handle:
+            handle.truncate(size)
+        return 0
+
+    def _compute_columns(self, first: int, last: int) -> None:
+        spec, nodes, width = self.spec, self.graph.num_nodes, last - first
+        path, wide = self.graph.folder / "features.npy", self.shape[2]
+        now = np.empty((nodes, width), dtype=np.float32)
+        for rows in _row_blocks(nodes, 4 * wide):
+            block = _read(path, np.float32, rows.start * wide, rows.stop * wide)
+            now[rows] = block.reshape(-1, wide)[:, first:last]
+        before = np.empty_like(now) if spec.orders else now
+        self._write(0, first, now)
+        for order in range(1, spec.orders + 1):
+            self._scale(now, -0.5)  # what neighbours see
+            seen = torch.from_numpy(now)
+            for rows, product, scale in self._products(seen):
+                if spec.self_loops:
+                    product += now[rows]
+                product *= scale
+                if spec.basis == "cheb":
+                    np.negative(product, out=product)
+                    if order > 1:
+                        product *= 2
+                        product -= before[rows]
+                before[rows] = product
+            self._scale(now, 0.5)
+            before, now = now, before
+            self._write(order, first, now)
+
+    def _products(self, signals: Tensor) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`."""
+        for rows, offsets in self._adjacency_blocks():
+            neighbours = _read(
+                self.graph.folder / "neighbours.npy", np.int32, offsets[0], offsets[-1]
+            )
+            matrix = torch.sparse_csr_tensor(
+                torch.from_numpy((offsets - offsets[0]).astype(np.int32)),
+                torch.from_numpy(neighbours),
+                torch.ones(len(neighbours), dtype=torch.float32),
+                (len(offsets) - 1, len(signals)),
+                check_invariants=False,
+            )
+            yield rows, (matrix @ signals).numpy(), self._inverse_root(offsets)
+
+    def _adjacency_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows of the adjacency with about `BLOCK_ENTRIES` entries, and their offsets."""
+        mean = max(1.0, 2 * self.graph.num_edges / self.graph.num_nodes)
+        step = max(1, int(BLOCK_ENTRIES / mean))
+        path = self.graph.folder / "offsets.npy"
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+            for start in range(0, self.graph.num_nodes, step):
+                stop = min(start + step, self.graph.num_nodes)
+                yield slice(start, stop), _read(path, np.int64, start, stop + 1)
+
+    def _inverse_root(self, offsets: np.ndarray) -> np.ndarray:
+        """`1 / sqrt(degree)`, of nodes without neighbours, whose sums are 0, 1."""
+        degree = np.diff(offsets) + self.spec.self_loops
+        return (np.maximum(degree, 1)[:, None] ** -0.5).astype(np.float32)
+
+    def _scale(self, signals: np.ndarray, power: float) -> None:
+        """Multiply by a power of the degree, in place."""
+        for rows, offsets in self._adjacency_blocks():
+            signals[rows] *= self._inverse_root(offsets) ** (-2 * power)
+
+    def _write(self, order: int, first: int, signals: np.ndarray) -> None:
+        """Write the rows of an order, each block mapped alone so that none stays in memory."""
+        _, orders, features = self.shape
+        row_bytes = orders * features * self._storage.itemsize
+        for rows in _row_blocks(self.shape[0], row_bytes):
+            values = torch.from_numpy(signals[self.nodes[rows]]).to(DTYPES[self.spec.dtype])
+            if self.spec.dtype == "float16" and not bool(values.isfinite().all()):
+                raise UsageError(
+                    "float16 holds no number above 65,504, which some tokens exceed: use "
+                    "model.token_dtype=bfloat16 or float32, or scale the features."
+                )
+            block = np.memmap(
+                self.folder / FILE,
+                self._storage,
+                mode="r+",
+                offset=rows.start * row_bytes,
+                shape=(len(values), orders, features),
+            )
+            stored = values.view(torch.int16) if self.spec.dtype == "bfloat16" else values
+            block[:, order, first : first + signals.shape[1]] = stored.numpy()
+            block.flush()
+            del block
+
+    def _checksums(self) -> Iterator[int]:
+        with (self.folder / FILE).open("rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                yield zlib.crc32(block)
+
+
+def _row_blocks(rows: int, row_bytes: int) -> Iterator[slice]:
+    """Rows that take `BLOCK_BYTES` together."""
+    step = max(1, BLOCK_BYTES // max(1, row_bytes))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def _read(path: Path, dtype: type, first: int, last: int) -> np.ndarray:
+    """Entries of a one-dimensional `.npy` file, read, not mapped."""
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        assert version == (1, 0)
+        np.lib.format.read_array_header_1_0(file)
+        file.seek(int(first) * np.dtype(dtype).itemsize, 1)
+        return np.fromfile(file, dtype=dtype, count=int(last - first))

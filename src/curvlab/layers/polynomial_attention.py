@@ -1,0 +1,245 @@
+"""Attention over the polynomial tokens of one node, which makes it a filter of its own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from curvlab.errors import UsageError
+from curvlab.layers.dropout import dropout, kept_entries
+
+BLOCK_ENTRIES = 2**18
+"""Scores held at a time on a processor: what its cache holds."""
+
+
+class OrderwiseMLP(nn.Module):
+    """A network of its own for each order, `T_k = W2_k relu(W1_k h_k + b1_k) + b2_k`.
+
+    Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
+
+    Args:
+        orders: highest order.
+        dim: width of a token.
+        hidden: width between the two maps.
+
+    Source: PolyFormer, Algorithm 1.
+    """
+
+    def __init__(self, orders: int, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.weight1, self.bias1 = _orderwise_linear(orders, dim, hidden)
+        self.weight2, self.bias2 = _orderwise_linear(orders, hidden, dim)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map the tokens of each order by its network."""
+        hidden = torch.baddbmm(self.bias1, tokens, self.weight1).relu_()
+        return torch.baddbmm(self.bias2, hidden, self.weight2)
+
+
+class PolynomialAttention(nn.Module):
+    r"""PolyAttn: a node's tokens look at each other, by orders; not at those of other nodes.
+
+    With V = LN(H), T the order-wise networks of V, `Q = T W_Q` and `K = T W_K`, in every head
+
+        S_ij = tanh(q_i . k_j / sqrt(d)) beta_j / (j + 1)^power,   H <- H + drop(drop(S) V),
+
+    without a map of the values or of the output. Without `pre_norm` and `residual` the sum over
+    orders is a polynomial filter of the node's own, `Z_i = sum_j alpha_j g_j(A) x`, with
+    `alpha_j = sum_i S_ij` (Theorem 3.1).
+
+    Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
+
+    Args:
+        orders: highest order of the tokens.
+        dim: width of a token.
+        heads: which divide the width.
+        expansion: width of the order-wise networks over `dim`.
+        power: with which higher orders count less, at least 0.
+        dropout: of scores and of the attention's output.
+        pre_norm: normalise the tokens first.
+        residual: add the tokens.
+
+    Differences from the paper: scores are divided by sqrt(d), as in its code; the sums of columns,
+    not of rows, are the coefficients.
+
+    Source: PolyFormer, Algorithms 1 and 2.
+    """
+
+    def __init__(
+        self,
+        orders: int,
+        dim: int,
+        heads: int,
+        expansion: float,
+        power: float,
+        dropout: float,
+        pre_norm: bool,
+        residual: bool,
+    ) -> None:
+        super().__init__()
+        if dim % heads:
+            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
+        self.mlp = OrderwiseMLP(orders, dim, max(1, int(expansion * dim)))
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.key = nn.Linear(dim, dim, bias=False)
+        self.beta = nn.Parameter(torch.ones(heads, orders + 1))
+        self.decay: Tensor
+        decay = torch.arange(1.0, orders + 2) ** -power
+        self.register_buffer("decay", decay.to(torch.get_default_dtype()), persistent=False)
+        self.scale = (dim // heads) ** -0.5
+        self.heads = heads
+        self.dropout = dropout
+        self.residual = residual
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Mix each node's tokens."""
+        values, query, key = self._projected(tokens)
+        bias, kept = self._bias, None
+        if self.training and self.dropout > 0:
+            orders, nodes, _ = values.shape
+            kept = kept_entries((nodes, self.heads, orders, orders), self.dropout, values.device)
+            bias = bias / (1 - self.dropout)
+        mixed = _TanhAttention.apply(query, key, values, bias, kept, self.heads)
+        mixed = dropout(mixed, self.dropout, self.training)
+        return tokens + mixed if self.residual else mixed
+
+    def coefficients(self, tokens: Tensor) -> Tensor:
+        """Filters `alpha_j = sum_i S_ij` of nodes and heads, `[nodes, heads, orders + 1]`."""
+        _, query, key = self._projected(tokens)
+        q, k = (_by_node_and_head(x, self.heads) for x in (query, key))
+        scores = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, self.heads))
+        return (scores * self._bias).sum(-2)
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether the output is linear in the tokens but for the coefficients."""
+        return isinstance(self.norm, nn.Identity) and not self.residual
+
+    def _projected(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        values = self.norm(tokens)
+        mapped = self.mlp(values)
+        return values, self.query(mapped) * self.scale, self.key(mapped)
+
+    @property
+    def _bias(self) -> Tensor:
+        """What the column of each order is multiplied by, `[heads, 1, orders + 1]`."""
+        return (self.beta * self.decay).unsqueeze(1)
+
+
+class SharedCoefficients(nn.Module):
+    """UniFilter: one filter for all nodes, `h_k <- alpha_k h_k`, whose sum over orders it is.
+
+    Coefficients start at random, their absolute values adding up to 1 (`mono`), or at ones
+    (`cheb`), as in what PolyFormer's code keeps of earlier filters; the paper gives no formula.
+
+    Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
+
+    Args:
+        orders: highest order of the tokens.
+        dim: width of a token, which it has no use for.
+        basis: `mono` or `cheb`.
+    """
+
+    def __init__(self, orders: int, dim: int, basis: str) -> None:  # noqa: ARG002
+        super().__init__()
+        start = torch.ones(orders + 1)
+        if basis == "mono":
+            start.uniform_(-1, 1)
+            start /= start.abs().sum()
+        self.alpha = nn.Parameter(start)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Weigh the orders."""
+        return self.alpha[:, None, None] * tokens
+
+    def coefficients(self, tokens: Tensor) -> Tensor:
+        """The same filter for each node, `[nodes, 1, orders + 1]`."""
+        return self.alpha.expand(tokens.shape[1], 1, -1)
+
+
+class _TanhAttention(torch.autograd.Function):
+    """`(tanh(Q K^T) * bias * kept) V`, whose scores are made twice and never kept.
+
+    Of 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, and autograd would
+    keep several copies; those of a block of nodes stay in the cache.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        values: Tensor,
+        bias: Tensor,
+        kept: Tensor | None,
+        heads: int,
+    ) -> Tensor:
+        """`[orders + 1, nodes, dim]` from three of these, and a bias `[heads, 1, orders + 1]`."""
+        ctx.save_for_backward(query, key, values, bias, kept)
+        ctx.heads = heads
+        out = torch.empty_like(values)
+        for part in _blocks(values, heads):
+            q, k, v = (_by_node_and_head(x[:, part], heads) for x in (query, key, values))
+            scores = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, heads)).mul_(bias)
+            if kept is not None:
+                scores *= kept[part]
+            out[:, part] = _by_order(torch.bmm(scores.flatten(0, 1), v), heads)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of everything but what is kept."""
+        *inputs, bias, kept = ctx.saved_tensors
+        heads = ctx.heads
+        grads = [torch.empty_like(x) for x in inputs]
+        grad_bias = torch.zeros_like(bias)
+        for part in _blocks(grad, heads):
+            q, k, v, g = (_by_node_and_head(x[:, part], heads) for x in (*inputs, grad))
+            tanh = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, heads))
+            slope = torch.bmm(g, v.transpose(1, 2)).unflatten(0, (-1, heads))
+            scores = tanh * bias
+            if kept is not None:
+                scores *= kept[part]
+                slope *= kept[part]
+            grad_bias += (slope * tanh).sum((0, 2)).unsqueeze(1)
+            slope *= bias
+            inner = slope.addcmul_(slope * tanh, tanh, value=-1).flatten(0, 1)  # 1 - tanh^2
+            products = (
+                torch.bmm(inner, k),
+                torch.bmm(inner.transpose(1, 2), q),
+                torch.bmm(scores.flatten(0, 1).transpose(1, 2), g),
+            )
+            for out, product in zip(grads, products, strict=True):
+                out[:, part] = _by_order(product, heads)
+        return *grads, grad_bias, None, None
+
+
+def _blocks(tokens: Tensor, heads: int) -> Iterator[slice]:
+    """Blocks of the nodes of `[orders + 1, nodes, dim]`; on a GPU one of them all."""
+    orders, nodes, _ = tokens.shape
+    size = max(1, nodes)
+    if tokens.device.type == "cpu":
+        size = max(1, BLOCK_ENTRIES // (heads * orders**2))
+    return (slice(start, start + size) for start in range(0, nodes, size))
+
+
+def _by_node_and_head(x: Tensor, heads: int) -> Tensor:
+    """`[orders + 1, nodes, heads * width]` as `[nodes * heads, orders + 1, width]`."""
+    return x.unflatten(-1, (heads, -1)).flatten(1, 2).transpose(0, 1).contiguous()
+
+
+def _by_order(x: Tensor, heads: int) -> Tensor:
+    """The way back."""
+    return x.transpose(0, 1).unflatten(1, (-1, heads)).flatten(2)
+
+
+def _orderwise_linear(orders: int, inputs: int, outputs: int) -> tuple[nn.Parameter, nn.Parameter]:
+    """Weight `[orders + 1, inputs, outputs]` and bias, each order's drawn as `nn.Linear` does."""
+    bound = inputs**-0.5
+    shapes = ((orders + 1, inputs, outputs), (orders + 1, 1, outputs))
+    weight, bias = (nn.Parameter(torch.empty(shape).uniform_(-bound, bound)) for shape in shapes)
+    return weight, bias

@@ -1,0 +1,119 @@
+"""Polynomial filters with learned coefficients, the same for all nodes."""
+
+from math import cos, pi
+
+import torch
+import torch.nn.functional as F
+from scipy.special import comb
+from torch import Tensor, nn
+
+from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.layers.polynomials import polynomials
+
+
+class GPRFilter(nn.Module):
+    """Generalised PageRank, `Z = sum_k gamma_k A^k Y`, with coefficients of any sign.
+
+    They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`.
+
+    Shapes: signals `[nodes, dim]`, adjacency A `[nodes, nodes]` (sparse CSR, normalised with
+    self-loops); returns `[nodes, dim]`.
+
+    Args:
+        orders: highest power.
+        alpha: probability of a return, from 0 to 1.
+
+    Source: Chien et al. 2021, "Adaptive universal generalized PageRank graph neural network".
+    """
+
+    def __init__(self, orders: int, alpha: float) -> None:
+        super().__init__()
+        gamma = alpha * (1 - alpha) ** torch.arange(orders + 1.0)
+        gamma[-1] = (1 - alpha) ** orders
+        self.gamma = nn.Parameter(gamma)
+        self.propagation = SparsePropagation()
+
+    def forward(self, y: Tensor, adjacency: Tensor) -> Tensor:
+        """Filter signals."""
+        powers = polynomials(
+            "mono", len(self.gamma) - 1, y, lambda y: self.propagation(adjacency, y)
+        )
+        return _weighted_sum(self.gamma, list(powers))
+
+
+class BernsteinFilter(nn.Module):
+    r"""Bernstein polynomials of the Laplacian `L = I - A` with non-negative coefficients.
+
+    `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, whose value at eigenvalue
+    `2 k / K` is about `theta_k`; all ones are the identity. Made by Horner's rule in `2I - L` with
+    K products instead of `K^2 / 2`.
+
+    Shapes: as `GPRFilter`, A without self-loops.
+
+    Args:
+        orders: K.
+
+    Source: He et al. 2021, "BernNet".
+    """
+
+    def __init__(self, orders: int) -> None:
+        super().__init__()
+        self.theta = nn.Parameter(torch.ones(orders + 1))
+        binomials = comb(orders, range(orders + 1)) / 2.0**orders
+        self.binomials: Tensor
+        weights = torch.tensor(binomials, dtype=self.theta.dtype)
+        self.register_buffer("binomials", weights, persistent=False)
+        self.propagation = SparsePropagation()
+
+    def forward(self, y: Tensor, adjacency: Tensor) -> Tensor:
+        """Filter signals."""
+        weights = F.relu(self.theta) * self.binomials
+        power, total = y, weights[0] * y
+        for weight in weights[1:]:
+            moved = self.propagation(adjacency, torch.cat([power, total], dim=1))
+            of_power, of_total = moved.chunk(2, dim=1)
+            power = power - of_power
+            total = total + of_total + weight * power
+        return total
+
+
+class ChebyshevInterpolation(nn.Module):
+    r"""Chebyshev interpolation of a filter whose values at the nodes are learned.
+
+    With `x_j = cos((K - j + 1/2) pi / (K + 1))`, `c_k = 2 / (K + 1) sum_j relu(theta_j) T_k(x_j)`,
+
+        Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y;  all ones are the identity.
+
+    Shapes: as `GPRFilter`, A without self-loops.
+
+    Args:
+        orders: K.
+
+    Source: He et al. 2022, "Convolutional neural networks on graphs with Chebyshev approximation,
+    revisited" (ChebNetII).
+    """
+
+    def __init__(self, orders: int) -> None:
+        super().__init__()
+        count = orders + 1
+        self.theta = nn.Parameter(torch.ones(count))
+        angles = [(orders - j + 0.5) * pi / count for j in range(count)]
+        values = [[2 / count * cos(k * angle) for angle in angles] for k in range(count)]
+        transform = torch.tensor(values, dtype=self.theta.dtype)
+        transform[0] /= 2
+        self.transform: Tensor
+        self.register_buffer("transform", transform, persistent=False)
+        self.propagation = SparsePropagation()
+
+    def forward(self, y: Tensor, adjacency: Tensor) -> Tensor:
+        """Filter signals."""
+        terms = polynomials(
+            "cheb", len(self.theta) - 1, y, lambda y: self.propagation(adjacency, y)
+        )
+        return _weighted_sum(self.transform @ F.relu(self.theta), list(terms))
+
+
+def _weighted_sum(weights: Tensor, terms: list[Tensor]) -> Tensor:
+    """`sum_k w_k X_k`."""
+    stacked = torch.stack(terms)
+    return (weights.to(stacked.dtype) @ stacked.flatten(1)).view_as(terms[0])

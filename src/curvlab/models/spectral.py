@@ -1,0 +1,84 @@
+"""Networks that filter after a perceptron: GPR-GNN, BernNet, ChebNetII."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.layers.dropout import dropout
+from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import Encoder
+
+
+class FilteredPerceptron(Encoder):
+    """`Z = h(A) drop(MLP(X))` with a learned filter h; the MLP drops out the input of every map.
+
+    With `num_classes` that is the width of its last map, and Z are the logits.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
+    returns `[nodes, dim_out]`.
+
+    Args:
+        in_channels: number of input features.
+        filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`.
+        dim: width of hidden layers, and of the embeddings without `num_classes`.
+        layers: number of linear maps, ReLU between them.
+        dropout: of the features and hidden layers.
+        filter_dropout: of the filter's input.
+        filter_lr: learning rate of the filter; None is the optimiser's.
+        filter_weight_decay: likewise.
+        num_classes: width of the logits.
+
+    Source: the code of BernNet and ChebNetII for small graphs.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        filter: Callable[[], nn.Module],
+        dim: int,
+        layers: int,
+        dropout: float,
+        filter_dropout: float,
+        filter_lr: float | None,
+        filter_weight_decay: float | None,
+        num_classes: int | None = None,
+    ) -> None:
+        super().__init__()
+        widths = [dim] * (layers - 1) + [num_classes or dim]
+        self.input = FeatureLinear(in_channels, widths[0], dropout=dropout)
+        self.maps = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.width = widths[-1]
+        self.filter = filter()
+        # Read by `parameter_groups`.
+        vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
+        self.dropout = dropout
+        self.filter_dropout = filter_dropout
+        self.logits = num_classes is not None
+        self.space = Euclidean(conformal_factor=1.0)
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space with the ordinary distance."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings."""
+        return self.width
+
+    @property
+    def gives_logits(self) -> bool:
+        """Whether the embeddings are the logits."""
+        return self.logits
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim_out]`."""
+        y = self.input(batch.x)
+        for linear in self.maps:
+            y = linear(dropout(F.relu(y), self.dropout, self.training))
+        y = dropout(y, self.filter_dropout, self.training)
+        return self.filter(y, batch.normalised_adj)

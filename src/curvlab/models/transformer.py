@@ -1,0 +1,56 @@
+"""A plain transformer whose tokens are all nodes; it sees no edge."""
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import Encoder
+
+
+class NodeTransformer(Encoder):
+    """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
+
+    PyTorch's own layers, whose attention never keeps the scores where the device has a kernel for
+    that; time is quadratic in the nodes.
+
+    Shapes: `batch.x [nodes, in_channels]`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers.
+        heads: which divide the width.
+        dropout: of the layers.
+
+    Source: PolyFormer, Table 4, where it scores as the MLP does.
+    """
+
+    def __init__(self, in_channels: int, dim: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.input = FeatureLinear(in_channels, dim)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                dim, heads, 2 * dim, dropout, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(dim)
+        self.space = Euclidean(conformal_factor=1.0)
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space with the ordinary distance."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings."""
+        return self.input.out_features
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        x = self.input(batch.x).unsqueeze(0)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x.squeeze(0))

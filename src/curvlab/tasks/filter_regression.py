@@ -1,0 +1,92 @@
+"""Filter regression: what spectral filters make of a signal, node by node."""
+
+import torch.nn.functional as F
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch_geometric.data import Data
+from torchmetrics.functional.regression import r2_score
+
+from curvlab.errors import UsageError
+from curvlab.models.encoder import Encoder
+from curvlab.optim import build_optimizer
+from curvlab.tasks.node_classification import PARTS
+
+
+class FilterRegression(LightningModule):
+    """Sum of squared errors of a linear map of the embeddings; the best fit chooses the weights.
+
+    Every part of the split is the same scored nodes (`split=fit`), since the paper asks how well
+    a model can express node-wise filters and not whether it generalises. `r2` is
+    `1 - SSE / sum (y - mean y)^2`, not in percent.
+
+    Source: PolyFormer, Section 4.1.1, after BernNet.
+
+    Args:
+        encoder: graph to points of flat space.
+        optimizer: see `build_optimizer`.
+        metric: `r2`.
+
+    Raises:
+        UsageError: There is no such metric, or the embeddings are logits or not flat.
+    """
+
+    chooses_weights = True
+
+    def __init__(self, encoder: Encoder, optimizer: DictConfig, metric: str) -> None:
+        super().__init__()
+        if metric != "r2":
+            raise UsageError(f"task.metric={metric}: weights of filter regression are chosen by r2")
+        self.encoder = encoder
+        self.read_out = nn.Linear(encoder.dim_out, 1)
+        self.optimizer_config = optimizer
+        self.score = metric
+        self._nodes: Tensor | None = None
+        self._seen: Tensor | None = None
+
+    def configure_optimizers(self) -> Optimizer:
+        """Make the optimiser."""
+        return build_optimizer(self, self.optimizer_config)
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        """Predictions and targets `[scored nodes]`."""
+        if self._nodes is None or self._seen is not batch.target:
+            masks = [batch.get(f"{part}_mask") for part in PARTS]
+            if any(mask is None or not mask.equal(batch.scored) for mask in masks):
+                raise UsageError("filter regression fits all scored nodes: use split=fit")
+            self._nodes, self._seen = batch.scored.nonzero().squeeze(-1), batch.target
+        nodes = self._nodes
+        predicted = self.read_out(self.encoder.of_nodes(batch, nodes)).squeeze(-1)
+        return predicted, batch.target.index_select(0, nodes)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        """Compute the sum of squared errors."""
+        predicted, target = self(batch)
+        return F.mse_loss(predicted, target, reduction="sum")
+
+    def validation_score(self, batch: Data) -> Tensor:
+        """R2 of the fit."""
+        return r2_score(*self(batch))
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the point of the curve."""
+        self._log("val", batch)
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        self._log("val", batch)
+        self._log("test", batch)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: nothing, as in the paper's sums."""
+        return 1
+
+    def _log(self, part: str, batch: Data) -> None:
+        predicted, target = self(batch)
+        scores = {
+            "r2": r2_score(predicted, target),
+            "sse": F.mse_loss(predicted, target, reduction="sum"),
+        }
+        logged = {f"{part}/{name}": score for name, score in scores.items()}
+        self.log_dict(logged, batch_size=1)

@@ -1,0 +1,89 @@
+"""Filters and targets: the specification's numbers, the dense spectrum, generated grids."""
+
+import numpy as np
+import pytest
+import torch
+
+from curvlab.building import build
+from curvlab.data.filter_images import FILTERS, filtered, generated_grid
+from curvlab.data.transforms import normalised_adjacency_matrix
+from curvlab.errors import UsageError
+
+TARGETS = {  # at pixels 5050 and 0, and the sum of squares on the scored pixels
+    "mixed_low_pass": (0.264317, 0.574424, 442.3429),
+    "mixed_high_pass": (-0.009416, 0.213811, 40.3650),
+    "mixed_band_pass": (-0.009619, 0.015796, 14.2252),
+    "mixed_rejection_pass": (0.264521, 0.772440, 478.7141),
+    "low_high_pass": (0.265302, 0.189402, 235.5883),
+    "band_rejection_pass": (-0.008193, 0.762614, 1089.3297),
+}
+
+
+@pytest.fixture
+def source(described):
+    """`source(mirror, key=value, ...)`: the images as their configuration describes them."""
+
+    def make(mirror=None, filter="low_high_pass", **changes):
+        return build(
+            described("filter_images", mirror, **{"source.filter": filter, **changes}).source
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_the_targets_of_the_paper(name, source, mirror):
+    data = source(mirror, name).load()
+    below, above, total = TARGETS[name]
+    assert int((data.x < 0.5).sum()) == 5685
+    assert int(data.scored.sum()) == 9216
+    assert data.num_edges == 39600
+    assert float(data.x[5050]) == pytest.approx(0.254902, abs=1e-6)
+    assert float(data.target[5050]) == pytest.approx(below, abs=2e-6)
+    assert float(data.target[0]) == pytest.approx(above, abs=2e-6)
+    scored = data.target[data.scored].double()
+    assert float(((scored - scored.mean()) ** 2).sum()) == pytest.approx(total, rel=1e-6)
+
+
+def test_the_expansion_is_the_filter_of_the_spectrum():
+    edges, image, _ = generated_grid(12, 0)
+    values, vectors = np.linalg.eigh(normalised_adjacency_matrix(edges, 144).toarray())
+    for pair in FILTERS.values():
+        for filter_of in pair:
+            expected = vectors @ (filter_of(1 - values) * (vectors.T @ image))
+            found = filtered(edges, image, filter_of)
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_filter_and_the_rest_add_up_to_the_image():
+    edges, image, _ = generated_grid(10, 3)
+    low, high = (filtered(edges, image, f) for f in FILTERS["low_high_pass"])
+    np.testing.assert_allclose(low + high, image, atol=1e-12)
+
+
+def test_a_generated_grid_is_like_the_file(source):
+    data = source(**{"source.generated": True, "source.side": 9}).load()
+    degree = torch.bincount(data.edge_index[0])
+    assert degree.bincount().tolist() == [0, 0, 4, 28, 49]
+    assert int(data.scored.sum()) == 25
+    assert (float(data.x.min()), float(data.x.max())) == (0, 1)
+    other = source(**{"source.generated": True, "source.side": 9, "source.image": 2}).load()
+    assert not torch.equal(data.x, other.x)
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({"source.filter": "low"}, "dataset.filter=low must be one of mixed_low_pass"),
+        ({"source.generated": True, "source.side": 4}, "side=4 must be at least 5"),
+        ({}, "dataset.source.generated=true"),
+    ],
+)
+def test_what_cannot_be_is_said(source, changes, answer):
+    with pytest.raises(UsageError, match=answer):
+        source(**changes).load()
+
+
+def test_an_image_that_is_not_there(source, mirror):
+    with pytest.raises(UsageError, match="has images 0 to 49"):
+        source(mirror, **{"source.image": 50}).load()

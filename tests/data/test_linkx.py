@@ -1,0 +1,89 @@
+"""Twitch-gamers and Pokec, from small files of their formats."""
+
+import io
+import os
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from scipy.io import savemat
+
+from curvlab.data.linkx import read_splits
+from curvlab.errors import UsageError
+
+SPLITS = [
+    {"train": np.array([0, 1]), "valid": np.array([2]), "test": np.array([3])},
+    {"train": np.array([3, 2]), "valid": np.array([1]), "test": np.array([0])},
+]
+NODES = """views,mature,life_time,created_at,updated_at,numeric_id,dead_account,language,affiliate
+10,1,5,2018-01-02,2018-10-12,1,0,EN,1
+30,0,7,2016-11-30,2018-10-12,0,0,DE,0
+20,1,9,2017-05-05,2018-09-01,3,1,EN,0
+40,0,3,2015-12-31,2018-10-12,2,0,FR,1
+"""
+STATISTICS = {"num_nodes": 4, "num_edges": 3, "num_features": 7, "num_classes": 2}
+PARTS = ("given_train", "given_val", "given_test")
+
+
+def splits(folder, name, content=SPLITS):
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / name, np.array(content, dtype=object), allow_pickle=True)
+
+
+@pytest.fixture
+def twitch(tmp_path, tiny):
+    folder = tmp_path / "mirror" / "LINKX" / "twitch_gamers" / "raw"
+    splits(folder, "twitch-gamer-splits.npy")
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr("twitch_gamers/large_twitch_features.csv", NODES)
+        files.writestr(
+            "twitch_gamers/large_twitch_edges.csv", "numeric_id_1,numeric_id_2\n0,1\n2,1\n3,0\n"
+        )
+    (folder / "twitch_gamers.zip").write_bytes(archive.getvalue())
+    return tiny("twitch_gamers", STATISTICS)
+
+
+def test_twitch_gamers(twitch):
+    data = twitch.load()
+    assert data.y.tolist() == [0, 1, 0, 1]
+    assert data.edge_index.tolist() == [[0, 0, 1, 1, 2, 3], [1, 3, 0, 2, 1, 0]]
+    torch.testing.assert_close(data.x.mean(0), torch.zeros(7), atol=1e-6, rtol=0)
+    torch.testing.assert_close(data.x.std(0), torch.ones(7))
+    views, language = data.x[:, 0], data.x[:, 5]  # 30, 10, 40, 20 and DE, EN, FR, EN by number
+    assert views.argsort().tolist() == [1, 3, 0, 2]
+    assert language[1] == language[3] != language[0] != language[2]
+    assert [data[name][:, 0].nonzero().flatten().tolist() for name in PARTS] == [[0, 1], [2], [3]]
+    assert [data[name][:, 1].nonzero().flatten().tolist() for name in PARTS] == [[2, 3], [1], [0]]
+
+
+def test_pokec(tmp_path, tiny):
+    folder = tmp_path / "mirror" / "LINKX" / "pokec" / "raw"
+    splits(folder, "pokec-splits.npy")
+    savemat(
+        folder / "pokec.mat",
+        {
+            "edge_index": np.array([[0, 1, 4], [1, 2, 3]]),
+            "node_feat": np.arange(10.0).reshape(5, 2),
+            "label": np.array([[0, 1, 1, 0, -1]]),
+            "num_nodes": 5,
+        },
+    )
+    data = tiny("pokec", {**STATISTICS, "num_nodes": 5, "num_features": 2}).load()
+    assert data.labelled.tolist() == [True] * 4 + [False]
+    assert data.y.tolist() == [0, 1, 1, 0, -1]
+    assert data.x.tolist()[4] == [8, 9]
+    assert (data.num_edges, data.given) == (6, "given")
+
+
+class Harmful:
+    def __reduce__(self):
+        return os.getcwd, ()
+
+
+@pytest.mark.parametrize("content", [[Harmful()], [{"train": [0]}], [{"train": [9]}]])
+def test_splits_that_are_none(tmp_path, content):
+    splits(tmp_path, "splits.npy", content)
+    with pytest.raises(UsageError, match="holds no splits"):
+        read_splits(tmp_path / "splits.npy", 4)

@@ -1,0 +1,93 @@
+"""Tokens of a graph: the specification's path, what is stored, and what is chosen."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.polynomial_tokens import PolynomialTokens
+from curvlab.data.transforms import NormalisedAdjacency, apply_transform
+from curvlab.errors import UsageError
+
+LOOPS = [
+    [(1, 0), (0.5, 0.408248), (0.552749, 0.476290)],
+    [(0, 1), (0.741582, 0.666667), (0.834595, 0.475028)],
+    [(1, 1), (1.149830, 0.258418), (1.205385, 0.270904)],
+    [(2, -1), (1.408248, -0.091752), (1.173540, 0.059623)],
+]
+
+
+def path():
+    return Data(
+        x=torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]]),
+        edge_index=torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]),
+        num_nodes=4,
+    )
+
+
+def tokens(data, basis="mono", orders=2, self_loops=True, dtype="float32"):
+    return PolynomialTokens(basis, orders, self_loops, dtype, 16, False)(data).tokens
+
+
+def test_the_path_with_self_loops():
+    torch.testing.assert_close(tokens(path()), torch.tensor(LOOPS), atol=1e-6, rtol=0)
+
+
+def test_chebyshev_on_the_laplacian_itself_would_be_another():
+    found = tokens(path(), "cheb", self_loops=False)
+    torch.testing.assert_close(found[0, 2], torch.tensor([0.707107, 0.707107]))  # not 2.7, -2.1
+
+
+def test_nodes_without_neighbours():
+    data = Data(x=torch.tensor([[3.0], [1.0], [1.0]]), edge_index=torch.tensor([[1, 2], [2, 1]]))
+    assert tokens(data, "mono", 4)[0, :, 0].tolist() == [3, 3, 3, 3, 3]
+    assert tokens(data, "cheb", 4, self_loops=False)[0, :, 0].tolist() == [3, 0, -3, 0, 3]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_every_type_comes_back_from_the_cache(tmp_path, dtype, monkeypatch):
+    transform = PolynomialTokens("mono", 2, True, dtype, 16, False)
+    made = apply_transform(transform, path(), tmp_path).tokens
+    assert str(made.dtype) == f"torch.{dtype}"
+    monkeypatch.setattr(PolynomialTokens, "forward", lambda *_: pytest.fail("made again"))
+    cached = apply_transform(transform, path(), tmp_path).tokens
+    assert torch.equal(made, cached)
+    assert made.dtype == cached.dtype
+
+
+@pytest.mark.parametrize(
+    ("features", "dim", "dtype", "allowed", "stored"),
+    [
+        (300, 128, "float32", True, False),  # 1,200 bytes a token against 2 * 512
+        (200, 128, "float32", True, True),
+        (300, 128, "float16", True, True),
+        (300, 128, "float32", False, True),  # mini-batches have tokens
+    ],
+)
+def test_what_takes_less_memory_is_chosen(features, dim, dtype, allowed, stored, tmp_path):
+    data = path()
+    data.x = torch.ones(4, features)
+    transform = PolynomialTokens("mono", 2, True, dtype, dim, allowed)
+    prepared = apply_transform(transform, data, tmp_path)
+    assert ("tokens" in prepared) == stored
+    assert ("normalised_adj" in prepared) != stored
+    assert isinstance(transform.on(data), PolynomialTokens if stored else NormalisedAdjacency)
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        ({"basis": "fourier"}, "basis=fourier must be one of mono, cheb"),
+        ({"orders": -1}, "orders=-1 must be a whole number"),
+        ({"dtype": "int8"}, "token_dtype=int8 must be one of float32"),
+    ],
+)
+def test_bad_options(change, answer):
+    with pytest.raises(UsageError, match=answer):
+        tokens(path(), **{"basis": "mono", "orders": 2, "dtype": "float32", **change})
+
+
+def test_what_a_type_cannot_hold_is_said():
+    data = path()
+    data.x *= 1e5
+    with pytest.raises(UsageError, match="float16 holds no number above"):
+        tokens(data, dtype="float16")

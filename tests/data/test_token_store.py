@@ -1,0 +1,163 @@
+"""Tokens on disk: the same as in memory, resumed after a kill, checked when read."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data import disk_graph, token_store
+from curvlab.data.cleaning import simple_edges
+from curvlab.data.disk_graph import DiskGraphWriter, open_disk_graph, write_disk_graph
+from curvlab.data.polynomial_tokens import PolynomialTokens
+from curvlab.data.synthetic_large import SyntheticLarge
+from curvlab.data.token_store import TokenSpec, TokenStore
+from curvlab.errors import UsageError
+
+NODES, FEATURES = 60, 7
+
+
+@pytest.fixture
+def raw():
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(NODES - 5, (2, 150), generator=generator)  # the last have no neighbour
+    x = torch.randn(NODES, FEATURES, generator=generator)
+    y = torch.randint(3, (NODES,), generator=generator)
+    labelled = torch.rand(NODES, generator=generator) < 0.7
+    return Data(x=x, y=torch.where(labelled, y, -1), edge_index=edges, labelled=labelled,
+                num_nodes=NODES)  # fmt: skip
+
+
+@pytest.fixture
+def graph(raw, tmp_path):
+    return write_disk_graph(tmp_path / "graph", raw)
+
+
+def in_memory(raw, spec):
+    data = raw.clone()
+    data.edge_index = simple_edges(raw.edge_index, NODES)
+    transform = PolynomialTokens(spec.basis, spec.orders, spec.self_loops, spec.dtype, 1, False)
+    return transform(data).tokens
+
+
+def store(graph, tmp_path, **changes):
+    spec = {"basis": "mono", "orders": 3, "self_loops": True, "dtype": "float32", **changes}
+    return TokenStore(tmp_path / "tokens", graph, TokenSpec(**spec))
+
+
+def test_neighbours_are_those_of_the_simple_graph(raw, tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_graph, "BUCKET_EDGES", 40)
+    graph = write_disk_graph(tmp_path / "graph", raw)
+    expected = simple_edges(raw.edge_index, NODES)
+    counts = np.bincount(expected[0], minlength=NODES)
+    assert graph.array("offsets").tolist() == [0, *np.cumsum(counts)]
+    assert graph.array("neighbours").tolist() == expected[1].tolist()
+    assert (graph.num_nodes, graph.num_edges) == (NODES, expected.shape[1] // 2)
+    assert np.array_equal(graph.array("features"), raw.x)
+    assert sorted(path.name for path in graph.folder.iterdir()) == [
+        "features.npy", "graph.json", "labels.npy", "neighbours.npy", "nodes.npy", "offsets.npy",
+    ]  # fmt: skip
+
+
+def test_half_a_graph_is_none(raw, tmp_path):
+    writer = DiskGraphWriter(tmp_path / "graph", NODES)
+    writer.edges(iter([raw.edge_index.numpy()]))
+    assert open_disk_graph(tmp_path / "graph") is None
+    with pytest.raises(UsageError, match=r"got 7 numbers instead of 420"):
+        writer.features(iter([raw.x[:1].numpy()]), FEATURES)
+
+
+def test_edges_to_nowhere(tmp_path):
+    with pytest.raises(UsageError, match="edges to nodes outside 0"):
+        DiskGraphWriter(tmp_path / "graph", 4).edges([np.array([[0], [4]])])
+
+
+def test_the_generated_graph_is_the_same_on_disk(tmp_path, monkeypatch):
+    from curvlab.data import synthetic_large
+
+    monkeypatch.setattr(synthetic_large, "DRAWN_EDGES", 300)
+    monkeypatch.setattr(synthetic_large, "CHUNK_ROWS", 64)
+    source = SyntheticLarge(200, 6.0, 2.5, 3, 0.6, 4, 1.0, seed=1)
+    data, graph = source.load(), source.to_disk(tmp_path / source.disk_key)
+    assert np.array_equal(graph.array("features"), data.x)
+    assert np.array_equal(graph.array("neighbours"), data.edge_index[1])
+    assert np.array_equal(graph.array("labels"), data.y)
+    assert open_disk_graph(tmp_path / source.disk_key) == graph
+
+
+@pytest.mark.parametrize("columns", [1, 3, 100])
+@pytest.mark.parametrize(
+    ("basis", "self_loops", "dtype"),
+    [("mono", True, "float32"), ("cheb", False, "float32"), ("cheb", True, "float16"),
+     ("mono", True, "bfloat16"), ("mono", False, "float32")],
+)  # fmt: skip
+def test_the_same_as_in_memory(
+    raw, graph, tmp_path, monkeypatch, columns, basis, self_loops, dtype
+):
+    monkeypatch.setattr(token_store, "BLOCK_ENTRIES", 60)
+    monkeypatch.setattr(token_store, "BLOCK_BYTES", 2000)
+    found = store(graph, tmp_path, basis=basis, self_loops=self_loops, dtype=dtype)
+    found.compute(memory_bytes=8 * NODES * columns)
+    found.verify()
+    expected = in_memory(raw, found.spec)[torch.from_numpy(found.nodes)]
+    assert found.tokens().dtype == expected.dtype
+    tolerance = {"float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    torch.testing.assert_close(found.tokens(), expected, atol=tolerance, rtol=tolerance)
+    assert sorted(found.nodes) == raw.labelled.nonzero().flatten().tolist()
+
+
+def test_a_killed_computation_goes_on(raw, graph, tmp_path, monkeypatch):
+    compute, seen = TokenStore._compute_columns, []
+
+    def killed(self, first, last):
+        if first == 4:
+            raise KeyboardInterrupt
+        seen.append(first)
+        compute(self, first, last)
+
+    monkeypatch.setattr(TokenStore, "_compute_columns", killed)
+    one = store(graph, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        one.compute(8 * NODES * 2)
+    assert (seen, one.complete) == ([0, 2], False)
+    monkeypatch.setattr(TokenStore, "_compute_columns", compute)
+    again = store(graph, tmp_path)
+    again.compute(8 * NODES)
+    assert again.complete
+    expected = in_memory(raw, again.spec)[torch.from_numpy(again.nodes)]
+    torch.testing.assert_close(again.tokens(), expected)
+    assert not (tmp_path / "tokens" / "progress.json").exists()
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut"])
+def test_damage_is_noticed(graph, tmp_path, damage):
+    found = store(graph, tmp_path)
+    found.compute(1e6)
+    with (tmp_path / "tokens" / "tokens.bin").open("r+b") as file:
+        if damage == "cut":
+            file.truncate(100)
+        else:
+            file.seek(40)
+            file.write(b"\xff")
+    with pytest.raises(UsageError, match="is not what was written there"):
+        found.verify()
+
+
+def test_too_little_memory_is_said(graph, tmp_path):
+    with pytest.raises(UsageError, match="tokens of 60 nodes take at least"):
+        store(graph, tmp_path).compute(8 * NODES - 1)
+
+
+def test_numbers_that_half_precision_does_not_hold(raw, tmp_path):
+    raw.x *= 1e6
+    graph = write_disk_graph(tmp_path / "graph", raw)
+    with pytest.raises(UsageError, match="float16 holds no number above"):
+        store(graph, tmp_path, dtype="float16").compute(1e6)
+
+
+def test_what_is_written_says_which_tokens_they_are(graph, tmp_path):
+    found = store(graph, tmp_path, orders=1)
+    found.compute(1e6)
+    written = json.loads((tmp_path / "tokens" / "tokens.json").read_text())
+    assert (written["basis"], written["orders"], len(written["crc32"])) == ("mono", 1, 1)

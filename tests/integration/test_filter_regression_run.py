@@ -1,0 +1,71 @@
+"""Filter regression by train.py: models fit a small generated image."""
+
+import pytest
+
+from curvlab.analysis.filters import load_filters
+from curvlab.analysis.plots import filter_panel
+from curvlab.errors import UsageError
+
+GRID = (
+    "dataset=filter_images",
+    "dataset.source.generated=true",
+    "dataset.source.side=12",
+    "trainer.max_steps=60",
+    "trainer.steps_per_epoch=20",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+    "optimizer.lr=0.02",
+)
+
+
+@pytest.mark.parametrize(
+    "model", ["gcn", "gat", "gprgnn", "bernnet", "chebnet2", "polyattn_mono", "polyattn_cheb"]
+)
+def test_models_fit(run_here, model):
+    result = run_here(f"model={model}", *GRID)
+    assert result.status == "finished"
+    assert result.metrics["val"] == result.metrics["test"]
+    assert 0 < result.score == result.metrics["test"]["r2"] <= 1
+    assert 4_900 < result.parameters < 5_100
+
+
+def test_a_filter_for_each_node_fits_what_one_for_all_cannot(run_here):
+    """Low-pass for dark pixels and high-pass for bright ones."""
+    words = (*GRID, "trainer.max_steps=400", "trainer.patience=null")
+    scores = [
+        run_here(f"model={model}", *words, folder=model).metrics["test"]["sse"]
+        for model in ("unifilter_cheb", "polyattn_cheb")
+    ]
+    assert scores[1] < 0.5 * scores[0]
+
+
+def test_the_filters_that_nodes_have_learned_are_written_and_drawn(run_here, tmp_path):
+    words = [word for word in GRID if "plots" not in word]
+    run_here("model=polyattn_cheb", *words)
+    filters = load_filters(tmp_path / "run" / "filters.npz")
+    assert filters.coefficients.shape == (144, 11)
+    assert (tmp_path / "run" / "plots" / "filters.png").exists()
+    panel = filter_panel(tmp_path / "run")
+    assert len(panel.true) == 2
+    assert sum(cluster.share for cluster in panel.clusters) == pytest.approx(1)
+    run_here("model=gcn", *words, folder="gcn")
+    assert not (tmp_path / "gcn" / "filters.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("split=random_60_20_20", "no labels|scored nodes: use split=fit"),
+        ("task.metric=sse", "chosen by r2"),
+        ("batching=partition", "the loss of|use split=fit"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run_here, words, answer):
+    with pytest.raises(UsageError, match=answer) as refused:
+        run_here("model=polyattn_cheb", *GRID, *words.split())
+    assert "\n" not in str(refused.value)
+
+
+def test_a_dataset_without_targets_is_refused(run_here):
+    with pytest.raises(UsageError, match="dataset=cora has no task filter_regression"):
+        run_here("model=polyattn_cheb", "dataset=cora", "task=filter_regression")

@@ -1,0 +1,98 @@
+"""Runs on tokens from disk: `batching=tokens` and nothing else."""
+
+import pytest
+import torch
+from test_ddp_run import prepared  # noqa: F401 - a fixture
+
+from curvlab.data.token_store import TokenStore
+from curvlab.errors import UsageError
+from curvlab.parts import build_data
+from curvlab.train import train_in
+
+LARGE = (
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "dataset.source.classes=3",
+    "dataset.source.features=8",
+    "dataset.source.signal=2.0",
+    "batching=tokens",
+    "batching.size=100",
+    "batching.workers=0",
+    "trainer.max_steps=30",
+    "trainer.steps_per_epoch=10",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+    "model.orders=3",
+    "model.dim=16",
+    "optimizer.lr=0.01",
+)
+
+
+@pytest.mark.parametrize("model", ["polyformer", "polyformer_cheb", "unifilter_mono"])
+def test_models_of_tokens_learn(run_here, model):
+    result = run_here(f"model={model}", *LARGE)
+    assert result.status == "finished"
+    assert result.metrics["test"]["accuracy"] > 60
+
+
+def test_scores_are_those_of_the_graph_in_memory(run_here):
+    """One batch of all training nodes is the whole graph in memory, in another order."""
+    words = ("model=polyformer", *LARGE, "model.dropout=0", "model.attention_dropout=0")
+    disk = run_here(*words, "batching.size=1000", folder="disk")
+    whole = run_here(
+        *(w for w in words if "batching" not in w), "trainer.validate_every=10", folder="memory"
+    )
+    assert disk.val_score == pytest.approx(whole.val_score, abs=0.7)  # a node of 150
+    assert disk.metrics["test"] == pytest.approx(whole.metrics["test"], abs=0.7)
+
+
+def test_workers_read_what_the_process_reads(run_here):
+    words = ("model=polyformer", *LARGE, "trainer.max_steps=10")
+    alone = run_here(*words, folder="alone")
+    helped = run_here(*words, "batching.workers=1", folder="helped")
+    assert helped.metrics == alone.metrics
+    assert helped.config_hash == alone.config_hash
+
+
+def test_a_second_run_finds_graph_and_tokens(run_here, monkeypatch):
+    words = ("model=polyformer", *LARGE, "trainer.max_steps=10")
+    run_here(*words, folder="first")
+    monkeypatch.setattr(TokenStore, "compute", lambda *_: pytest.fail("computed again"))
+    assert run_here(*words, "seed=1", folder="second").status == "finished"
+
+
+def test_a_pass_takes_every_training_node_once(prepared):  # noqa: F811
+    config, *_ = prepared("model=polyformer", *LARGE)
+    data = build_data(config)
+    rounds = data.rounds(0, processes=2)
+    rows = torch.cat([part for parts in rounds for part in parts])
+    assert torch.equal(rows.sort().values, data.graph.train_mask.nonzero().squeeze(-1))
+    assert len(rows) == 300
+    assert [len(parts) for parts in rounds] == [2, 2]
+    batch = data.batch(rounds[0][0])
+    assert torch.equal(batch.y, data.graph.y[rounds[0][0]])
+    assert batch.tokens.shape == (75, 4, 8)
+
+
+def test_two_processes(prepared):  # noqa: F811
+    config, _, folder = prepared("model=polyformer", *LARGE, "trainer=ddp", "trainer.max_steps=20")
+    result = train_in(config, folder, multirun=False)
+    assert result.status == "finished"
+    assert result.metrics["test"]["accuracy"] > 50
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("model=gcn", "for models of polynomial tokens, such as polyformer"),
+        ("model=nagphormer", "for models of polynomial tokens, such as polyformer"),
+        ("model=specformer", "needs the whole graph in every step"),
+        ("model=polyformer batching.memory_gb=1e-9", "raise batching.memory_gb"),
+        ("model=polyformer batching.workers=-1", "workers=-1 must be a whole number"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run_here, words, answer):
+    rest = [word for word in LARGE if not word.startswith("model.")]
+    with pytest.raises(UsageError, match=answer) as refused:
+        run_here(*rest, *words.split())
+    assert "\n" not in str(refused.value)

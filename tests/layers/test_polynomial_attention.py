@@ -1,0 +1,189 @@
+"""PolyAttn: the worked examples, Theorem 3.1, and agreement with a loop over orders and heads."""
+
+import math
+
+import pytest
+import torch
+from test_polynomials import A, X, tokens
+from torch import nn
+
+from curvlab.errors import UsageError
+from curvlab.layers import PolynomialAttention, SharedCoefficients
+from curvlab.layers import polynomial_attention as module
+
+W_Q, W_K = torch.tensor([[1, 0.5], [-0.5, 1]]), torch.tensor([[0.3, -0.2], [0.4, 0.6]])
+LOOPS = torch.tensor([[0.5, 0.408248290463863, 0, 0], [0.408248290463863, 1 / 3, 1 / 3, 0],
+                      [0, 1 / 3, 1 / 3, 0.408248290463863], [0, 0, 0.408248290463863, 0.5]],
+                     dtype=torch.float64)  # fmt: skip
+ONE_HEAD = {  # alpha of the four nodes, then Z
+    ("mono", "bare"): (
+        [(0.000449, 0.415188, 0.139597), (1.335840, 0.237628, 0.144916),
+         (1.921184, -0.139407, 0.521797), (-0.362753, 0.723290, 0.119703)],
+        [(0.119603, 0.342937), (0.389314, 1.512105), (2.299864, 2.341404), (-0.094360, 0.856667)],
+    ),
+    ("mono", "loops"): (
+        [(0.070485, 0.272121, 0.209897), (1.278874, 0.334848, 0.131072),
+         (1.866607, 0.318016, 0.221743), (-0.171032, 0.497657, 0.360982)],
+        [(0.322566, 0.211065), (0.357709, 1.564369), (2.499557, 2.008859), (0.782387, 0.146894)],
+    ),
+    ("cheb", "bare"): (
+        [(0.238861, -0.283154, 0.242671), (0.212915, 0.002113, -0.027327),
+         (0.529483, 0.303356, 0.034434), (0.443371, -0.198895, 0.077395)],
+        [(0.410456, 0.371815), (-0.041197, 0.217519), (0.142038, 0.609528), (1.027382, -0.248004)],
+    ),
+}  # fmt: skip
+TWO_HEADS = (
+    [(0.385931, 0.182492, 0.166962), (0.368586, 0.248050, 0.114605),
+     (1.592906, 0.444558, 0.492885), (0.744118, 0.752135, 0.292725)],
+    [(-0.394965, 0.409899, 0.027433), (1.538729, 0.083486, 0.091464),
+     (1.212673, -0.615366, 0.245018), (-1.125439, 0.195490, -0.132536)],
+    [(0.528442, 0.299541), (0.380461, 1.616733), (2.765531, 1.523883), (2.312801, 1.283082)],
+)  # fmt: skip
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def bare(heads, orders=2, power=1.0):
+    """The filter of the worked examples: no networks, no norm, no residual."""
+    attention = PolynomialAttention(orders, 2, heads, 1.0, power, 0.0, False, False)
+    attention.mlp = nn.Identity()
+    with torch.no_grad():
+        attention.query.weight.copy_(W_Q.T)
+        attention.key.weight.copy_(W_K.T)
+    return attention
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, torch.tensor(expected), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("case", ONE_HEAD)
+@torch.no_grad()
+def test_theorem_3_1_in_numbers(case):
+    basis, loops = case
+    a = LOOPS if loops == "loops" else A
+    h = tokens(basis, 2, a)
+    attention = bare(heads=1)
+    alpha, z = attention.coefficients(h).squeeze(1), attention(h).sum(0)
+    close(alpha, ONE_HEAD[case][0])
+    close(z, ONE_HEAD[case][1])
+    values, vectors = torch.linalg.eigh(a)  # a polynomial of the operator, one a node
+    powers = torch.stack([values**k for k in range(3)])
+    if basis == "cheb":
+        powers[1:] = torch.stack([-values, 2 * values**2 - 1])
+    filters = torch.einsum("ni,ki,mi->knm", vectors, powers, vectors)
+    expected = torch.stack([(alpha[i] @ filters[:, i]) @ X for i in range(4)])
+    torch.testing.assert_close(z, expected, atol=1e-12, rtol=0)
+
+
+@torch.no_grad()
+def test_every_head_is_a_filter_of_its_own():
+    attention, h = bare(heads=2), tokens("mono", 2)
+    alpha = attention.coefficients(h)
+    close(alpha[:, 0], TWO_HEADS[0])
+    close(alpha[:, 1], TWO_HEADS[1])
+    close(attention(h).sum(0), TWO_HEADS[2])
+
+
+def test_a_softmax_could_only_make_filters_with_positive_coefficients():
+    """Proposition 3.2: tanh makes the negative ones of above."""
+    attention, h = bare(heads=1), tokens("mono", 2)
+    _, q, k = attention._projected(h)
+    scores = torch.einsum("ind,jnd->nij", q, k).softmax(-1) * attention._bias
+    alpha = scores.sum(1)
+    expected = [(0.860163, 0.573343, 0.331051), (1.234757, 0.445510, 0.291407),
+                (1.326455, 0.281778, 0.369996), (0.699117, 0.696039, 0.302935)]  # fmt: skip
+    close(alpha.detach(), expected)
+    assert (attention.coefficients(h) < 0).any()
+
+
+def random_attention(training=False, dropout=0.0):
+    torch.manual_seed(3)
+    attention = PolynomialAttention(5, 12, 3, 1.5, 1.4, dropout, True, True)
+    nn.init.normal_(attention.beta)
+    nn.init.normal_(attention.norm.weight)
+    return attention.train(training), torch.randn(6, 7, 12)
+
+
+def by_loops(attention, tokens):
+    """The same, node by node, order by order, head by head."""
+    orders, nodes, dim = tokens.shape
+    width = dim // attention.heads
+    out = []
+    for node in range(nodes):
+        v = attention.norm(tokens[:, node])
+        t = []
+        for k in range(orders):
+            mlp = attention.mlp
+            hidden = torch.relu(v[k] @ mlp.weight1[k] + mlp.bias1[k, 0])
+            t.append(hidden @ mlp.weight2[k] + mlp.bias2[k, 0])
+        q, key = (torch.stack(t) @ w.weight.T for w in (attention.query, attention.key))
+        heads = []
+        for head in range(attention.heads):
+            of = slice(head * width, (head + 1) * width)
+            rows = []
+            for i in range(orders):
+                row = 0
+                for j in range(orders):
+                    score = torch.tanh(q[i, of] @ key[j, of] / math.sqrt(width))
+                    row = row + score * attention.beta[head, j] / (j + 1) ** 1.4 * v[j, of]
+                rows.append(row)
+            heads.append(torch.stack(rows))
+        out.append(tokens[:, node] + torch.cat(heads, dim=1))
+    return torch.stack(out, dim=1)
+
+
+@pytest.mark.parametrize("entries", [1, 2**18], ids=["a node a block", "one block"])
+def test_values_and_gradients_are_those_of_loops(monkeypatch, entries):
+    monkeypatch.setattr(module, "BLOCK_ENTRIES", entries)
+    attention, h = random_attention()
+    h.requires_grad_()
+    of = [h, *attention.parameters()]
+    found, expected = attention(h), by_loops(attention, h)
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn_like(found)
+    pairs = zip(*(torch.autograd.grad((out * weights).sum(), of) for out in (found, expected)),
+                strict=True)  # fmt: skip
+    for one, other in pairs:
+        torch.testing.assert_close(one, other)
+
+
+def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient():
+    q, k, v = (torch.randn(3, 4, 4, requires_grad=True) for _ in range(3))
+    bias = torch.randn(2, 1, 3, requires_grad=True)
+    kept = torch.rand(4, 2, 3, 3) > 0.4
+    apply = module._TanhAttention.apply
+    assert torch.autograd.gradcheck(lambda *x: apply(*x, kept, 2), (q, k, v, bias))
+    torch.manual_seed(0)
+    attention, h = random_attention(training=True, dropout=0.3)
+    mean = torch.stack([attention(h) for _ in range(3000)]).mean(0)
+    torch.testing.assert_close(mean, attention.eval()(h), atol=0.15, rtol=0)
+
+
+@torch.no_grad()
+def test_limits():
+    attention, h = random_attention()
+    scores = attention.coefficients(h).abs()
+    bound = attention.beta.abs() / torch.arange(1.0, 7) ** 1.4
+    assert (scores <= 6 * bound + 1e-12).all()
+    attention.beta.zero_()
+    assert torch.equal(attention(h), h)
+    lone = PolynomialAttention(5, 12, 3, 1.0, 60.0, 0.0, False, False)
+    assert (lone.coefficients(h)[..., 1:].abs() < 1e-15).all()
+    assert (lone.coefficients(h)[..., 0] != 0).all()
+
+
+@torch.no_grad()
+def test_unifilter_is_the_same_filter_for_all():
+    h = tokens("mono", 4)
+    uniform = SharedCoefficients(4, 2, "mono")
+    assert uniform.alpha.abs().sum() == pytest.approx(1)
+    expected = sum(a * x for a, x in zip(uniform.alpha, h, strict=True))
+    torch.testing.assert_close(uniform(h).sum(0), expected)
+    assert SharedCoefficients(4, 2, "cheb").alpha.tolist() == [1] * 5
+    assert (uniform.coefficients(h) == uniform.alpha).all()
+
+
+def test_heads_must_divide():
+    with pytest.raises(UsageError, match="heads=3 does not divide"):
+        PolynomialAttention(2, 8, 3, 1.0, 1.0, 0.0, True, True)

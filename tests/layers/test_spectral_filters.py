@@ -1,0 +1,99 @@
+"""Filters against the spectrum, PyTorch Geometric and their definitions."""
+
+from math import comb
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import APPNP, ChebConv
+
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.layers.polynomials import polynomials
+from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
+
+pytestmark = [
+    pytest.mark.usefixtures("float64"),
+    # PyTorch Geometric's making of a sparse matrix, once a process.
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+]
+
+
+@pytest.fixture
+def graph():
+    generator = torch.Generator().manual_seed(2)
+    edges = torch.randint(12, (2, 20), generator=generator)
+    edges = edges[:, edges[0] != edges[1]]
+    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
+    return Data(edge_index=edges, x=torch.randn(12, 3, generator=generator), num_nodes=12)
+
+
+def adjacency(graph, self_loops=False):
+    return NormalisedAdjacency(self_loops)(graph).normalised_adj.double()
+
+
+def test_gpr_starts_as_personalised_pagerank(graph):
+    found = GPRFilter(6, 0.1)(graph.x, adjacency(graph, self_loops=True))
+    expected = APPNP(6, 0.1)(graph.x, graph.edge_index)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_gpr_in_the_spectrum(graph):
+    layer, a = GPRFilter(4, 0.1), adjacency(graph, self_loops=True)
+    torch.nn.init.normal_(layer.gamma)
+    values, vectors = torch.linalg.eigh(a.to_dense())
+    response = sum(g * values**k for k, g in enumerate(layer.gamma))
+    expected = vectors @ (response[:, None] * (vectors.T @ graph.x))
+    torch.testing.assert_close(layer(graph.x, a), expected, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [BernsteinFilter, ChebyshevInterpolation])
+def test_ones_are_the_identity(graph, kind):
+    torch.testing.assert_close(kind(7)(graph.x, adjacency(graph)), graph.x)
+
+
+def test_bernstein_polynomials_in_the_spectrum(graph):
+    layer, a, order = BernsteinFilter(5), adjacency(graph), 5
+    torch.nn.init.normal_(layer.theta)
+    values, vectors = torch.linalg.eigh(torch.eye(12) - a.to_dense())
+    response = sum(
+        theta.relu() * comb(order, k) / 2**order * (2 - values) ** (order - k) * values**k
+        for k, theta in enumerate(layer.theta)
+    )
+    expected = vectors @ (response[:, None] * (vectors.T @ graph.x))
+    torch.testing.assert_close(layer(graph.x, a), expected, atol=1e-6, rtol=1e-6)
+
+
+def test_the_interpolation_takes_its_values_at_its_nodes(graph):
+    order = 6
+    layer = ChebyshevInterpolation(order)
+    torch.nn.init.uniform_(layer.theta, -1, 1)
+    nodes = torch.cos((order - torch.arange(order + 1.0) + 0.5) * torch.pi / (order + 1))
+    # At eigenvalues `nodes` of -A, a diagonal matrix, the filter is what was learned.
+    matrix = torch.diag(-nodes).to_sparse_csr()
+    found = layer(torch.ones(order + 1, 1), matrix).squeeze(1)
+    torch.testing.assert_close(found, layer.theta.relu())
+
+
+def test_chebnet_has_the_same_polynomials(graph):
+    layer = ChebConv(3, 4, K=3)
+    terms = polynomials("cheb", 2, graph.x, adjacency(graph).matmul)
+    expected = layer.bias + sum(lin(t) for lin, t in zip(layer.lins, terms, strict=True))
+    found = layer(graph.x, graph.edge_index)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", [BernsteinFilter, ChebyshevInterpolation, lambda k: GPRFilter(k, 0.1)]
+)
+def test_gradients(graph, kind):
+    layer, a = kind(3), adjacency(graph)
+    x = graph.x.clone().requires_grad_()
+    weight = next(layer.parameters())
+    torch.nn.init.uniform_(weight, 0.2, 1)
+
+    def loss(x, weight):
+        return torch.func.functional_call(
+            layer, {next(iter(dict(layer.named_parameters()))): weight}, (x, a)
+        )
+
+    assert torch.autograd.gradcheck(loss, (x, weight))

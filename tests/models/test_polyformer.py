@@ -1,0 +1,177 @@
+"""PolyFormer: the specification's worked model, its parameter counts, its invariances."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.data.polynomial_tokens import PolynomialTokens
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.layers import PolynomialAttention
+from curvlab.models.polyformer import PolyFormer
+from curvlab.tasks.decoders import TangentLogits
+
+PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+X = torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]])
+LOGITS = {
+    "mono": [(5.727864, 3.140748, -2.242018), (35.512375, 16.106417, -18.015767),
+             (9.485489, 5.171002, -3.805742), (3.744011, 2.068868, -1.416444)],
+    "cheb": [(5.987987, 3.281293, -2.350267), (26.526684, 5.937335, -20.018833),
+             (7.897411, 4.312959, -3.144868), (3.698898, 2.044493, -1.397670)],
+}  # fmt: skip
+
+
+def model(features, orders, dim, layers, heads, ffn, power, expansion, basis="mono", **options):
+    layer = partial(PolynomialAttention, heads=heads, expansion=expansion, power=power, dropout=0.0,
+                    pre_norm=True, residual=True)  # fmt: skip
+    chosen = {"ffn_dropout": 0.0, "dropout": 0.0, "hidden": True, "attention_lr": None,
+              "attention_weight_decay": None, **options}  # fmt: skip
+    return PolyFormer(features, basis, orders, dim, layers, layer, ffn, **chosen)
+
+
+def graph(basis="mono", orders=2, project_first=False, x=X, edges=PATH, dim=1):
+    data = Data(x=x.float(), edge_index=edges, num_nodes=len(x))
+    data = PolynomialTokens(basis, orders, basis == "mono", "float32", dim, project_first)(data)
+    if project_first:
+        del data["tokens"]
+        data = NormalisedAdjacency(basis == "mono")(data)
+        data.x = x
+    return data
+
+
+def random_graph(nodes=40, features=9, **options):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(nodes, features, generator=generator)
+    edges = torch.randint(nodes, (2, 90), generator=generator)
+    edges = edges[:, edges[0] != edges[1]]
+    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
+    return graph(x=x, edges=edges, **options)
+
+
+def formula_weights(encoder, decoder):
+    with torch.no_grad():
+        for part in (*encoder.modules(), decoder):
+            if isinstance(part, nn.Linear):
+                rows, columns = part.weight.shape
+                a, b = torch.arange(rows)[:, None], torch.arange(columns)
+                part.weight.copy_(torch.cos((a + 2 * b).double()))
+                if part.bias is not None:
+                    part.bias.fill_(0.1)
+        for mixer in encoder.mixers:
+            heads, orders = mixer.beta.shape
+            mixer.beta.copy_(1 + torch.arange(heads)[:, None] - 0.5 * torch.arange(orders))
+            for weight in (mixer.mlp.weight1, mixer.mlp.weight2):
+                _, rows, columns = weight.shape  # here [inputs, outputs]
+                a, b = torch.arange(columns), torch.arange(rows)[:, None]
+                weight.copy_(torch.cos((a + 2 * b).double()))
+            mixer.mlp.bias1.fill_(0.1)
+            mixer.mlp.bias2.fill_(0.1)
+
+
+@pytest.mark.parametrize("projected", [False, True], ids=["tokens", "projected"])
+@pytest.mark.parametrize("basis", LOGITS)
+@torch.no_grad()
+def test_the_worked_model(float64, basis, projected):
+    encoder = model(2, 2, 4, 2, 2, 5, 2.0, 0.5, basis).eval()
+    decoder = TangentLogits(4, 3, encoder.manifold_out)
+    formula_weights(encoder, decoder)
+    count = sum(p.numel() for p in [*encoder.parameters(), *decoder.parameters()])
+    assert count == 385
+    found = decoder(encoder(graph(basis, project_first=projected, x=X.double())))
+    torch.testing.assert_close(found, torch.tensor(LOGITS[basis]), atol=5e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes", "expected"),
+    [
+        ((3703, 6, 256, 1, 4, 128, 2.0, 2.0), 6, 3053986),  # citeseer, mono
+        ((7, 10, 16, 4, 8, 32, 1.6, 2.0), 1, 54529),  # minesweeper, mono
+        ((10, 8, 256, 1, 16, 32, 1.6, 2.0), 1, 2583985),  # tolokers, cheb
+        ((128, 4, 1024, 1, 1, 512, 1.0, 1.0), 172, 15005361),  # papers100M
+    ],
+)
+def test_parameter_counts(shape, classes, expected):
+    with torch.device("meta"):
+        encoder = model(*shape)
+    count = sum(p.numel() for p in encoder.parameters())
+    assert count + (encoder.dim_out + 1) * classes == expected
+
+
+@torch.no_grad()
+def test_a_node_sees_its_own_tokens_only():
+    encoder = model(9, 4, 8, 2, 2, 6, 1.0, 1.0).eval()
+    data = random_graph(orders=4)
+    nodes = torch.tensor([30, 2, 17])
+    whole = encoder(data)
+    torch.testing.assert_close(encoder.of_nodes(data, nodes), whole[nodes])
+    torch.testing.assert_close(encoder.encode_in_chunks(data, 7), whole)
+    data.tokens[torch.arange(40) != 2] = torch.nan
+    assert torch.equal(encoder(data)[2].isfinite().sum(), torch.tensor(8))
+    torch.testing.assert_close(encoder(data)[2], whole[2])
+
+
+@pytest.mark.parametrize("basis", LOGITS)
+def test_projecting_first_changes_neither_values_nor_gradients(basis):
+    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0, basis).eval()
+    nodes = torch.tensor([5, 1, 39])
+    gradients = []
+    for project_first in (False, True):
+        data = random_graph(basis=basis, orders=4, project_first=project_first)
+        out = encoder.of_nodes(data, nodes)
+        gradients.append([out, *torch.autograd.grad(out.square().sum(), encoder.parameters())])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_sparse_features_are_projected_first_too():
+    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0)
+    x = torch.zeros(40, 9)
+    x[torch.arange(10), torch.arange(10) % 9] = 1.0
+    results = []
+    for project_first in (False, True):
+        data = graph(orders=4, project_first=project_first, x=x, edges=random_graph().edge_index)
+        out = encoder(data)
+        results.append([out, *torch.autograd.grad(out.square().sum(), encoder.parameters())])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_without_orders_both_bases_are_the_same_network():
+    encoders = [model(9, 0, 8, 1, 2, 6, 1.0, 1.0, basis).eval() for basis in LOGITS]
+    encoders[1].load_state_dict(encoders[0].state_dict())
+    results = [
+        encoder(random_graph(basis=basis, orders=0))
+        for encoder, basis in zip(encoders, LOGITS, strict=True)
+    ]
+    assert torch.equal(*results)
+
+
+def test_half_precision_tokens():
+    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0).eval()
+    data = random_graph(orders=4)
+    whole = encoder(data)
+    for dtype, tolerance in ((torch.float16, 5e-3), (torch.bfloat16, 5e-2)):
+        data.tokens = data.tokens.to(dtype)
+        found = encoder(data)
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, whole, atol=tolerance, rtol=tolerance)
+
+
+@torch.no_grad()
+def test_a_filter_of_each_node_is_what_the_bare_model_computes():
+    """Theorem 3.1 through the whole model: the embedding is the filtered, mapped signal."""
+    layer = partial(PolynomialAttention, heads=2, expansion=1.0, power=1.0, dropout=0.0,
+                    pre_norm=False, residual=False)  # fmt: skip
+    bare = PolyFormer(9, "mono", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None).eval()
+    assert bare.filters_nodes
+    data = random_graph(orders=4)
+    tokens = bare.projected(data)
+    per_head = bare.mixers[0].coefficients(tokens)
+    torch.testing.assert_close(bare.node_filters(data), per_head.mean(1))
+    width = tokens.unflatten(-1, (2, 4))
+    expected = torch.einsum("nhk,knhd->nhd", per_head, width).flatten(1)
+    torch.testing.assert_close(bare(data), expected, atol=1e-5, rtol=1e-4)
+    assert not model(9, 4, 8, 1, 2, 6, 1.0, 1.0).filters_nodes

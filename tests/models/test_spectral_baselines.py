@@ -1,0 +1,144 @@
+"""Specformer, NAGphormer, the plain transformer, and networks that filter after a perceptron."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.data.polynomial_tokens import PolynomialTokens
+from curvlab.data.spectrum import EigenvectorFeatures, LaplacianSpectrum
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.errors import UsageError
+from curvlab.layers.spectral_filters import BernsteinFilter, GPRFilter
+from curvlab.models.nagphormer import NAGphormer
+from curvlab.models.specformer import Specformer
+from curvlab.models.spectral import FilteredPerceptron
+from curvlab.models.transformer import NodeTransformer
+from curvlab.optim.parameter_groups import parameter_groups
+
+
+@pytest.fixture
+def graph():
+    generator = torch.Generator().manual_seed(5)
+    edges = torch.randint(30, (2, 60), generator=generator)
+    edges = edges[:, edges[0] != edges[1]]
+    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
+    return Data(edge_index=edges, x=torch.randn(30, 6, generator=generator), num_nodes=30)
+
+
+def laplacian(graph):
+    adjacency = NormalisedAdjacency(False)(graph.clone()).normalised_adj.to_dense()
+    return torch.eye(30) - adjacency
+
+
+def test_the_spectrum_is_that_of_the_laplacian(graph):
+    data = LaplacianSpectrum(None, 0)(graph)
+    u, values = data.spectrum_vectors, data.spectrum_values
+    torch.testing.assert_close(u @ torch.diag(values) @ u.T, laplacian(graph), atol=1e-5, rtol=0)
+    torch.testing.assert_close(u.T @ u, torch.eye(30), atol=1e-5, rtol=0)
+    assert (values.diff() >= 0).all()
+    ends = LaplacianSpectrum(4, 3)(graph.clone())
+    torch.testing.assert_close(
+        ends.spectrum_values, torch.cat([values[:4], values[-3:]]), atol=1e-5, rtol=1e-5
+    )
+    product = laplacian(graph) @ ends.spectrum_vectors
+    torch.testing.assert_close(
+        product, ends.spectrum_vectors * ends.spectrum_values, atol=1e-5, rtol=1e-4
+    )
+
+
+def test_all_eigenvalues_of_a_large_graph_are_refused():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    large = Data(edge_index=edges, x=torch.ones(30_000, 1), num_nodes=30_000)
+    with pytest.raises(UsageError, match="ask for some by"):
+        LaplacianSpectrum(None, 0)(large)
+
+
+@torch.no_grad()
+def test_specformer_filters_by_its_heads(graph):
+    model = Specformer(6, 8, 1, 2, 0.0, 0.0, 0.0, num_classes=3).eval()
+    nn.init.normal_(model.weights[0])
+    nn.init.normal_(model.decoder.weight)
+    data = LaplacianSpectrum(None, 0)(graph)
+    u, filters, weight = (
+        data.spectrum_vectors,
+        model.filters(data.spectrum_values),
+        model.weights[0],
+    )
+    x = model.second(torch.relu(model.first(data.x)))
+    expected = weight[0] * x
+    for head in range(2):
+        expected = expected + weight[1 + head] * (u @ torch.diag(filters[:, head]) @ u.T @ x)
+    torch.testing.assert_close(model(data), expected, atol=1e-5, rtol=1e-4)
+    assert model.gives_logits
+
+
+@torch.no_grad()
+def test_specformer_does_not_depend_on_the_signs_of_eigenvectors(graph):
+    model = Specformer(6, 8, 2, 2, 0.0, 0.0, 0.0).eval()
+    data = LaplacianSpectrum(None, 0)(graph)
+    before = model(data)
+    data.spectrum_vectors = data.spectrum_vectors * (1 - 2 * (torch.arange(30) % 2))
+    torch.testing.assert_close(model(data), before, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_nagphormer_reads_hops_against_the_node(graph):
+    model = NAGphormer(8, "mono", 3, 8, 1, 2, 0.0).eval()
+    data = EigenvectorFeatures(2)(graph)
+    torch.testing.assert_close(data.x[:, 6:].norm(dim=0), torch.ones(2))
+    data = PolynomialTokens("mono", 3, True, "float32", 8, False)(data)
+    whole = model(data)
+    assert whole.shape == (30, 4) == (30, model.dim_out)
+    nodes = torch.tensor([3, 29])
+    torch.testing.assert_close(model.of_nodes(data, nodes), whole[nodes])
+    nn.init.normal_(model.attention.weight)
+    x = model.norm(model.layers[0](model.projected(data).transpose(0, 1)))
+    for v in (0, 7):
+        pairs = [torch.cat([x[v, 0], x[v, k]]) for k in (1, 2, 3)]
+        weights = torch.cat([model.attention(pair) for pair in pairs]).softmax(0)
+        mixed = x[v, 0] + sum(w * x[v, k] for w, k in zip(weights, (1, 2, 3), strict=True))
+        torch.testing.assert_close(model(data)[v], torch.relu(model.output(mixed)))
+
+
+@torch.no_grad()
+def test_the_plain_transformer_sees_all_nodes_and_no_edge(graph):
+    model = NodeTransformer(6, 8, 2, 2, 0.0).eval()
+    before = model(graph)
+    order = torch.randperm(30)
+    torch.testing.assert_close(model(Data(x=graph.x[order])), before[order], atol=1e-5, rtol=1e-5)
+    graph.x[0] += 1
+    assert not torch.allclose(model(graph)[1:], before[1:])
+
+
+def perceptron(classes=None, **options):
+    filter_of = partial(GPRFilter, 4, 0.1)
+    chosen = {"filter": filter_of, "filter_lr": None, "filter_weight_decay": 0.0, **options}
+    return FilteredPerceptron(
+        6, dim=8, layers=2, dropout=0.0, filter_dropout=0.0, num_classes=classes, **chosen
+    )
+
+
+@torch.no_grad()
+def test_perceptron_before_the_filter(graph):
+    data = NormalisedAdjacency(True)(graph)
+    model = perceptron(3)
+    assert (model.gives_logits, model.dim_out) == (True, 3)
+    y = model.maps[0](torch.relu(model.input(graph.x)))
+    torch.testing.assert_close(model(data), model.filter(y, data.normalised_adj))
+    assert (perceptron().gives_logits, perceptron().dim_out) == (False, 8)
+
+
+def test_parameter_counts_of_the_filter_experiment():
+    """The specification's 5,049 at width 69, with a linear map of the embeddings to one number."""
+    model = FilteredPerceptron(1, partial(BernsteinFilter, 10), 69, 2, 0.0, 0.0, 0.01, 0.0)
+    assert sum(p.numel() for p in model.parameters()) + 70 == 5049
+
+
+def test_coefficients_learn_apart():
+    model = perceptron(filter_lr=0.5)
+    _, own = parameter_groups(model, curvature_lr=1.0, weight_decay=0.1)
+    assert (own["lr"], own["weight_decay"]) == (0.5, 0.0)
+    assert [id(p) for p in own["params"]] == [id(model.filter.gamma)]
