@@ -1,9 +1,12 @@
 #!/usr/bin/env python
-"""Print a paper's table with the reproduced numbers beside the printed ones.
+"""The papers' tables: ours beside the printed numbers, what is finished, what the rest costs.
 
-scripts/tables.py list
-scripts/tables.py fpst/fig3
+scripts/tables.py fpst/fig3                               a table
 scripts/tables.py fpst/fig3 --format latex --output fig3.tex
+scripts/tables.py status                                  all of them, a line each
+scripts/tables.py page fpst --output fpst.html            all of a paper, one page for a browser
+scripts/tables.py estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
+scripts/tables.py estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 """
 
 import argparse
@@ -15,10 +18,12 @@ from rich.console import Console
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
-from curvlab.tables.overview import overview
+from curvlab.tables.overview import status
+from curvlab.tables.page import page
 from curvlab.tables.render import render, terminal
 
 ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / "configs"
 RESULTS = ROOT / "outputs" / "tables"
 
 
@@ -27,28 +32,57 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("table", help="a table such as fpst/fig3, or `list` to see them all")
+    parser.add_argument(
+        "words", nargs="+", metavar="WORD", help="a table, or status, page PAPER, estimate TABLE"
+    )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of all tables' runs")
+    parser.add_argument("--budget", help="with estimate: a time such as 90s, 30m, 2h, 1.5d")
+    parser.add_argument("--device", default="auto", help="with estimate: auto, cpu, cuda or mps")
     return parser.parse_args()
 
 
 def make_text(arguments: argparse.Namespace) -> str:
-    """What is to be printed or written."""
-    configs = ROOT / "configs"
+    """What is to be printed or written.
+
+    Raises:
+        UsageError: The words are wrong.
+    """
     if arguments.results != RESULTS and not arguments.results.is_dir():
         raise UsageError(f"no folder {arguments.results}: --results names where tables' runs are")
-    if arguments.table == "list":
-        specs = [spec for name in table_names(configs) for spec in load_table(configs, name)]
-        return overview(specs, arguments.results)
-    specs = load_table(configs, arguments.table)
-    reports = [build_report(spec, arguments.results) for spec in specs]
+    match arguments.words:
+        case ["status"]:
+            specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
+            return status(specs, arguments.results, arguments.format)
+        case ["page", paper]:
+            return page(CONFIGS, paper, arguments.results)
+        case ["estimate", table, *words]:
+            return make_estimate(table, words, arguments)
+        case [table]:
+            return make_table(table, arguments)
+    raise UsageError(
+        f"{' '.join(arguments.words)}: say one table, status, page PAPER, or estimate TABLE"
+    )
+
+
+def make_table(table: str, arguments: argparse.Namespace) -> str:
+    """One table in the format asked for."""
+    reports = [build_report(spec, arguments.results) for spec in load_table(CONFIGS, table)]
     if arguments.format == "terminal" and arguments.output is None and sys.stdout.isatty():
         width = Console().width
         return "\n".join(terminal(report, width, styled=True) for report in reports)
     return render(reports, arguments.format)
+
+
+def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -> str:
+    """Costs of the unfinished cells, or the commands of those that fit into the budget."""
+    from curvlab.bench.estimate import estimate
+
+    load_table(CONFIGS, table)
+    budget, device = arguments.budget, arguments.device
+    return estimate(CONFIGS, table, arguments.results, words, device, budget)
 
 
 def main() -> int:

@@ -75,7 +75,7 @@ def test_a_protocol_is_of_a_task_and_a_model_and_sets_what_the_model_has(file):
     plain = composed(CONFIGS, f"model={file.stem}")
     values = OmegaConf.load(file)
     assert values.keys() >= {"model"}
-    assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "trainer"}
+    assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
     assert set(values.model) <= set(plain.model)
 
 
@@ -85,7 +85,8 @@ TUNED_FILES = sorted((CONFIGS / "tuned").glob("*/*/*.yaml"))
 @pytest.mark.parametrize("file", TUNED_FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_tuned_values_are_of_keys_that_there_are(file):
     """A file that names another key would pass unnoticed until the model is built."""
-    words = (f"model={file.parent.name}", f"dataset={file.stem}")
+    task = file.parent.parent.name
+    words = (f"model={file.parent.name}", f"dataset={file.stem}", f"task={task}")
     plain = composed(CONFIGS, *words, "tuned=none")
     # Datasets ask whether it is there.
     OmegaConf.update(plain, "model.requires.row_normalise", True, force_add=True)

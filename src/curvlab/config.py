@@ -21,11 +21,12 @@ POSITIVE_INTEGERS = {
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
+    "weight_x", "weight_y", "output_scale", "margin", "radius", "time_offset", "max_scale",
     "attention_lr", "expansion", "filter_lr", "memory_gb",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
-    "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "edge_loss", "noise",
-    "seed", "attention_weight_decay", "power", "filter_weight_decay",
+    "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "bias_weight_decay",
+    "edge_loss", "noise", "seed", "attention_weight_decay", "power", "filter_weight_decay",
 }  # fmt: skip
 NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers"}
 FRACTIONS = {
@@ -37,21 +38,31 @@ NUMBERS = {"kappa", "min", "max"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
-    "neighbours", "transformer_weight_decay", "ffn_dim", "attention_lr", "attention_weight_decay",
-    "filter_lr", "filter_weight_decay",
+    "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin", "ffn_dim",
+    "attention_lr", "attention_weight_decay", "filter_lr", "filter_weight_decay",
 }  # fmt: skip
 CHOICES = {
     "basis": ("mono", "cheb"),
     "token_dtype": ("float32", "float16", "bfloat16"),
     "accelerator": ("auto", "cpu", "cuda", "mps"),
     "precision": ("32-true", "bf16-mixed"),
-    "decoder": ("auto", "stereographic", "prototype", "linear"),
+    "decoder": (
+        "auto",
+        "stereographic",
+        "prototype",
+        "linear",
+        "lorentzian",
+        "fermi_dirac",
+    ),
     "logit_curvature": ("geometric", "paper"),
     "normalisation": ("none", "batch", "layer"),
     "curvature_mode": ("rescale", "recalibrate"),
     "input_lift": ("exp0", "exp0_ref"),
     "heads_fusion": ("mean", "concat"),
     "fusion": ("tangent", "midpoint"),
+    "skip_mode": ("sequential", "aggregate_all"),
+    "operator": ("centroid", "parallel_transport", "tangent_space", "space_addition"),
+    "form": ("stable", "maps"),
 }
 
 # Keys that change where and how a run is computed, but not what.
@@ -112,7 +123,7 @@ def check_batching(config: DictConfig) -> None:
     name = config.batching.name
     if config.batching.one_graph:
         return
-    if "metric" not in config.task:
+    if "metric" not in config.task or "split" in config.task:
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
@@ -142,7 +153,7 @@ def check_selection(config: DictConfig) -> None:
         way = "chooses its weights by validation" if chooses else "keeps the last weights"
         other = "early_stopping" if chooses else "default"
         raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
-    if chooses != bool(config.split):
+    if chooses != bool(config.split) and "split" not in task:
         needs = "needs a split of the nodes" if chooses else "uses all nodes"
         raise UsageError(
             f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."

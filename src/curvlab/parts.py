@@ -20,7 +20,11 @@ from curvlab.results import Result
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
-    """Build the data module: the dataset, its split, its features, and what the model asks for."""
+    """Build the data module: the dataset, its split, its features, and what the model asks for.
+
+    A task that splits the edges brings its split; else it is that of the nodes, if there is one.
+    """
+    split = config.task.get("split") or config.split
     transforms = [build(config.dataset.features)] if config.dataset.features else []
     transforms += [build(t) for t in config.model.requires.transforms]
     make = build(_without(config.batching, "name", "one_graph"))
@@ -30,7 +34,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
         seed=config.seed,
         cache_dir=Path(config.paths.data_dir) / "cache",
-        split=build(config.split) if config.split else None,
+        split=build(split) if split else None,
         one_logit=config.dataset.get("metric") == "roc_auc",
     )
 
@@ -56,7 +60,7 @@ def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     """
     encoder = build_encoder(config, data)
     return build(
-        _without(config.task, "name", "requires"),
+        _without(config.task, "name", "requires", "split", "classes_as_features"),
         encoder=encoder,
         optimizer=config.optimizer,
         _recursive_=False,
@@ -120,6 +124,7 @@ def build_trainer(
         devices=trainer_devices(options.accelerator, options.devices),
         precision=options.precision,
         gradient_clip_val=options.gradient_clip,
+        accumulate_grad_batches=config.batching.get("accumulate", 1),
         callbacks=callbacks,
         logger=logger or False,
         default_root_dir=folder,

@@ -69,13 +69,17 @@ def small() -> type[Small]:
 
 @pytest.fixture
 def fit(batch: Data, tmp_path: Path) -> Callable[..., Trainer]:
-    """Train on the processor, in epochs of five steps with validation at their ends."""
+    """Train on the processor, in epochs of five steps with validation at their ends.
+
+    A step averages the gradients of so many `batches`.
+    """
 
     def run(
         module: LightningModule,
         callbacks: list[Callback],
         steps: int,
         checkpoint: Path | None = None,
+        batches: int = 1,
     ) -> Trainer:
         with quiet():
             trainer = Trainer(
@@ -89,8 +93,9 @@ def fit(batch: Data, tmp_path: Path) -> Callable[..., Trainer]:
                 enable_model_summary=False,
                 num_sanity_val_steps=0,
                 default_root_dir=tmp_path,
+                accumulate_grad_batches=batches,
             )
-            train, validate = RepeatedGraph(batch, EPOCH), RepeatedGraph(batch, 1)
+            train, validate = RepeatedGraph(batch, EPOCH * batches), RepeatedGraph(batch, 1)
             trainer.fit(module, train, validate, ckpt_path=checkpoint, weights_only=True)
         return trainer
 

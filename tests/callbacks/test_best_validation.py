@@ -54,9 +54,10 @@ def test_a_score_that_is_not_a_number_is_never_better(fit, scored):
     assert chosen(fit, scored([float("nan"), 1, float("nan"), 0]), steps=4)[:2] == (2, 2)
 
 
-def test_only_every_so_many_steps_are_looked_at(fit, scored):
+@pytest.mark.parametrize("batches", [1, 3])
+def test_only_every_so_many_steps_are_looked_at(fit, scored, batches):
     module = scored()
-    assert chosen(fit, module, steps=12, interval=4)[:2] == (12, 12)
+    assert chosen(fit, module, steps=12, interval=4, batches=batches)[:2] == (12, 12)
     assert module.looks == [4, 8, 12]
     assert chosen(fit, scored(), steps=10, interval=4)[:2] == (4, 4)
 

@@ -32,10 +32,11 @@ def test_bounded_and_single_curvatures_are_values_not_parameters():
     assert found["kappa/1"].tolist() == [3.0]
 
 
-def test_one_row_an_epoch(fit, small, tmp_path):
+@pytest.mark.parametrize("batches", [1, 3])
+def test_one_row_an_epoch(fit, small, tmp_path, batches):
     path = tmp_path / "metrics.csv"
     curves = Curves(path)
-    fit(small(), [curves], steps=12)
+    fit(small(), [curves], steps=12, batches=batches)
     table = pd.read_csv(path)
     assert list(table.columns) == ["step", "loss", "map", "kappa/0/0", "kappa/0/1"]
     assert table["step"].tolist() == [5, 10, 12]

@@ -44,21 +44,23 @@ def test_a_finite_run_is_left_alone(fit, small, tmp_path):
     assert not (tmp_path / "diverged.pt").exists()
 
 
+@pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 10])
-def test_it_names_step_module_and_curvature(fit, small, tmp_path, step):
+def test_it_names_step_module_and_curvature(fit, small, tmp_path, step, batches):
     module = small(break_at=step)
     with pytest.raises(
         DivergedError, match=rf"step {step}: output of counting; kappa/0 = -0\.5, -0\.5; .*diverged"
     ):
-        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12, batches=batches)
     assert module.counting.weight.item() == step - 1  # before the update
 
 
+@pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("step", [1, 2, 3, 6, 7, 10, 11])
-def test_on_an_accelerator_it_finds_the_same_step(fit, small, tmp_path, step, accelerator):
+def test_on_an_accelerator_it_finds_the_same_step(fit, small, tmp_path, step, batches, accelerator):
     """It looks at steps 1, 6, 11, goes back to its last copy and repeats from there."""
     with pytest.raises(DivergedError, match=f"at step {step}: output of counting"):
-        fit(small(break_at=step), [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+        fit(small(break_at=step), [FiniteGuard(tmp_path, INTERVAL)], steps=12, batches=batches)
     saved = torch.load(tmp_path / "diverged.pt", weights_only=True)
     assert saved["step"] == step
     assert saved["state_dict"]["counting.weight"].item() == step - 1

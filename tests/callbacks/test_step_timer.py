@@ -46,11 +46,12 @@ def test_an_epoch_that_is_cut_short_by_the_last_step_counts(clock):
     timer = StepTimer()
     trainer = SimpleNamespace(
         is_last_batch=False,
-        global_step=1000,
+        global_step=999,
         max_steps=1000,
         strategy=SimpleNamespace(root_device=torch.device("cpu")),
     )
     timer.on_train_epoch_start(trainer, None)
+    trainer.global_step += 1
     clock.now += 0.25
     timer.on_train_batch_end(trainer, None, None, None, 0)
     assert timer.ms_per_step == pytest.approx(250)
@@ -72,9 +73,10 @@ def test_wall_time_is_without_the_interruption(clock):
     assert resumed.ms_per_step == pytest.approx(3000)
 
 
-def test_in_a_real_run_every_epoch_counts_once(fit, small):
+@pytest.mark.parametrize("batches", [1, 3])
+def test_in_a_real_run_every_epoch_counts_once(fit, small, batches):
     timer = StepTimer()
-    fit(small(), [timer], steps=12)
+    fit(small(), [timer], steps=12, batches=batches)
     assert len(timer.state_dict()["epochs"]) == 3
     assert 0 < timer.ms_per_step < 1000 * timer.wall_seconds
 

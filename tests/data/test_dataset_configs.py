@@ -17,6 +17,7 @@ DEFAULTS = {
     "cornell": ("fpst", "accuracy"),
     "wisconsin": ("fpst", "accuracy"),
     "actor": ("fpst", "accuracy"),
+    "actor__geom_gcn": ("geom_gcn", "accuracy"),
     "airport": ("shared_70_15_15", "accuracy"),
     "airport_hgcn": ("hgcn", "accuracy"),
     "disease": ("hgcn", "f1_binary"),
@@ -40,6 +41,10 @@ DEFAULTS = {
     "mini_imagenet": ("redrawn_50_25_25", "accuracy"),
     "amazon2m": ("random_50_25_25", "ogb_acc"),
     "synthetic_large": ("random_50_25_25", "accuracy"),
+    "disease_lp": ("random_60_20_20", "f1_binary"),
+    "airport__lp": ("shared_70_15_15", "accuracy"),
+    "cora__lp": ("public", "accuracy"),
+    "pubmed__lp": ("public", "accuracy"),
     "cora__per_class": ("random_per_class", "accuracy"),
     "citeseer__per_class": ("random_per_class", "accuracy"),
     "pubmed__per_class": ("random_per_class", "accuracy"),
@@ -72,7 +77,8 @@ def test_every_dataset_with_labels_is_here(request):
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_dataset_brings_its_task_split_and_metric(name, request):
     config = composed(request.config.rootpath, f"dataset={name}")
-    assert config.task.name == "node_classification"
+    links = name.endswith("lp")
+    assert config.task.name == ("link_prediction" if links else "node_classification")
     assert (config.split.name, config.dataset.metric) == DEFAULTS[name]
     validate(config, multirun=False)
     build_data(config)  # builds source, split and transforms; loads nothing

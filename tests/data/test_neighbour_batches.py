@@ -24,15 +24,15 @@ class Source:
 
 def module(size=10, fan_outs=(3, 2), transforms=()):
     options = {"transforms": list(transforms), "steps_per_epoch": 1, "seed": 0}
-    return NeighbourDataModule(size, fan_outs, source=Source(), **options)
+    return NeighbourDataModule(fan_outs, size=size, accumulate=1, source=Source(), **options)
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_pass_takes_every_training_node_once(processes):
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_pass_takes_every_training_node_once(batches):
     made = module()
     for number in range(3):
-        rounds = made.rounds(number, processes)
-        assert all(len(parts) == processes for parts in rounds)
+        rounds = made.rounds(number, batches)
+        assert all(len(parts) == batches for parts in rounds)
         parts = [part for parts in rounds for part in parts]
         assert max(map(len, parts)) <= 10
         assert torch.equal(torch.cat(parts).sort().values, torch.arange(0, 50, 2))
@@ -51,7 +51,7 @@ def test_a_batch_has_its_training_nodes_first():
 
 
 def test_matrices_are_those_of_the_drawn_edges():
-    made = module(transforms=[SparseAdjacency()])
+    made = module(transforms=[SparseAdjacency(self_loops=False)])
     batch = made.batch(torch.tensor([4, 8, 30]))
     dense = torch.zeros(batch.num_nodes, batch.num_nodes)
     dense[batch.edge_index[1], batch.edge_index[0]] = 1

@@ -157,12 +157,15 @@ def test_airport_files(tiny, put):
         network.add_node(airport, feat=feat)
     network.add_edges_from([(30, 900), (30, 7), (7, 900), (30, 30)])
     put("HGCN/airport/raw/airport.p", pickle.dumps(network, protocol=3))
-    statistics = {"num_nodes": 4, "raw_edges": 4, "num_edges": 3, "num_features": 4}
+    statistics = {"num_nodes": 4, "raw_edges": 4, "num_edges": 3, "num_features": 5}
     data = tiny("airport", statistics | {"num_classes": 4, "homophily": 0.25}).load()
     # Numbered as inserted: 900, 30, 7, 55 are 0, 1, 2, 3; the last has no route.
     assert data.edge_index.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
     assert data.y.tolist() == [0, 1, 2, 3]
     assert data.x.tolist() == [feat[:4] for feat in feats]
+    graph = tiny("airport", statistics | {"num_classes": 4, "homophily": 0.25})
+    graph.population = True  # as where no class is to be told
+    assert graph.load().x.tolist() == torch.tensor(feats).tolist()
 
 
 def disease(put, labels=(1.0, 1.0, 0.0, 0.0, 1.0), features=None):

@@ -45,7 +45,8 @@ def graph(num_nodes=300, directed=False):
 
 def module(num_nodes=300, size=50, seed=0, steps=4, transforms=(), val=0.25):
     return PartitionDataModule(
-        size,
+        size=size,
+        accumulate=1,
         source=source(num_nodes),
         transforms=list(transforms),
         steps_per_epoch=steps,
@@ -57,15 +58,15 @@ def module(num_nodes=300, size=50, seed=0, steps=4, transforms=(), val=0.25):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 400), st.integers(1, 50), st.integers(1, 4), st.integers(0, 99))
 def test_parts_are_disjoint_their_union_is_all_and_none_is_larger_than_the_size(
-    nodes, size, processes, number
+    nodes, size, batches, number
 ):
-    parts = processes * -(-nodes // (size * processes))
+    parts = batches * -(-nodes // (size * batches))
     if parts > nodes:
         with pytest.raises(UsageError, match="cannot be shared out"):
-            RandomPartition(nodes, size, processes, seed=0)
+            RandomPartition(nodes, size, batches, seed=0)
         return
-    rounds = RandomPartition(nodes, size, processes, seed=0).rounds(number)
-    assert all(len(round_) == processes for round_ in rounds)
+    rounds = RandomPartition(nodes, size, batches, seed=0).rounds(number)
+    assert all(len(round_) == batches for round_ in rounds)
     found = [part for round_ in rounds for part in round_]
     assert len(found) == parts
     sizes = [len(part) for part in found]
@@ -182,7 +183,7 @@ class Degrees(GraphTransform):
 
 def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
     data = graph()
-    transforms = [SparseAdjacency(), Degrees()]
+    transforms = [SparseAdjacency(self_loops=False), Degrees()]
     for transform in transforms:
         data = transform(data)
     nodes = torch.arange(0, 300, 3)
@@ -195,7 +196,7 @@ def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
 
 
 def test_a_matrix_that_nobody_can_make_anew_is_refused():
-    data = SparseAdjacency()(graph())
+    data = SparseAdjacency(self_loops=False)(graph())
     with pytest.raises(UsageError, match="adj_t anew"):
         InducedSubgraphs(data, [])
 
@@ -233,10 +234,10 @@ def test_batches_without_training_nodes_are_skipped():
     assert train <= 3
     batches = list(data.train_dataloader())
     assert all(len(batch.train_nodes) for batch in batches)
-    rounds = data.rounds(0, processes=1)
+    rounds = data.rounds(0, batches=1)
     assert 1 <= len(rounds) <= train
     assert sum(int(data.graph.train_mask[part].sum()) for (part,) in rounds) == train
-    pairs = data.rounds(0, processes=2)
+    pairs = data.rounds(0, batches=2)
     assert all(any(data.graph.train_mask[part].any() for part in parts) for parts in pairs)
 
 

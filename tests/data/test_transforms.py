@@ -166,7 +166,7 @@ def test_cheap_transforms_are_not_cached(tmp_path):
 def test_sparse_adjacency_sums_over_the_sources_of_the_edges_into_a_node():
     # A directed graph, so that a transposed matrix would show: 0 -> 1, 0 -> 2, 2 -> 1; 3 alone.
     edges = torch.tensor([[0, 0, 2], [1, 2, 1]])
-    data = SparseAdjacency()(Data(edge_index=edges, num_nodes=4))
+    data = SparseAdjacency(self_loops=False)(Data(edge_index=edges, num_nodes=4))
     assert data.adj_t.layout == torch.sparse_csr
     assert data.adj_t.dtype == torch.float32
     x = torch.tensor([[1.0], [10.0], [100.0], [1000.0]])
@@ -174,7 +174,9 @@ def test_sparse_adjacency_sums_over_the_sources_of_the_edges_into_a_node():
 
 
 def test_sparse_adjacency_is_the_graph_that_layers_see_through_its_edges():
-    data = SparseAdjacency()(SyntheticWeb(num_nodes=50, cycle_fraction=0.5, seed=0).load())
+    data = SparseAdjacency(self_loops=False)(
+        SyntheticWeb(num_nodes=50, cycle_fraction=0.5, seed=0).load()
+    )
     data.x = torch.randn(50, 5)
     torch.manual_seed(0)
     layer = SAGEConv(5, 3)
@@ -183,7 +185,7 @@ def test_sparse_adjacency_is_the_graph_that_layers_see_through_its_edges():
 
 def test_sparse_adjacency_moves_with_the_graph(tmp_path):
     network = graph_of(nx.path_graph(3))
-    data = apply_transform(SparseAdjacency(), network, tmp_path)
+    data = apply_transform(SparseAdjacency(self_loops=False), network, tmp_path)
     assert data.to("meta").adj_t.device.type == "meta"
     assert not list(tmp_path.iterdir())
 

@@ -97,6 +97,23 @@ def test_two_processes_are_one_with_the_mean_of_the_losses_of_their_batches(
     assert curves["loss"].iloc[-1] == pytest.approx(losses[-1], abs=1e-6)
 
 
+def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
+    words = (*PAIR, *HYPFORMER, "trainer.validate_every=5")
+    pair = run_here(*words, folder="pair")
+    words = (*words, "trainer=early_stopping", "trainer.max_steps=20", "trainer.devices=1")
+    alone = run_here(*words, "batching.accumulate=2", folder="alone")
+    assert (alone.steps, alone.best_step) == (pair.steps, pair.best_step)
+    assert alone.metrics == pair.metrics
+    states = [
+        torch.load(tmp_path / folder / "checkpoints" / "last.ckpt", weights_only=True)
+        for folder in ("pair", "alone")
+    ]
+    for name, weight in states[0]["state_dict"].items():
+        assert torch.allclose(weight, states[1]["state_dict"][name], rtol=0, atol=1e-5), name
+    curves = [pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("pair", "alone")]
+    pd.testing.assert_frame_equal(*curves, rtol=1e-4)
+
+
 def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared):
     config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
     launch(work.train_and_note, 2, config, result, folder, None)

@@ -6,7 +6,7 @@ from torch import nn
 
 from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, LorentzResidual
+from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, LorentzMidpoint
 from curvlab.layers.lorentz import CURVATURE_MODES, INPUT_LIFTS
 from curvlab.manifolds import Lorentz, lorentz
 
@@ -95,7 +95,7 @@ def test_a_learned_curvature_moves_with_the_central_difference():
     space, step = Lorentz(-0.8), 1e-5
     x = lorentz.from_space(draw(5, 3), -1.0)
     layer = LorentzLinear(3, 3, fixed(-1.0), space, "rescale")
-    residual, weights = LorentzResidual(space), draw(5, 4, seed=2)
+    residual, weights = LorentzMidpoint(space), draw(5, 4, seed=2)
 
     def loss():
         y = layer(x)
@@ -245,16 +245,16 @@ def test_dropout_stays_on_the_hyperboloid_and_rests_in_evaluation():
 )
 def test_worked_example_of_the_residual(kappa, expected):
     x, y = lorentz.from_space(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), kappa)
-    assert LorentzResidual(fixed(kappa))(x, y).tolist() == pytest.approx(expected, abs=1e-6)
+    assert LorentzMidpoint(fixed(kappa))(x, y).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @float64
 @pytest.mark.parametrize("other", [-0.5, -3.0])
 def test_residual_of_points_of_two_hyperboloids_is_their_normalised_sum(other):
     x, y = lorentz.expmap0(draw(9, 4), -1.2), lorentz.expmap0(draw(9, 4, seed=1), other)
-    mixed = LorentzResidual(fixed(-1.2), fixed(other))(x, y)
+    mixed = LorentzMidpoint(fixed(-1.2), fixed(other))(x, y)
     torch.testing.assert_close(mixed, lorentz.normalise(x + y, -1.2))
-    torch.testing.assert_close(LorentzResidual(fixed(-1.2))(x, x), x)
+    torch.testing.assert_close(LorentzMidpoint(fixed(-1.2))(x, x), x)
 
 
 FAR = [0.0, 1e-20, 1.0, 1e2, 1e4]
@@ -273,8 +273,8 @@ def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
         x,
         linear(x),
         features(s),
-        LorentzResidual(space)(x, linear(x)),
-        LorentzResidual(space)(x, x),
+        LorentzMidpoint(space)(x, linear(x)),
+        LorentzMidpoint(space)(x, x),
         LorentzMap(nn.Sequential(nn.LayerNorm(16), nn.ReLU()), space)(x),
     ]:
         error = (square(point.double()) - 1 / space.kappa).abs()
@@ -292,7 +292,7 @@ def test_bfloat16_autocast_leaves_points_in_float32(kind):
     x = draw(20, 16, size=3.0)
     with torch.autocast("cpu", torch.bfloat16):
         first = features(x)
-        point = LorentzResidual(space)(first, LorentzMap(torch.relu, space)(linear(first)))
+        point = LorentzMidpoint(space)(first, LorentzMap(torch.relu, space)(linear(first)))
     assert point.dtype == torch.float32
     assert point.isfinite().all()
     error = (square(point.double()) + 2).abs() / point[:, 0].double().square()
@@ -305,7 +305,7 @@ def test_bfloat16_autocast_leaves_points_in_float32(kind):
 def test_compiles_as_one_graph():
     torch.compiler.reset()
     space = Lorentz(-0.5)
-    linear, residual = LorentzLinear(4, 4, space, space, "rescale"), LorentzResidual(space)
+    linear, residual = LorentzLinear(4, 4, space, space, "rescale"), LorentzMidpoint(space)
     x = space.from_space(draw(5, 4)).detach().requires_grad_()
 
     def call(x):

@@ -12,7 +12,7 @@ from curvlab.data.transforms import LaplacianEigenvectors, SparseAdjacency
 def graph() -> Data:
     """Twelve nodes with five random features, three eigenvectors and a sparse adjacency."""
     data = SyntheticWeb(num_nodes=12, cycle_fraction=0.5, seed=0).load()
-    data = SparseAdjacency()(LaplacianEigenvectors(3)(data))
+    data = SparseAdjacency(self_loops=False)(LaplacianEigenvectors(3)(data))
     data.x = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
     for name in ("eigenvectors", "adj_t"):
         data[name] = data[name].to(data.x.dtype)

@@ -5,11 +5,10 @@ import torch
 from omegaconf import OmegaConf
 from torch import nn
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinear, LorentzPrototypes, StereographicLinear
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
-from curvlab.optim import build_optimizer
+from curvlab.optim import RiemannianAdam, RiemannianAdamW, build_optimizer
 from curvlab.optim.parameter_groups import parameter_groups
 
 
@@ -111,7 +110,7 @@ POINT_RATES = {"manifold_lr": 0.03, "manifold_weight_decay": 0.02}
 def test_points_of_a_manifold_have_a_rate_and_a_decay_of_their_own():
     made = prototypes()
     optimizer = build_optimizer(made, config("Adam", **RATES, **POINT_RATES))
-    assert isinstance(optimizer, geoopt.optim.RiemannianAdam)
+    assert isinstance(optimizer, RiemannianAdam)
     ordinary, points, curvatures = optimizer.param_groups
     assert [id(p) for p in points["params"]] == [id(made[1].prototypes)]
     assert (points["lr"], points["weight_decay"]) == (0.03, 0.02)
@@ -165,6 +164,27 @@ def test_without_points_adam_stays_torchs():
 def test_points_without_a_step_for_them_are_refused(options):
     with pytest.raises(UsageError, match=r"optimizer=adam_classification, or task.decoder=linear"):
         build_optimizer(prototypes(), options)
+
+
+def test_adamw_with_points_decays_apart_from_the_gradient():
+    made = prototypes()
+    optimizer = build_optimizer(made, config("AdamW", **RATES, **POINT_RATES))
+    assert isinstance(optimizer, RiemannianAdamW)
+    weight = made[0].weight.detach().clone()
+    for parameter in made.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    torch.testing.assert_close(made[0].weight, weight * (1 - 0.01 * 0.05))
+    assert made[0].space_out.kappa.item() == pytest.approx(-0.5)
+
+
+def test_biases_and_scales_have_a_decay_of_their_own_if_they_are_given_one():
+    made = prototypes()
+    groups = parameter_groups(made, 1e-4, 0.05, {"lr": 0.03, "weight_decay": 0.0}, 0.0)
+    decays = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
+    assert len(decays) == len(list(made.parameters()))
+    for name, parameter in made.named_parameters():
+        assert decays[id(parameter)] == (0.05 if name == "0.weight" else 0.0)
 
 
 def test_a_part_may_learn_and_decay_at_rates_of_its_own():

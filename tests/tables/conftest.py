@@ -15,6 +15,12 @@ WriteRun = Callable[..., Path]
 
 
 @pytest.fixture
+def configs() -> Path:
+    """The folder of configurations."""
+    return CONFIGS
+
+
+@pytest.fixture
 def spec() -> TableSpec:
     (table,) = load_table(CONFIGS, "fpst/fig3")
     return table

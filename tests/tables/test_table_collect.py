@@ -73,6 +73,17 @@ def test_a_table_may_compare_what_each_run_is_about(spec, write_run, tmp_path):
     assert runs["value"].tolist() == [70.0, 70.0]
 
 
+def test_a_block_may_have_the_runs_of_one_dataset(spec, write_run, tmp_path, caplog):
+    write_run("gcn", "power", 0, 1.0)
+    write_run("gcn", "web_edu", 0, 2.0)
+    of_power = replace(spec.report, where={"dataset.name": "power"})
+    assert collect(tmp_path / "fpst/fig3", of_power)["value"].tolist() == [1.0]
+    assert not caplog.records
+    unknown = replace(spec.report, where={"dataset.nickname": "power"})
+    assert len(collect(tmp_path / "fpst/fig3", unknown)) == 0
+    assert "dataset.nickname" in caplog.text
+
+
 def test_a_metric_that_is_not_finite_has_diverged(spec, write_run, tmp_path):
     path = write_run("gcn", "power", 0, 1.0)
     result = json.loads(path.read_text())

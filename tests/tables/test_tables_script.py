@@ -51,15 +51,44 @@ def test_piped_output_has_no_terminal_codes(write_run, tmp_path):
     assert max(map(len, run.stdout.splitlines())) <= 100
 
 
-def test_list_counts_finished_cells(write_run, tmp_path):
+def test_status_counts_what_is_finished_and_how_it_compares(write_run, tmp_path):
     for seed in range(5):
-        write_run("fpst", "web_edu", seed, 98.7)
+        write_run("fpst", "web_edu", seed, 98.7 + seed / 100)  # printed: 99.00 +- 0.08
     write_run("gcn", "web_edu", 0, 80.0)
-    run = tables("list", "--results", tmp_path)
+    run = tables("status", "--results", tmp_path, "--format", "markdown")
     assert run.returncode == 0, run.stderr
-    (line,) = (line for line in run.stdout.splitlines() if line.startswith("fpst/fig3 "))
-    assert "1 of 28" in line
-    assert "6 of 140" in line
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
+    assert line.split(" | ")[1:6] == ["1 of 28", "6 of 140", "0", "1", "0"]
+    assert "- fpst/fig3 has no HGCN, HGNN, HAT, κ-GCN, Q-GCN." in run.stdout
+    shown = tables("status", "--results", tmp_path)
+    assert "1 of 28" in shown.stdout
+
+
+def test_estimate_prints_commands_within_a_budget(tmp_path):
+    words = ("fpst/fig3", "model=gcn,mlp", "dataset=synthetic_web", "seed=0,1")
+    words = (*words, f"paths.data_dir={tmp_path}", "trainer.max_steps=20")
+    run = tables("estimate", *words, "--results", tmp_path, "--budget", "1h", "--device", "cpu")
+    assert run.returncode == 0, run.stderr
+    commands = run.stdout.splitlines()
+    assert [command.split()[4] for command in commands] == ["model=gcn", "model=mlp"]
+    assert all("seed=0,1" in command for command in commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("nothing", "at", "all"), "estimate TABLE"),
+        (("estimate",), "fpst/fig3"),
+        (("estimate", "fpst/fig33"), "fpst/fig3"),
+        (("estimate", "fpst/fig3", "--budget", "soon"), "2h"),
+        (("page", "nobody"), "fpst"),
+    ],
+)
+def test_wrong_words_get_one_sentence(words, answer):
+    run = tables(*words)
+    assert run.returncode == 2
+    assert len(run.stderr.strip().splitlines()) == 1
+    assert answer in run.stderr
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])

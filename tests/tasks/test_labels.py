@@ -121,3 +121,21 @@ def test_scores_stay_on_the_device_as_tensors():
     scores = kind_of_labels(3, False, "accuracy").scores(logits_of(3), labels_of(3))
     assert all(isinstance(score, torch.Tensor) for score in scores.values())
     assert np.isfinite([float(score) for score in scores.values()]).all()
+
+
+def test_margin_loss_is_the_specifications():
+    """LRN, the worked example of its layers: logits at two curvatures, margin 2."""
+    kind = kind_of_labels(2, False, "accuracy", margin=2.0)
+    y = torch.tensor([0, 1])
+    logits = torch.tensor([[0.019943, -0.556605], [-2.095916, -5.908870]])
+    assert kind.loss(logits, y).item() == pytest.approx(2.809102, abs=1e-5)
+    logits = torch.tensor([[0.041710, -0.413019], [-1.391060, -4.954458]])
+    assert kind.loss(logits, y).item() == pytest.approx(2.777167, abs=1e-5)
+    far = torch.tensor([[9.0, 0.0], [0.0, 9.0]])
+    assert kind.loss(far, y).item() == pytest.approx(1.0)  # of the node's own class alone
+
+
+@pytest.mark.parametrize(("classes", "multi_label"), [(1, False), (3, True)])
+def test_a_margin_where_there_are_no_classes_to_compare_is_refused(classes, multi_label):
+    with pytest.raises(UsageError, match=r"task\.margin=2: .* set task\.margin=null"):
+        kind_of_labels(classes, multi_label, "f1_micro", margin=2.0)

@@ -21,7 +21,7 @@ from curvlab.bench.timing import (
 from curvlab.layers import (
     LorentzLinear,
     LorentzLinearAttention,
-    LorentzResidual,
+    LorentzMidpoint,
     LorentzSoftmaxAttention,
     focused_attention,
 )
@@ -58,7 +58,7 @@ class LorentzAttentionLayer(nn.Module):
     def __init__(self, dim: int, heads: int, power: float, space: Lorentz) -> None:
         super().__init__()
         self.attention = LorentzLinearAttention(dim, heads, dim, space, power, False, "mean")
-        self.residual = LorentzResidual(space)
+        self.residual = LorentzMidpoint(space)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""

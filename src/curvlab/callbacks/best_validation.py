@@ -46,6 +46,7 @@ class BestValidation(Callback):
         self._step = torch.tensor(0)
         self._ended = torch.tensor(False)
         self._current: dict[str, Tensor] = {}
+        self._steps = 0
 
     @property
     def score(self) -> float:
@@ -81,12 +82,16 @@ class BestValidation(Callback):
         start = self.weights or {name: w.clone() for name, w in self._current.items()}
         self.weights = {name: weight.to(device) for name, weight in start.items()}
         trainer.should_stop = bool(self._ended)
+        self._steps = trainer.global_step
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Validate after every `interval` steps."""
-        if trainer.global_step % self.interval:
+        """Validate after every `interval` steps, each of which may have several batches."""
+        if trainer.global_step == self._steps:
+            return
+        self._steps = trainer.global_step
+        if self._steps % self.interval:
             return
         score = self._score.new_zeros(())
         if trainer.is_global_zero:
@@ -99,7 +104,7 @@ class BestValidation(Callback):
         if in_group():
             score = score.to(self._score.dtype)
             torch.distributed.broadcast(score, src=0)
-        self._look(score, trainer.global_step)
+        self._look(score, self._steps)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """End the run if it was decided to."""

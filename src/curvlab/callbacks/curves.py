@@ -35,6 +35,8 @@ class Curves(Callback):
         self.path = path
         self.rows: list[dict[str, float]] = []
         self._loss: Tensor | None = None
+        self._part: Tensor | None = None
+        self._steps = 0
         self._evaluated_at = -1
 
     def state_dict(self) -> dict[str, Any]:
@@ -45,11 +47,19 @@ class Curves(Callback):
         """Rows of the interrupted run."""
         self.rows = list(state_dict["rows"])
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Count steps from here."""
+        self._steps = trainer.global_step
+
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Remember the loss, on the device."""
-        self._loss = outputs["loss"] / pl_module.loss_scale(batch)
+        """Remember the loss, on the device; of a step of several batches, their mean."""
+        # Lightning has divided each by their number.
+        loss = outputs["loss"] / pl_module.loss_scale(batch)
+        self._part = loss if self._part is None else self._part + loss
+        if trainer.global_step > self._steps:
+            self._loss, self._part, self._steps = self._part, None, trainer.global_step
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Remember which step the metrics are of: a last, shorter epoch has none."""

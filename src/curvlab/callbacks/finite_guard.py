@@ -40,7 +40,8 @@ class FiniteGuard(Callback):
     On the processor it looks at every step. On an accelerator, where looking waits for the device,
     the step of the first bad value is kept there and read every `interval` steps; the run then
     goes back to the copy of its state made at the last look and repeats the steps from there, with
-    the batches of these steps, which are kept until then.
+    the batches of these steps, which are kept until then. A step may have several batches, whose
+    losses are averaged.
 
     Args:
         folder: where the batch and the weights are saved for later inspection.
@@ -51,16 +52,16 @@ class FiniteGuard(Callback):
         self.folder = folder
         self.interval = interval
         self._loss: Tensor | None = None
-        self._batch: Any = None
         self._batches: list[Any] = []
+        self._steps: list[list[Any]] = []
         self._good: Tensor | None = None
         self._state: _State | None = None
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        """Remember the batch."""
-        self._batch = batch
+        """Remember the batches of the step."""
+        self._batches.append(batch)
 
     def on_before_backward(
         self, trainer: Trainer, pl_module: LightningModule, loss: Tensor
@@ -75,16 +76,17 @@ class FiniteGuard(Callback):
         assert self._loss is not None
         good = _is_finite(pl_module, self._loss)
         step = trainer.global_step + 1
+        batches, self._batches = self._batches, []
         if _is_cheap_to_read(good):
             if not good:
-                self._end(pl_module, step)
+                self._end(pl_module, step, batches)
             return
         self._good = good if self._good is None else self._good & good
-        self._batches.append(self._batch)
+        self._steps.append(batches)
         if (step - 1) % self.interval == 0:
             self._look(trainer, pl_module, optimizer, step)
             self._state = _State(step, pl_module, optimizer)
-            self._batches = [self._batch]
+            self._steps = [batches]
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the steps since the last look on an accelerator."""
@@ -108,13 +110,13 @@ class FiniteGuard(Callback):
             first = self._state.step
             self._state.restore(pl_module, optimizer)
         steps = range(first, step + 1)
-        for at, batch in zip(steps, self._batches[-len(steps) :], strict=True):
-            self._batch = batch
+        for at, batches in zip(steps, self._steps[-len(steps) :], strict=True):
             optimizer.zero_grad()
-            loss = _loss(pl_module, self._batch)
-            loss.backward()
+            for batch in batches:
+                loss = _loss(pl_module, batch) / len(batches)
+                loss.backward()
             if not _is_finite(pl_module, loss):
-                self._end(pl_module, at)
+                self._end(pl_module, at, batches)
             if trainer.gradient_clip_val:
                 clip_grad_norm_(pl_module.parameters(), trainer.gradient_clip_val)
             optimizer.step()
@@ -123,14 +125,16 @@ class FiniteGuard(Callback):
             "these steps are repeated: look for randomness outside torch's generators"
         )
 
-    def _end(self, pl_module: LightningModule, step: int) -> None:
+    def _end(self, pl_module: LightningModule, step: int, batches: list[Any]) -> None:
         """Save what is needed to look into it and raise."""
-        place = first_non_finite(pl_module, self._batch)
+        # The gradient is that of all; a batch whose loss is bad tells more.
+        batch = next((b for b in batches if not torch.isfinite(_loss(pl_module, b))), batches[-1])
+        place = first_non_finite(pl_module, batch)
         kappas = {name: kappa.tolist() for name, kappa in curvatures(pl_module).items()}
         path = self.folder / f"diverged{own_rank() or ''}.pt"
         state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
-        batch = self._batch.to_dict() if hasattr(self._batch, "to_dict") else self._batch
-        torch.save({"step": step, "batch": batch, "state_dict": state}, path)
+        saved = batch.to_dict() if hasattr(batch, "to_dict") else batch
+        torch.save({"step": step, "batch": saved, "state_dict": state}, path)
         kappa = "; ".join(
             f"{name} = {', '.join(f'{value:.4g}' for value in values)}"
             for name, values in kappas.items()

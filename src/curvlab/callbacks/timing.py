@@ -17,7 +17,7 @@ class StepTimer(Callback):
 
     def __init__(self) -> None:
         self._epochs: list[float] = []
-        self._steps = 0
+        self._first = 0
         self._epoch_start = 0.0
         self._earlier = 0.0
         self._start = time.perf_counter()
@@ -43,13 +43,13 @@ class StepTimer(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start the clock."""
-        self._steps = 0
+        self._first = trainer.global_step
         self._epoch_start = time.perf_counter()
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Count, and stop the clock at the last step, before evaluation."""
-        self._steps += 1
+        """Stop the clock at the last step, before evaluation."""
         if trainer.is_last_batch or trainer.global_step == trainer.max_steps:
             if trainer.strategy.root_device.type == "cuda":
                 torch.cuda.synchronize()
-            self._epochs.append((time.perf_counter() - self._epoch_start) / self._steps)
+            steps = trainer.global_step - self._first
+            self._epochs.append((time.perf_counter() - self._epoch_start) / steps)

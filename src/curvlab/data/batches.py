@@ -16,7 +16,7 @@ from curvlab.errors import UsageError
 
 
 class MiniBatches:
-    """An endless stream of batches, seen through a window: a sized iterable of the next `steps`.
+    """An endless stream of batches, seen through a window: a sized iterable of the next ones.
 
     The stream goes on where the last window ended, so that an epoch of the trainer, the interval
     of its curves and checkpoints, need not be a pass over the nodes.
@@ -24,7 +24,7 @@ class MiniBatches:
     Args:
         module: What makes the batches of a pass.
         rank: Which of the processes this is; each sees its own part of every round.
-        steps: Batches of a window.
+        steps: Steps of a window, of `module.accumulate` batches each.
     """
 
     def __init__(self, module: "MiniBatchDataModule", rank: int, steps: int) -> None:
@@ -33,31 +33,39 @@ class MiniBatches:
         self.steps = steps
 
     def __len__(self) -> int:
-        return self.steps
+        return self.steps * self.module.accumulate
 
     def __iter__(self) -> Iterator[Data]:
         for _ in range(self.steps):
-            yield self.module.batch(self.module.next_round()[self.rank])
+            yield from map(self.module.batch, self.module.next_round()[self.rank])
 
 
 class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
-    A step sees one batch, with `train_nodes` `[training nodes]`, the positions in the batch of the
-    nodes that the loss is of; steps without any are left out. Validation and test see the whole
+    A batch has `train_nodes` `[training nodes]`, the positions in the batch of the nodes that the
+    loss is of; steps without any are left out. A step may average the gradients of several batches,
+    one after the other, as several processes do of one each. Validation and test see the whole
     graph, exactly. It carries `chunk`, the number of nodes that a model with `encode_in_chunks`
-    takes at a time there; other models embed it in one forward pass. A window of
-    `steps_per_epoch` steps (`MiniBatches`) is what the trainer calls an epoch; a pass over the
-    nodes may be longer or shorter.
+    takes at a time there; other models embed it in one forward pass. A window of `steps_per_epoch`
+    steps (`MiniBatches`) is what the trainer calls an epoch; a pass over the nodes may be longer or
+    shorter.
 
     Args:
         size: Nodes that a batch is made from.
+        accumulate: Batches of a step in each process.
         **options: Of `GraphDataModule`.
+
+    Raises:
+        UsageError: A step would have no batch.
     """
 
-    def __init__(self, size: int, **options: Any) -> None:
+    def __init__(self, size: int, accumulate: int, **options: Any) -> None:
         super().__init__(**options)
+        if accumulate < 1:
+            raise UsageError(f"batching.accumulate={accumulate} must be at least 1.")
         self.size = size
+        self.accumulate = accumulate
         self._pass = 0
         self._round = 0
         self._rounds: list[list[Tensor]] | None = None
@@ -69,21 +77,23 @@ class MiniBatchDataModule(GraphDataModule):
         """The batch made from one part, with `train_nodes`."""
 
     @abstractmethod
-    def rounds(self, number: int, processes: int) -> list[list[Tensor]]:
-        """The parts of pass `number`, `[rounds][processes]`, without rounds of no training node."""
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+        """The parts of pass `number`, `[rounds][batches]`, without rounds of no training node."""
 
-    def next_round(self) -> list[Tensor]:
-        """The next round of the stream, one part for each process."""
+    def next_round(self) -> list[list[Tensor]]:
+        """The parts of the stream's next step, for each process those of its batches."""
+        batches = self._processes * self.accumulate
         if self._rounds is None:
-            self._rounds = self.rounds(self._pass, self._processes)
+            self._rounds = self.rounds(self._pass, batches)
         while self._round == len(self._rounds):
             self._pass, self._round = self._pass + 1, 0
-            self._rounds = self.rounds(self._pass, self._processes)
+            self._rounds = self.rounds(self._pass, batches)
         self._round += 1
-        return self._rounds[self._round - 1]
+        parts = self._rounds[self._round - 1]
+        return [parts[i : i + self.accumulate] for i in range(0, batches, self.accumulate)]
 
     def train_dataloader(self) -> MiniBatches:
-        """The next `steps_per_epoch` batches of this process."""
+        """The batches of this process for the next `steps_per_epoch` steps."""
         self._processes = self.trainer.world_size if self.trainer else 1
         rank = self.trainer.global_rank if self.trainer else 0
         return MiniBatches(self, rank, self.steps_per_epoch)
@@ -125,19 +135,19 @@ class PartitionDataModule(MiniBatchDataModule):
     """Batches are the subgraphs induced by the parts of a random partition of all nodes.
 
     Nodes see the neighbours that are in their batch; degrees are those in the batch. The loss of
-    a step is the mean over the batch's training nodes, with several processes the mean of theirs.
+    a step is the mean over the batch's training nodes, with several batches the mean of theirs.
     Source: the code of Hypformer for large graphs, after SGFormer.
 
     Args:
-        size: Most nodes of a batch; see `RandomPartition`.
-        **options: Of `GraphDataModule`.
+        **options: Of `MiniBatchDataModule`; `size` is the most nodes of a batch, see
+            `RandomPartition`.
 
     Raises:
         UsageError: The graph has no split (when it is prepared).
     """
 
-    def __init__(self, size: int, **options: Any) -> None:
-        super().__init__(size, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._subgraphs: InducedSubgraphs | None = None
 
     def batch(self, nodes: Tensor) -> Data:
@@ -148,9 +158,9 @@ class PartitionDataModule(MiniBatchDataModule):
         data.train_nodes = self._train_mask[nodes].nonzero().squeeze(-1)
         return data
 
-    def rounds(self, number: int, processes: int) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
         """See `RandomPartition`; at least one part of every round has a training node."""
-        partition = RandomPartition(self.num_nodes, self.size, processes, self.seed)
+        partition = RandomPartition(self.num_nodes, self.size, batches, self.seed)
         train = self._train_mask
         return [
             parts

@@ -45,6 +45,9 @@ class GraphDataModule(LightningDataModule):
         one_logit: Whether two classes are told apart by one logit (sets scored by ROC-AUC).
     """
 
+    accumulate = 1
+    """Batches of a step."""
+
     def __init__(
         self,
         source: GraphSource,

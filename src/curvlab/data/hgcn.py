@@ -14,7 +14,7 @@ from curvlab.data.pickles import read_pickle
 from curvlab.errors import UsageError
 
 POPULATION_EDGES = (1, 8 / 7, 9 / 7)  # between the four classes of airports
-NUM_FEATURES = 4
+NUM_FEATURES = 4  # before the population
 
 
 class _Node:
@@ -29,7 +29,27 @@ class AirportGraph(LabelledGraph):
 
     The file is a pickled networkx graph, nodes in the order of their insertion. Each holds five
     numbers: four features and the quantity whose bins are the classes.
+
+    Args:
+        population: Whether that quantity is a feature too, the fifth; it tells the classes.
+        **options: Of `LabelledGraph`; the statistics count the fifth.
     """
+
+    def __init__(self, population: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self.population = population
+
+    @property
+    def variant(self) -> str:
+        """All five numbers are kept on disk."""
+        return "-with-population"
+
+    def load(self) -> Data:
+        """Return the graph, without the fifth feature if it is not wanted."""
+        data = super().load()
+        if not self.population:
+            data.x = data.x[:, :NUM_FEATURES].contiguous()
+        return data
 
     def read(self, paths: list[Path]) -> Data:
         """Read the pickle; networkx is not needed and nothing of it is run."""
@@ -49,7 +69,7 @@ class AirportGraph(LabelledGraph):
         ]
         classes = np.digitize(values[:, NUM_FEATURES], POPULATION_EDGES)
         return Data(
-            x=torch.from_numpy(values[:, :NUM_FEATURES]),
+            x=torch.from_numpy(values[:, : NUM_FEATURES + 1]),
             y=torch.from_numpy(classes),
             edge_index=torch.tensor(edges).T,
         )

@@ -23,16 +23,15 @@ class NeighbourDataModule(MiniBatchDataModule):
     Source: GraphSAGE (Hamilton et al. 2017).
 
     Args:
-        size: Most training nodes of a batch.
         fan_outs: See `NeighbourSampler`; as many as the network has layers.
-        **options: Of `GraphDataModule`.
+        **options: Of `MiniBatchDataModule`; `size` is the most training nodes of a batch.
 
     Raises:
         UsageError: A fan-out cannot be one, or the graph has no split (when it is prepared).
     """
 
-    def __init__(self, size: int, fan_outs: Sequence[int], **options: Any) -> None:
-        super().__init__(size, **options)
+    def __init__(self, fan_outs: Sequence[int], **options: Any) -> None:
+        super().__init__(**options)
         check_fan_outs(fan_outs)
         self.fan_outs = fan_outs
         self._sampler: NeighbourSampler | None = None
@@ -49,13 +48,13 @@ class NeighbourDataModule(MiniBatchDataModule):
         data.train_nodes = torch.arange(len(nodes))
         return data
 
-    def rounds(self, number: int, processes: int) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
         """See `RandomPartition`, of the training nodes."""
         mask = self.graph.get("train_mask")
         if mask is None:
             raise UsageError("the graph has no split: choose one of split=..., see --help")
         train = mask.nonzero().squeeze(-1)
-        partition = RandomPartition(len(train), self.size, processes, self.seed)
+        partition = RandomPartition(len(train), self.size, batches, self.seed)
         return [[train[part] for part in parts] for parts in partition.rounds(number)]
 
     def _makes_matrix(self, transform: GraphTransform) -> bool:

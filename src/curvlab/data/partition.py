@@ -14,18 +14,18 @@ from curvlab.errors import UsageError
 
 
 class RandomPartition:
-    """Random partitions of all nodes, a fresh one in each pass, shared out to several processes.
+    """Random partitions of all nodes, a fresh one in each pass, for the batches of its steps.
 
     A pass permutes the nodes and cuts the permutation into parts of at most `size` nodes, as few
-    as can be shared out evenly: `processes * ceil(nodes / (size * processes))`, whose sizes differ
-    by one node at most. A round is one part for each process. The parts of a pass are disjoint and
-    their union is all nodes. The permutation depends on seed and pass alone, so that every process
-    makes the same one and no process has to be told.
+    as can be shared out evenly: `batches * ceil(nodes / (size * batches))`, whose sizes differ by
+    one node at most. A round is a part for each batch of a step, in whichever process. The parts of
+    a pass are disjoint and their union is all nodes. The permutation depends on seed and pass
+    alone, so that every process makes the same one and no process has to be told.
 
     Args:
         nodes: Number of nodes.
         size: Most nodes of a part, at least 1.
-        processes: Number of processes, at least 1.
+        batches: Number of batches of a step, at least 1.
         seed: Seed of the permutations.
 
     Raises:
@@ -35,26 +35,27 @@ class RandomPartition:
     exactly `size` nodes and a smaller last one.
     """
 
-    def __init__(self, nodes: int, size: int, processes: int, seed: int) -> None:
+    def __init__(self, nodes: int, size: int, batches: int, seed: int) -> None:
         if size < 1:
             raise UsageError(f"batching.size={size} must be a whole number of at least 1.")
         self.nodes = nodes
-        self.parts = processes * -(-nodes // (size * processes))
+        self.parts = batches * -(-nodes // (size * batches))
         if self.parts > nodes:
             raise UsageError(
-                f"{nodes} nodes cannot be shared out to {processes} processes in parts of "
-                f"batching.size={size}: use larger parts or fewer processes."
+                f"{nodes} nodes cannot be shared out to {batches} batches a step in parts of "
+                f"batching.size={size}: use larger parts, fewer processes or a smaller "
+                "batching.accumulate."
             )
-        self.processes = processes
+        self.batches = batches
         self.seed = seed
 
     def rounds(self, number: int) -> list[list[Tensor]]:
-        """The parts of pass `number`, `[rounds][processes]` of node indices in ascending order."""
+        """The parts of pass `number`, `[rounds][batches]` of node indices in ascending order."""
         # A spawned sequence is none that a split drew with the same seed.
         sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
         order = np.random.default_rng(sequence).permutation(self.nodes)
         parts = [torch.from_numpy(np.sort(p)) for p in np.array_split(order, self.parts)]
-        return [parts[i : i + self.processes] for i in range(0, self.parts, self.processes)]
+        return [parts[i : i + self.batches] for i in range(0, self.parts, self.batches)]
 
 
 class InducedSubgraphs:

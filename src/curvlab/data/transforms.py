@@ -160,23 +160,29 @@ class SparseAdjacency(GraphTransform):
     """The adjacency as a sparse matrix, for layers that aggregate by a matrix product.
 
     `adj_t[v, u] = 1` for every edge from u to v (PyTorch Geometric's transposed convention: rows
-    are targets). Without weights, self-loops and normalisation, which layers add themselves. Not
-    cached: it takes less time to make than to read.
+    are targets). Without weights and normalisation, which layers add themselves. Not cached: it
+    takes less time to make than to read.
+
+    Args:
+        self_loops: Add one to every node that has none.
     """
 
     reads = ("edge_index",)
     writes = ("adj_t",)
 
+    def __init__(self, self_loops: bool) -> None:
+        self.self_loops = self_loops
+
     @property
     def cache_key(self) -> str:
-        """Name; there are no options."""
-        return "adjacency"
+        """Name and option."""
+        return f"adjacency-{self.self_loops}"
 
     def forward(self, data: Data) -> Data:
         """Add `adj_t [nodes, nodes]` (float32, sparse CSR)."""
         nodes = int(data.num_nodes or 0)
-        source, target = data.edge_index
-        data.adj_t = _sparse_rows(target, source, torch.ones(data.num_edges), nodes)
+        source, target = _edges(data, self.self_loops)
+        data.adj_t = _sparse_rows(target, source, torch.ones(len(source)), nodes)
         return data
 
 
@@ -207,11 +213,7 @@ class NormalisedAdjacency(GraphTransform):
     def forward(self, data: Data) -> Data:
         """Add `normalised_adj [nodes, nodes]` (float32, sparse CSR)."""
         nodes = int(data.num_nodes or 0)
-        source, target = data.edge_index
-        if self.self_loops:
-            loops = torch.arange(nodes, device=source.device)
-            proper = source != target
-            source, target = torch.cat([source[proper], loops]), torch.cat([target[proper], loops])
+        source, target = _edges(data, self.self_loops)
         degree = torch.bincount(target, minlength=nodes)
         scale = torch.where(degree > 0, degree.clamp(min=1).double().rsqrt(), 0)
         weights = (scale[source] * scale[target]).float()
@@ -220,6 +222,16 @@ class NormalisedAdjacency(GraphTransform):
 
     def __repr__(self) -> str:
         return f"NormalisedAdjacency(self_loops={self.self_loops})"
+
+
+def _edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
+    """Sources and targets of the edges, with exactly one self-loop a node if asked for."""
+    source, target = data.edge_index
+    if not self_loops:
+        return source, target
+    loops = torch.arange(int(data.num_nodes or 0), device=source.device)
+    proper = source != target
+    return torch.cat([source[proper], loops]), torch.cat([target[proper], loops])
 
 
 def _sparse_rows(row: Tensor, column: Tensor, values: Tensor, nodes: int) -> Tensor:

@@ -1,10 +1,16 @@
 """Neural network layers, by geometry; none knows a graph, a dataset or a configuration."""
 
+from curvlab.layers.hybonet import (
+    CentroidAggregation,
+    CentroidAttention,
+    HyboNetFeatureLinear,
+    HyboNetLinear,
+)
 from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
     LorentzLinear,
     LorentzMap,
-    LorentzResidual,
+    LorentzMidpoint,
 )
 from curvlab.layers.lorentz_attention import (
     LorentzLinearAttention,
@@ -13,6 +19,7 @@ from curvlab.layers.lorentz_attention import (
     focused_features,
 )
 from curvlab.layers.lorentz_logits import LorentzPrototypes
+from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.layers.polynomial_attention import PolynomialAttention, SharedCoefficients
 from curvlab.layers.stereographic import (
     StereographicActivation,
@@ -24,10 +31,15 @@ from curvlab.layers.stereographic import (
 from curvlab.layers.stereographic_logits import StereographicLogits
 
 __all__ = [
+    "CentroidAggregation",
+    "CentroidAttention",
+    "HyboNetFeatureLinear",
+    "HyboNetLinear",
     "LorentzFeatureLinear",
     "LorentzLinear",
     "LorentzLinearAttention",
     "LorentzMap",
+    "LorentzMidpoint",
     "LorentzPrototypes",
     "LorentzResidual",
     "LorentzSoftmaxAttention",

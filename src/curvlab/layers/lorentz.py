@@ -239,8 +239,8 @@ class LorentzMap(nn.Module):
         return lift(out if factor is None else out * factor, self.space_out)
 
 
-class LorentzResidual(nn.Module):
-    r"""Midpoint of two points, the residual connection of Hypformer (Eqs. 4 and 20).
+class LorentzMidpoint(nn.Module):
+    r"""Midpoint of points of one hyperboloid or of two, the residual of Hypformer (Eqs. 4 and 20).
 
     `(x + y) / (sqrt(-kappa) sqrt(-<x + y, x + y>_L))`, of points as they are: where y lies on
     another hyperboloid, the sum takes it from there and the midpoint is on that of x.

@@ -8,7 +8,7 @@ from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
     LorentzLinear,
     LorentzMap,
-    LorentzResidual,
+    LorentzMidpoint,
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention, LorentzSoftmaxAttention
 from curvlab.manifolds import Lorentz, lorentz
@@ -73,7 +73,7 @@ class HyperbolicTransformer(nn.Module):
 
         self.features = features()
         self.position = features() if positional_encoding else None
-        self.sum = LorentzResidual(middle)
+        self.sum = LorentzMidpoint(middle)
         self.input_map = _map_of(
             space,
             nn.LayerNorm(dim) if layer_norm else None,
@@ -138,7 +138,7 @@ class Residual(nn.Module):
 
     def __init__(self, space_x: Lorentz, space_y: Lorentz, space: Lorentz) -> None:
         super().__init__()
-        self.midpoint = LorentzResidual(space_x, space_y)
+        self.midpoint = LorentzMidpoint(space_x, space_y)
         self.space_x, self.space = space_x, space
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:

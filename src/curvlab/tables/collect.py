@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
-    "row", "column", "seed", "status", "value", "steps", "patience", "device", "config", "path",
+    "row", "column", "seed", "status", "value", "steps", "patience", "device", "seconds", "config",
+    "path",
 )  # fmt: skip
 
 
@@ -24,7 +25,7 @@ class NotAResultError(ValueError):
 
 
 def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
-    """All runs below a table's directory, also of a half-done sweep.
+    """All runs of a report block below a table's directory, also of a half-done sweep.
 
     Half-written and foreign files are left out; one line in the log names them.
 
@@ -34,13 +35,16 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
-        `patience`, `device`, `config` (nested dict), `path`. A finished run that validation could
-        end has as its steps those that it was given; its patience is NaN for runs that have none.
+        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `path`. A finished
+        run that validation could end has as its steps those that it was given; its patience is NaN
+        for runs that have none.
     """
     runs, ignored = [], []
     for path in sorted(directory.rglob("result.json")):
         try:
-            runs.append({**_read_run(path, report), "path": str(path.relative_to(directory))})
+            run = _read_run(path, report)
+            if run is not None:
+                runs.append({**run, "path": str(path.relative_to(directory))})
         except NotAResultError as error:
             ignored.append(f"{path.relative_to(directory)} ({error})")
     if ignored:
@@ -62,7 +66,8 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
+def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
+    """A run; None for one that belongs to another block of the table."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -71,6 +76,8 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
         raise NotAResultError("no known status")
     try:
         config = lookup(result, "config")
+        if any(lookup(config, key) != value for key, value in report.where.items()):
+            return None
         run = {
             "row": _coordinate(config, report.rows),
             "column": _coordinate(config, report.columns),
@@ -80,6 +87,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any]:
             "steps": int(result.get("steps") or 0),
             "patience": config.get("trainer", {}).get("patience") or nan,
             "device": result.get("device"),
+            "seconds": result.get("wall_seconds") or nan,
             "config": config,
         }
         if run["status"] == "finished":

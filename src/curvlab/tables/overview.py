@@ -1,40 +1,95 @@
-"""All tables at a glance: how many of their cells are finished."""
+"""All tables at a glance: what is finished, how it compares, what it took, what is missing."""
 
+from collections.abc import Iterable
 from io import StringIO
+from math import isnan
 from pathlib import Path
 
+import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from curvlab.tables.report import build_report
+from curvlab.tables.collect import collect
+from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import TableSpec
 
+HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title")
 
-def overview(specs: list[TableSpec], results: Path) -> str:
-    """One line a table: its name, finished cells and runs of those planned, and its title.
+
+def status(specs: list[TableSpec], results: Path, form: str) -> str:
+    """One line a table, and below it the models of the paper that are not there.
+
+    Columns: finished cells and finished runs of those planned; cells within the intervals, below
+    and above the printed number; hours that the runs took.
 
     Args:
         specs: The tables.
         results: The folder of all tables' results.
+        form: `terminal` or `markdown`.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("table", no_wrap=True)
-    table.add_column("cells", justify="right", no_wrap=True)
-    table.add_column("runs", justify="right", no_wrap=True)
-    table.add_column("title", overflow="fold")
+    lines, missing = [], []
     for spec in specs:
-        cells = build_report(spec, results).cells
-        planned = len(spec.planned_rows) * len(spec.planned_columns)
-        finished = int((cells["status"] == "finished").sum())
-        table.add_row(
-            spec.name,
-            f"{finished} of {planned}",
-            f"{cells['seeds'].sum()} of {planned * len(spec.planned_seeds)}",
-            spec.report.title,
+        report = build_report(spec, results)
+        lines.append(_line(spec, report, collect(results / spec.name, spec.report)))
+        absent = _missing(report)
+        if absent:
+            missing.append(f"{spec.name} has no {', '.join(absent)}.")
+    missing = list(dict.fromkeys(missing))
+    return _markdown(lines, missing) if form == "markdown" else _terminal(lines, missing)
+
+
+def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
+    cells = report.cells
+    planned = len(spec.planned_rows) * len(spec.planned_columns)
+    finished = int((cells["status"] == "finished").sum())
+    judged = cells[cells["within"].notna()]
+    outside = judged[judged["within"] == False]  # noqa: E712  (the column holds None too)
+    hours = runs["seconds"].sum() / 3600
+    return (
+        spec.name,
+        f"{finished} of {planned}",
+        f"{cells['seeds'].sum()} of {planned * len(spec.planned_seeds)}",
+        str((judged["within"] == True).sum()),  # noqa: E712
+        str((outside["difference"] < 0).sum()),
+        str((outside["difference"] > 0).sum()),
+        "" if isnan(hours) or not hours else f"{hours:.1f}",
+        spec.report.title,
+    )
+
+
+def _missing(report: Report) -> list[str]:
+    """Rows of the paper of which no cell is planned."""
+    planned = set(report.cells.loc[report.cells["status"] != "missing", "row"])
+    return [report.labels["row", row] for row in report.rows if row not in planned]
+
+
+def _terminal(lines: Iterable[tuple[str, ...]], missing: list[str]) -> str:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in HEADER:
+        words = name in ("table", "title")
+        table.add_column(
+            name, justify="left" if words else "right", no_wrap=name != "title", overflow="fold"
         )
+    for line in lines:
+        table.add_row(*line)
     out = StringIO()
-    console = Console(file=out, width=100, no_color=True, highlight=False)
+    console = Console(file=out, width=120, no_color=True, highlight=False)
     console.print(table)
-    console.print("\nCells and runs: finished, of those planned.")
+    console.print()
+    for sentence in [LEGEND, *missing]:
+        console.print(sentence)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _markdown(lines: Iterable[tuple[str, ...]], missing: list[str]) -> str:
+    rows = [HEADER, tuple("---" for _ in HEADER), *lines]
+    table = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*table, "", LEGEND, "", *(f"- {sentence}" for sentence in missing)]) + "\n"
+
+
+LEGEND = (
+    "Cells and runs: finished, of those planned. Within, below, above: cells whose mean differs "
+    "from the paper's by no more than the 95% intervals explain, or is less, or more. Hours: what "
+    "the runs took."
+)

@@ -43,6 +43,7 @@ class ReportBlock:
     better: Better = MISSING
     rows: str = MISSING  # path into a result's config
     columns: str = MISSING
+    where: dict[str, str] = field(default_factory=dict)  # config's keys and values: only such runs
     paper_cells: dict[str, list[Any]] = field(default_factory=dict)
     paper_columns: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
@@ -69,7 +70,7 @@ class TableSpec:
         """How a coordinate is written: the report's label, its config's label, or its name."""
         group, _, key = path.rpartition(".")
         if key != "name":
-            return f"{key} {value}"
+            return f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         if str(value) in self.report.labels:
             return self.report.labels[str(value)]
         config = self.configs / group / f"{value}.yaml"

@@ -49,17 +49,31 @@ class Labels(ABC):
 
 
 class OneOfMany(Labels):
-    """One class a node, `labels [nodes]`: cross-entropy; the class is that of the largest logit."""
+    r"""One class a node, `labels [nodes]`; the class is that of the largest logit.
+
+    The loss is cross-entropy, or with a margin the mean over nodes and classes c of
+    `relu(margin - logit_y + logit_c)`, y the node's class, which is one of them.
+
+    Args:
+        classes: number of classes.
+        margin: of the loss; None for cross-entropy.
+
+    Source: the margin loss is HyboNet's (Chen et al. 2022), its code.
+    """
 
     ogb = MappingProxyType({"ogb_acc": ogb_accuracy})
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, margin: float | None = None) -> None:
         self.logits = classes
         self.metrics = _of_classes(classes)
+        self.margin = margin
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Cross-entropy."""
-        return F.cross_entropy(logits, labels)
+        """Cross-entropy or margin loss."""
+        if self.margin is None:
+            return F.cross_entropy(logits, labels)
+        own = logits.gather(1, labels.unsqueeze(1))
+        return F.relu(self.margin - own + logits).mean()
 
 
 class YesOrNo(Labels):
@@ -75,7 +89,7 @@ class YesOrNo(Labels):
 
         self.metrics = {name: decided(metric) for name, metric in of_classes.items()}
         self.metrics["roc_auc"] = lambda logits, labels: binary_auroc(
-            _ranks(logits.squeeze(-1)), labels, validate_args=False
+            ranks(logits.squeeze(-1)), labels, validate_args=False
         )
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -99,7 +113,7 @@ class ManyOfMany(Labels):
         self.metrics = {
             "f1_micro": lambda logits, y: f1((logits > 0).long(), y.long(), average="micro"),
             "f1_macro": lambda logits, y: f1((logits > 0).long(), y.long(), average="macro"),
-            "roc_auc": lambda logits, y: auroc(_ranks(logits), y.long(), average="macro"),
+            "roc_auc": lambda logits, y: auroc(ranks(logits), y.long(), average="macro"),
         }
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -107,16 +121,19 @@ class ManyOfMany(Labels):
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
 
 
-def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
+def kind_of_labels(
+    num_classes: int, multi_label: bool, metric: str, margin: float | None = None
+) -> Labels:
     """The kind of labels of a data module, if a metric can be had of it.
 
     Args:
         num_classes: of the data module: classes, labels, or 1 for two classes told by one logit.
         multi_label: whether a node has several labels.
         metric: the one that weights are chosen by.
+        margin: of the margin loss; None for cross-entropy.
 
     Raises:
-        UsageError: There is no such metric of these labels.
+        UsageError: There is no such metric of these labels, or no margin loss.
     """
     labels: Labels
     if multi_label:
@@ -124,7 +141,12 @@ def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
     elif num_classes == 1:
         labels, what = YesOrNo(), "two classes told by one logit"
     else:
-        labels, what = OneOfMany(num_classes), f"{num_classes} classes"
+        labels, what = OneOfMany(num_classes, margin), f"{num_classes} classes"
+    if margin is not None and not isinstance(labels, OneOfMany):
+        raise UsageError(
+            f"task.margin={margin:g}: the margin loss is of classes with a logit each, not of "
+            f"{what}; set task.margin=null"
+        )
     if metric in labels.ogb:
         labels.metrics[metric] = labels.ogb[metric]
     if metric not in labels.metrics:
@@ -135,7 +157,7 @@ def kind_of_labels(num_classes: int, multi_label: bool, metric: str) -> Labels:
     return labels
 
 
-def _ranks(logits: Tensor) -> Tensor:
+def ranks(logits: Tensor) -> Tensor:
     """Numbers from 0 to 1 in the order of the logits, equal where they are.
 
     Of numbers outside that range torchmetrics takes a sigmoid, after which large logits are equal.

@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 class NodeClassification(LightningModule):
-    """Cross-entropy on the training nodes; weights are chosen by the validation nodes' score.
+    """Loss of the training nodes; weights are chosen by the validation nodes' score.
 
     Every step sees the whole graph and decodes the nodes of one part of its split only. Parts come
     from the masks `train_mask`, `val_mask`, `test_mask` `[nodes]` of the batch. A mini-batch has
@@ -45,9 +45,11 @@ class NodeClassification(LightningModule):
         logit_curvature: see `StereographicLogits`.
         num_classes: number of logits, 1 for two classes told by one.
         multi_label: whether a node has several labels.
+        margin: of the margin loss; None for cross-entropy.
 
     Raises:
-        UsageError: The metric or the decoder does not exist for these labels and this space.
+        UsageError: The metric, the loss or the decoder does not exist for these labels or this
+            space.
     """
 
     chooses_weights = True
@@ -61,9 +63,10 @@ class NodeClassification(LightningModule):
         logit_curvature: str,
         num_classes: int,
         multi_label: bool,
+        margin: float | None = None,
     ) -> None:
         super().__init__()
-        self.labels = kind_of_labels(num_classes, multi_label, metric)
+        self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.encoder = encoder
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature)
         self.optimizer_config = optimizer

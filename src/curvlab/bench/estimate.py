@@ -1,0 +1,178 @@
+"""What the unfinished cells of a table cost on this machine, from a few of their steps."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from curvlab.bench.timing import median_ms
+from curvlab.config import validate
+from curvlab.errors import UsageError
+from curvlab.hardware import run_device
+from curvlab.parts import build_data, build_task
+from curvlab.reporting import quiet
+from curvlab.tables.planning import PlannedCell, planned_cells
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run of a cell takes at most.
+
+    Attributes:
+        step_ms: one optimiser step.
+        look_ms: one validation that may choose the weights; 0 for tasks without.
+        seconds: of a run that patience does not end early.
+    """
+
+    step_ms: float
+    look_ms: float
+    seconds: float
+
+
+def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
+    """Build a run, take a few steps of it, and multiply.
+
+    Raises:
+        UsageError: what the run itself would say, such as which file is missing.
+    """
+    validate(config, multirun=True)
+    torch.manual_seed(config.seed)
+    data = build_data(config)
+    data.prepare_data()
+    data.setup()
+    task = build_task(config, data).to(device)
+    optimizer = task.configure_optimizers()
+    batch = data.transfer_batch_to_device(next(iter(data.train_dataloader())), device, 0)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        task.training_step(batch, 0).backward()
+        optimizer.step()
+
+    step_ms = data.accumulate * median_ms({"step": step}, device, runs)["step"]
+    look_ms = 0.0
+    trainer = config.trainer
+    seconds = trainer.max_steps * step_ms / 1e3
+    if task.chooses_weights:
+        seen = data.evaluation_batch(batch)
+
+        @torch.no_grad()
+        def look() -> None:
+            task.on_train_batch_start(seen, 0)
+            task.validation_score(seen)
+
+        task.eval()
+        look_ms = median_ms({"look": look}, device, runs)["look"]
+        seconds += trainer.max_steps / trainer.validate_every * look_ms / 1e3
+    return Cost(step_ms, look_ms, seconds)
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of `90s`, `30m`, `2h` or `1.5d`.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if match is None:
+        raise UsageError(f"--budget={text}: write a time such as 90s, 30m, 2h or 1.5d")
+    return float(match[1]) * UNITS[match[2]]
+
+
+def within_budget(
+    cells: Sequence[tuple[PlannedCell, Cost]], budget: float
+) -> list[tuple[PlannedCell, list[int]]]:
+    """Which cells and seeds to run in so many seconds, so that the table fills evenly.
+
+    Every cell gets its first missing seed before any gets a second, the cheapest first; what no
+    longer fits is left out.
+
+    Returns:
+        Cells with their seeds, in the order of `cells`.
+    """
+    chosen: dict[int, list[int]] = {}
+    left = budget
+    rounds = max((len(cell.seeds) for cell, _ in cells), default=0)
+    by_cost = sorted(range(len(cells)), key=lambda i: cells[i][1].seconds)
+    for k in range(rounds):
+        for i in by_cost:
+            cell, of_cell = cells[i]
+            if k < len(cell.seeds) and of_cell.seconds <= left:
+                left -= of_cell.seconds
+                chosen.setdefault(i, []).append(cell.seeds[k])
+    return [(cells[i][0], seeds) for i, seeds in sorted(chosen.items())]
+
+
+def costs_table(cells: Sequence[tuple[PlannedCell, Cost | str]]) -> Table:
+    """Cells with their costs, or with why there is none, and the sum of what is known."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("cell")
+    for column in ("runs", "ms a step", "ms a look", "hours a run", "hours"):
+        table.add_column(column, justify="right", no_wrap=True)
+    total = 0.0
+    for cell, found in cells:
+        if isinstance(found, str):
+            table.add_row(f"{cell.name}: {found}", str(len(cell.seeds)), "", "", "", "")
+            continue
+        hours = found.seconds / 3600
+        total += hours * len(cell.seeds)
+        numbers = (f"{found.step_ms:.1f}", f"{found.look_ms:.1f}" if found.look_ms else "")
+        table.add_row(
+            cell.name,
+            str(len(cell.seeds)),
+            *numbers,
+            f"{hours:.2f}",
+            f"{hours * len(cell.seeds):.2f}",
+        )
+    table.add_section()
+    runs = sum(len(cell.seeds) for cell, found in cells if not isinstance(found, str))
+    table.add_row("all that can run here", str(runs), "", "", "", f"{total:.2f}")
+    return table
+
+
+def estimate(
+    configs: Path, table: str, results: Path, words: Sequence[str], device: str, budget: str | None
+) -> str:
+    """What `scripts/tables.py estimate` prints.
+
+    Args:
+        configs: the folder of configurations.
+        table: for instance `fpst/fig3`.
+        results: the folder of all tables' runs.
+        words: which cells, and what is different in them.
+        device: of Lightning: auto, cpu, cuda, mps.
+        budget: see `parse_budget`; None prints costs instead of commands.
+
+    Raises:
+        UsageError: the words, or the budget, are wrong.
+    """
+    seconds = None if budget is None else parse_budget(budget)
+    cells: list[tuple[PlannedCell, Cost | str]] = []
+    with quiet():
+        for cell in planned_cells(configs, table, results, words):
+            try:
+                cells.append((cell, cost(cell.config, run_device(device))))
+            except UsageError as error:
+                cells.append((cell, str(error)))
+    out = StringIO()
+    console = Console(file=out, width=120, no_color=True, highlight=False, soft_wrap=True)
+    if seconds is None:
+        console.print(costs_table(cells))
+        console.print(
+            f"\nOn {run_device(device)}, {torch.get_num_threads()} threads. At most: runs that "
+            "patience ends early take less; looks are validations."
+        )
+    else:
+        known = [(cell, found) for cell, found in cells if isinstance(found, Cost)]
+        for cell, seeds in within_budget(known, seconds):
+            console.print(cell.command(table, seeds))
+    return out.getvalue()

@@ -1,0 +1,246 @@
+r"""Layers of HyboNet: linear maps and aggregation that stay on one hyperboloid without any map.
+
+Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. With
+s = sqrt(-kappa), <x, x>_L = 1 / kappa and o the origin.
+
+Source: Chen et al. 2022, Fully Hyperbolic Neural Networks; LRN (He et al. 2024) and its code for
+curvatures other than -1.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from curvlab.layers.activations import activation_function
+from curvlab.layers.dropout import dropout
+from curvlab.layers.features import FeatureLinear
+from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds.kernels import curvature_like, squared_norm, working
+from curvlab.manifolds.trigonometry import sin_ratio
+
+SMALLEST = 1e-4
+"""Least length of what has a direction (HyboNet's code divides by no less)."""
+
+LONGEST_TANGENT = 10.0
+"""Length over the radius of curvature at which lifted features are cut (HyboNet's code)."""
+
+FIRST_SCALE = 10.0
+"""What exp(log_scale) starts with."""
+
+FIRST_OFFSET = 20.0
+"""What is first added to the logits of attention, so that all neighbours count."""
+
+
+class SigmoidTime(nn.Module):
+    r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
+
+    t = exp(log_scale) sigmoid(h_0) + 1 / s + time_offset,
+    y_s = h_s sqrt((t^2 + 1 / kappa) / |h_s|^2),
+
+    so that no point is farther than arcosh(s (exp(log_scale) + time_offset) + 1) / s from o. Where
+    |h_s| is below 1e-4 there is no direction: the point is o, and h gets no gradient.
+
+    Shapes: `[..., 1 + dim]` to `[..., 1 + dim]`.
+
+    Args:
+        space: where the points lie.
+        time_offset: least time beyond the origin's: 0.5 is LRN's, 0.1 HyboNet's.
+        max_scale: what exp(log_scale) is cut at; None for nothing.
+    """
+
+    def __init__(self, space: Lorentz, time_offset: float, max_scale: float | None) -> None:
+        super().__init__()
+        self.space, self.time_offset, self.max_scale = space, time_offset, max_scale
+        self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Map vectors to points."""
+        h = working(h)
+        kappa = curvature_like(self.space.kappa, h.dtype, h)
+        scale = self.log_scale.exp()
+        if self.max_scale is not None:
+            scale = scale.clamp(max=self.max_scale)
+        radius = (-kappa).rsqrt()
+        time = torch.addcmul(radius + self.time_offset, torch.sigmoid(h[..., :1]), scale)
+        squared = squared_norm(h[..., 1:])
+        # Dropout leaves vectors without a direction, whose derivative would be 1 / SMALLEST.
+        directed = squared > SMALLEST**2
+        length = ((time.square() + 1 / kappa) / squared.where(directed, 1)).sqrt()
+        factor, time = length.where(directed, 0), time.where(directed, radius)
+        return torch.cat([time, h[..., 1:] * factor], -1)
+
+
+class HyboNetLinear(nn.Linear):
+    r"""Linear map of all coordinates of a point, `y = SigmoidTime(W drop(act(x)) + b)`.
+
+    Activation and dropout act on the time too, as in the code. `W` `[1 + out, 1 + in]` is drawn
+    from U(-1 / sqrt(1 + out), 1 / sqrt(1 + out)), the column of the input's time is 0, and so is b.
+
+    Shapes: `[..., 1 + in_features]` to `[..., 1 + out_features]`.
+
+    Args:
+        in_features: space-like coordinates of the input.
+        out_features: space-like coordinates of the output.
+        space: where input and output lie.
+        dropout: of the input's coordinates.
+        activation: of the input's coordinates, by name; None for none.
+        time_offset: see `SigmoidTime`.
+        max_scale: see `SigmoidTime`.
+
+    Source: Chen et al. 2022, Equation 3 with the code's choice of functions.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        space: Lorentz,
+        dropout: float,
+        activation: str | None,
+        time_offset: float,
+        max_scale: float | None,
+    ) -> None:
+        super().__init__(1 + in_features, 1 + out_features)
+        self.dropout = dropout
+        self.activation = None if activation is None else activation_function(activation)
+        self.point = SigmoidTime(space, time_offset, max_scale)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight, and set its first column and the bias to 0."""
+        _draw(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points to points."""
+        if self.activation is not None:
+            x = self.activation(x)
+        return self.point(super().forward(dropout(x, self.dropout, self.training)))
+
+
+class HyboNetFeatureLinear(FeatureLinear):
+    r"""`HyboNetLinear` of Euclidean features, which the exponential at the origin sends to points.
+
+    exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Since c is one number a
+    row, `W drop(exp_o(x)) = c (W_s drop(x)) + w_t drop(t)`, and features that are nearly all 0 go
+    through sparse products, as in `FeatureLinear`. There is no activation.
+
+    Shapes: `[nodes, in_features]` to `[nodes, 1 + out_features]`.
+
+    Args: as `HyboNetLinear`.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        space: Lorentz,
+        dropout: float,
+        time_offset: float,
+        max_scale: float | None,
+    ) -> None:
+        super().__init__(1 + in_features, 1 + out_features, dropout=dropout)
+        self.space = space
+        self.point = SigmoidTime(space, time_offset, max_scale)
+        self._normed: tuple[Tensor, Tensor] | None = None
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters as `HyboNetLinear` does."""
+        _draw(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map features to points."""
+        time, factor = self._lifted(x)
+        time = F.dropout(time, self.dropout, self.training)
+        h = torch.addcmul(self.bias, time, self.weight[:, 0])
+        return self.point(torch.addcmul(h, factor, self.product(x, self.weight[:, 1:])))
+
+    def _lifted(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Time of the lifted features and what multiplies them, `[nodes, 1]` each."""
+        # The features are the same in every step, and larger than all else of it.
+        if self._normed is None or self._normed[0] is not x:
+            self._normed = x, squared_norm(working(x))
+        squared = self._normed[1]
+        kappa = curvature_like(self.space.kappa, squared.dtype, squared)
+        z = kappa * squared
+        cut = LONGEST_TANGENT * (-z).clamp(min=LONGEST_TANGENT**2).rsqrt()
+        factor = sin_ratio(z.clamp(min=-(LONGEST_TANGENT**2))) * cut
+        return (factor.square() * squared - 1 / kappa).sqrt(), factor
+
+
+def _draw(linear: nn.Linear) -> None:
+    bound = linear.out_features**-0.5
+    nn.init.uniform_(linear.weight, -bound, bound)
+    with torch.no_grad():
+        linear.weight[:, 0].zero_()
+        linear.bias.zero_()
+
+
+class CentroidAggregation(nn.Module):
+    r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
+
+    A node without neighbours stays where it is. Scaling a row of A changes nothing.
+
+    Shapes: points `[nodes, 1 + dim]` to the same.
+
+    Args:
+        space: where the points lie.
+
+    Source: Chen et al. 2022, Equation 8; Law et al. 2019.
+    """
+
+    def __init__(self, space: Lorentz) -> None:
+        super().__init__()
+        self.space = space
+        self.propagation = SparsePropagation()
+
+    def forward(self, adjacency: Tensor, x: Tensor) -> Tensor:
+        """Aggregate along a matrix `[nodes, nodes]` (sparse CSR, at least 0, rows are targets)."""
+        return normalised(self.propagation(adjacency, x), x, self.space)
+
+
+class CentroidAttention(nn.Module):
+    r"""Centroid of a node's neighbours, weighted by `sigmoid((2 k + 2 <q_i, k_j>_L) / sigma + b)`.
+
+    k = -1 / kappa, so that 2 k + 2 <q, k>_L is minus the squared Lorentzian distance; q and k are
+    linear maps of the points, sigma is learned and starts at sqrt(1 + dim), b at 20, where all
+    neighbours weigh the same.
+
+    Shapes: points `[nodes, 1 + dim]` to the same.
+
+    Args:
+        dim: space-like coordinates of the points.
+        space: where they lie.
+        time_offset: see `SigmoidTime`.
+        max_scale: see `SigmoidTime`.
+
+    Source: the local attention of HyboNet's code.
+    """
+
+    def __init__(
+        self, dim: int, space: Lorentz, time_offset: float, max_scale: float | None
+    ) -> None:
+        super().__init__()
+        self.space = space
+        self.queries, self.keys = (
+            HyboNetLinear(dim, dim, space, 0.0, None, time_offset, max_scale) for _ in range(2)
+        )
+        self.scale = nn.Parameter(torch.tensor((1 + dim) ** 0.5))
+        self.offset = nn.Parameter(torch.tensor(FIRST_OFFSET))
+
+    def forward(self, adjacency: Tensor, x: Tensor) -> Tensor:
+        """Aggregate along the entries of a matrix `[nodes, nodes]` (sparse CSR)."""
+        start, source = adjacency.crow_indices(), adjacency.col_indices()
+        target = torch.repeat_interleave(start.diff(), output_size=len(source))
+        query = self.queries(x).index_select(0, target)
+        key = self.keys(x).index_select(0, source)
+        near = 2 * lorentz.inner(query, key) - 2 / self.space.kappa
+        weights = adjacency.values() * torch.sigmoid(near / self.scale + self.offset)
+        messages = weights.unsqueeze(-1) * x.index_select(0, source)
+        return normalised(torch.zeros_like(x).index_add(0, target, messages), x, self.space)
+
+
+def normalised(u: Tensor, x: Tensor, space: Lorentz) -> Tensor:
+    """The points in the direction of sums u, or x where nothing was summed, `[nodes, 1 + dim]`."""
+    return lorentz.normalise(torch.where(u[..., :1] > 0, u, x), space.kappa)

@@ -1,0 +1,140 @@
+r"""Sums of two points of the Lorentz model, kappa < 0: what a residual connection can be.
+
+All take points `[..., 1 + dim]` (time first), a curvature that broadcasts against the leading
+dimensions, and weights w_x, w_y > 0, numbers or tensors that do so too, and return points
+`[..., 1 + dim]`. With s = sqrt(-kappa):
+
+    centroid             (w_x x + w_y y) / (s sqrt(-<., .>_L)), between x and y,
+    parallel_transport   exp_x(P_{o -> x}(log_o y)), which has no weights,
+    tangent_space        exp_o(w_x log_o x + w_y log_o y),
+    space_addition       the point with the space part w_x x_s + w_y y_s.
+
+They are computed in closed forms that keep their digits. `LITERAL` are the first three as they are
+written: compositions of maps between points and tangent vectors of 1 + dim coordinates, in the type
+of the points. Their products <x, y>_L cancel: in float32 they lose the hyperboloid at a distance of
+about 9 / s and end in NaN beyond it.
+
+Source: LRN (He et al. 2024), Section 3 and Equation 12; the norm of the first is of -<., .>_L,
+where the paper prints <., .>_L; the boost that the second equals is in any text on relativity.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds import hyperboloid, lorentz
+from curvlab.manifolds.kernels import curvature_like, dot, working
+
+Weight = Tensor | float
+Sum = Callable[[Tensor, Tensor, Tensor | float, Weight, Weight], Tensor]
+
+
+def centroid(
+    x: Tensor, y: Tensor, kappa: Tensor | float, weight_x: Weight = 1.0, weight_y: Weight = 1.0
+) -> Tensor:
+    """Weighted centroid; only the ratio of the weights matters."""
+    return lorentz.midpoint(x, y, kappa, weight_y / (weight_x + weight_y))
+
+
+def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """The boost that carries the origin to x, applied to y; x + 0 = x and 0 + y = y.
+
+    Its space part is y_s + (s y_t - kappa <x_s, y_s> / (1 + s x_t)) x_s.
+    """
+    p, q = working(lorentz.space(x)), working(lorentz.space(y))
+    k = curvature_like(kappa, p.dtype, p)
+    s = (-k).sqrt()
+    along = s * hyperboloid.time_of(q, k) - k * dot(p, q) / (1 + s * hyperboloid.time_of(p, k))
+    return hyperboloid.lift(torch.addcmul(q, along, p), k).to(x.dtype)
+
+
+def tangent_space(
+    x: Tensor, y: Tensor, kappa: Tensor | float, weight_x: Weight = 1.0, weight_y: Weight = 1.0
+) -> Tensor:
+    """Weighted sum of the logarithms at the origin."""
+    u, v = lorentz.logmap0(x, kappa), lorentz.logmap0(y, kappa)
+    return lorentz.expmap0(_columns(weight_x) * u + _columns(weight_y) * v, kappa)
+
+
+def space_addition(
+    x: Tensor, y: Tensor, kappa: Tensor | float, weight_x: Weight = 1.0, weight_y: Weight = 1.0
+) -> Tensor:
+    """Weighted sum of the space parts."""
+    p, q = lorentz.space(x), lorentz.space(y)
+    return lorentz.from_space(_columns(weight_x) * p + _columns(weight_y) * q, kappa)
+
+
+def _columns(weight: Weight) -> Weight:
+    return weight.unsqueeze(-1) if isinstance(weight, Tensor) else weight
+
+
+def _literal_centroid(x: Tensor, y: Tensor, kappa: Tensor | float, *weights: Weight) -> Tensor:
+    v = _columns(weights[0]) * x + _columns(weights[1]) * y
+    return v / _root(kappa) / lorentz.inner(v, v).neg().sqrt().unsqueeze(-1)
+
+
+def _literal_parallel_transport(
+    x: Tensor, y: Tensor, kappa: Tensor | float, *_weights: Weight
+) -> Tensor:
+    o = _origin_like(x, kappa)
+    return _exp(x, _transport(o, x, _log(o, y, kappa), kappa), kappa)
+
+
+def _literal_tangent_space(x: Tensor, y: Tensor, kappa: Tensor | float, *weights: Weight) -> Tensor:
+    o = _origin_like(x, kappa)
+    u, v = _log(o, x, kappa), _log(o, y, kappa)
+    return _exp(o, _columns(weights[0]) * u + _columns(weights[1]) * v, kappa)
+
+
+def _root(kappa: Tensor | float) -> Weight:
+    return _columns((-kappa).sqrt()) if isinstance(kappa, Tensor) else (-kappa) ** 0.5
+
+
+def _origin_like(x: Tensor, kappa: Tensor | float) -> Tensor:
+    return lorentz.origin(x.shape[-1] - 1, kappa).to(x)
+
+
+def _log(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """arcosh(b) / sqrt(b^2 - 1) (y - b x), b = kappa <x, y>_L, kept above 1 by one rounding."""
+    b = (kappa * lorentz.inner(x, y)).clamp(min=1 + torch.finfo(x.dtype).eps).unsqueeze(-1)
+    return b.acosh() * (b.square() - 1).rsqrt() * (y - b * x)
+
+
+def _exp(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """cosh(a) x + sinh(a) / a v, a = s sqrt(<v, v>_L), kept above 0."""
+    norm = lorentz.inner(v, v).clamp(min=torch.finfo(x.dtype).eps ** 2).sqrt().unsqueeze(-1)
+    a = _root(kappa) * norm
+    return a.cosh() * x + a.sinh() / a * v
+
+
+def _transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """V + <y, v>_L / (-1 / kappa - <x, y>_L) (x + y)."""
+    push = lorentz.inner(y, v) / (-1 / kappa - lorentz.inner(x, y))
+    return v + push.unsqueeze(-1) * (x + y)
+
+
+def _unweighted_transport(x: Tensor, y: Tensor, kappa: Tensor | float, *_weights: Weight) -> Tensor:
+    return parallel_transport(x, y, kappa)
+
+
+STABLE: Mapping[str, Sum] = MappingProxyType(
+    {
+        "centroid": centroid,
+        "parallel_transport": _unweighted_transport,
+        "tangent_space": tangent_space,
+        "space_addition": space_addition,
+    }
+)
+"""The sums by their names."""
+
+LITERAL: Mapping[str, Sum] = MappingProxyType(
+    {
+        "centroid": _literal_centroid,
+        "parallel_transport": _literal_parallel_transport,
+        "tangent_space": _literal_tangent_space,
+        "space_addition": space_addition,
+    }
+)
+"""The same as compositions of maps."""

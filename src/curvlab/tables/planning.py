@@ -1,0 +1,95 @@
+"""The runs that a table's sweep would start now: its cells without a result."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.config import identity, identity_hash, register_resolvers
+from curvlab.results import CONCLUSIVE, read_result
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """What a sweep still has to run of one cell.
+
+    Attributes:
+        words: the choices that make the cell, for instance `model=gcn`, `dataset=cora`.
+        seeds: those without a finished or diverged result of the same configuration.
+        config: the composed configuration, of the first of these seeds.
+    """
+
+    words: tuple[str, ...]
+    seeds: tuple[int, ...]
+    config: DictConfig
+
+    @property
+    def name(self) -> str:
+        """How lists call it: `gcn, cora`."""
+        return ", ".join(word.partition("=")[2] for word in self.words)
+
+    def command(self, table: str, seeds: Iterable[int]) -> str:
+        """The command that runs these seeds of it."""
+        numbers = ",".join(map(str, seeds))
+        return " ".join(["python train.py -m", f"table={table}", *self.words, f"seed={numbers}"])
+
+
+def planned_cells(
+    configs: Path, table: str, results: Path, words: Sequence[str] = ()
+) -> list[PlannedCell]:
+    """The cells of a table's sweep that are not finished.
+
+    Args:
+        configs: the folder of configurations.
+        table: for instance `fpst/fig3`.
+        results: the folder of all tables' runs.
+        words: what else is said on the command line: some of the cells, `model=gcn`, or another
+            protocol, `trainer.max_steps=100`.
+    """
+    register_resolvers()
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        plan = compose("train", [f"table={table}"], return_hydra_config=True)
+        sweep = dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
+        fixed = [word for word in words if word.partition("=")[0] not in sweep]
+        sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
+        values = {key: _values(key, choices) for key, choices in sweep.items()}
+        seeds = [int(seed) for seed in values.pop("seed", ["0"])]
+        cells = []
+        for chosen in itertools.product(*values.values()):
+            own = tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
+            cell = _cell(table, results, (*own, *fixed), seeds)
+            if cell is not None:
+                cells.append(cell)
+        return cells
+
+
+def _cell(
+    table: str, results: Path, words: tuple[str, ...], seeds: list[int]
+) -> PlannedCell | None:
+    """What is left of one cell; None for nothing."""
+    composed = compose("train", [f"table={table}", *words], return_hydra_config=True)
+    config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+    left = []
+    for seed in seeds:
+        composed.seed = config.seed = seed
+        result = read_result(results / table / composed.hydra.sweep.subdir)
+        done = result is not None and result.status in CONCLUSIVE
+        if not (done and result and result.config_hash == identity_hash(identity(config))):
+            left.append(seed)
+    if not left:
+        return None
+    config.seed = left[0]
+    return PlannedCell(words, tuple(left), config)
+
+
+def _values(key: str, choices: Any) -> list[str]:
+    """The values of a sweep's key, as words."""
+    override = OverridesParser.create().parse_override(f"{key}={choices}")
+    if not override.is_sweep_override():
+        return [str(override.value())]
+    return [str(value) for value in override.sweep_iterator()]

@@ -1,0 +1,127 @@
+"""Link prediction: which pairs of nodes are joined by an edge that was taken out of the graph."""
+
+import torch
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch import Tensor
+from torch.optim import Optimizer
+from torch_geometric.data import Data
+from torchmetrics.functional.classification import binary_auroc, binary_average_precision
+
+from curvlab.data.link_splits import NonEdges
+from curvlab.errors import UsageError
+from curvlab.models.encoder import Encoder
+from curvlab.optim import build_optimizer
+from curvlab.tasks.labels import ranks
+from curvlab.tasks.link_decoders import link_decoder
+
+METRICS = ("roc_auc", "average_precision", "auc_ap")
+
+
+class LinkPrediction(LightningModule):
+    """Loss of the training edges and of as many random pairs; ROC-AUC of those taken out.
+
+    Messages are passed along the training edges, which are the graph's `edge_index`. Every step
+    draws new pairs uniformly among all that are no training edge: a held-out edge can be among
+    them, since training knows nothing of it. Validation and test compare their edges with pairs
+    that are no edge of any part, drawn once. The test edges are scored once, with the weights of
+    the best validation score (`BestValidation`).
+
+    Args:
+        encoder: graph to points of its `manifold_out`.
+        optimizer: see `build_optimizer`.
+        metric: what weights are chosen by: `roc_auc`, `average_precision`, or `auc_ap`, the mean of
+            both; the score is the first whatever that is.
+        decoder: see `link_decoder`; so are those below.
+        margin: of the Lorentzian score's loss.
+        radius: of Fermi-Dirac.
+        temperature: of Fermi-Dirac.
+
+    Raises:
+        UsageError: The metric or the decoder does not exist.
+
+    Source: HGCN (Chami et al. 2019), Section 5, and its code.
+    """
+
+    chooses_weights = True
+    score = "roc_auc"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: DictConfig,
+        metric: str,
+        decoder: str,
+        margin: float,
+        radius: float,
+        temperature: float,
+    ) -> None:
+        super().__init__()
+        if metric not in METRICS:
+            raise UsageError(f"task.metric={metric}: links are scored by {', '.join(METRICS)}")
+        self.encoder = encoder
+        self.decoder = link_decoder(decoder, encoder.manifold_out, margin, radius, temperature)
+        self.optimizer_config = optimizer
+        self.metric = metric
+        self._non_edges: tuple[Tensor, NonEdges] | None = None
+
+    def configure_optimizers(self) -> Optimizer:
+        """Make the optimiser, with a group of its own for curvatures."""
+        return build_optimizer(self, self.optimizer_config)
+
+    def forward(self, batch: Data, edges: Tensor, non_edges: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores `[edges]` and `[non_edges]` of pairs `[2, ...]`."""
+        pairs = torch.cat([edges, non_edges], dim=1)
+        points = self.encoder(batch)
+        x, y = (points.index_select(0, nodes) for nodes in pairs)
+        of_edges, of_others = self.decoder(x, y).split([edges.shape[1], non_edges.shape[1]])
+        return of_edges, of_others
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        """Compute the mean loss of the training edges and of pairs drawn for this step."""
+        edges = batch.train_edges
+        loss = self.decoder.loss(*self(batch, edges, self._apart(batch).sample(edges.shape[1])))
+        auxiliary = self.encoder.auxiliary_loss()
+        return loss if auxiliary is None else loss + auxiliary
+
+    def validation_score(self, batch: Data) -> Tensor:
+        """The metric that weights are chosen by, in percent, of the validation edges."""
+        return self._scores(batch, "val")[self.metric]
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the point of the curve."""
+        self._log("val", batch)
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        self._log("val", batch)
+        self._log("test", batch)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: nothing, it is a mean."""
+        return 1
+
+    def _scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """All metrics of a part in percent."""
+        edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
+        return link_scores(edges, others)
+
+    def _log(self, part: str, batch: Data) -> None:
+        scores = self._scores(batch, part)
+        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
+
+    def _apart(self, batch: Data) -> NonEdges:
+        """The pairs that are no training edge, numbered when the graph is first seen."""
+        if self._non_edges is None or self._non_edges[0] is not batch.train_edges:
+            edges = batch.train_edges
+            self._non_edges = edges, NonEdges(edges, int(batch.num_nodes or 0))
+        return self._non_edges[1]
+
+
+def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:
+    """ROC-AUC, average precision and their mean, in percent, of scores `[n]` and `[m]`."""
+    scores = ranks(torch.cat([edges, others]))
+    joined = torch.cat([torch.ones_like(edges), torch.zeros_like(others)]).long()
+    auc = 100 * binary_auroc(scores, joined, validate_args=False)
+    precision = 100 * binary_average_precision(scores, joined, validate_args=False)
+    return {"roc_auc": auc, "average_precision": precision, "auc_ap": (auc + precision) / 2}

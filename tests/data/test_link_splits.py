@@ -1,0 +1,188 @@
+"""Edges held out: their sizes, what may be known of them, the pairs that stand against them."""
+
+from itertools import combinations
+
+import networkx as nx
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch_geometric.data import Data
+
+from curvlab.data.datamodule import GraphDataModule
+from curvlab.data.features import DegreeFeatures, HopFeatures
+from curvlab.data.link_splits import LinkSplit, NonEdges
+from curvlab.data.relations import NeighbourRelations
+from curvlab.data.transforms import LaplacianEigenvectors, NormalisedAdjacency, SparseAdjacency
+from curvlab.errors import UsageError
+
+PARTS = ("train_edges", "val_edges", "test_edges")
+APART = ("val_non_edges", "test_non_edges")
+
+
+def graph_of(network, features=3):
+    edges = torch.tensor(list(network.edges)).T
+    nodes = network.number_of_nodes()
+    x = torch.linspace(0.1, 1, nodes * features).reshape(nodes, features)
+    y = torch.arange(nodes) % 2
+    return Data(x=x, y=y, edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=nodes)
+
+
+def random_graph(nodes=60, edges=200):
+    return graph_of(nx.gnm_random_graph(nodes, edges, seed=0))
+
+
+def pairs_of(edges):
+    return {(int(i), int(j)) for i, j in edges.T}
+
+
+def split(data, seed=0, val=0.05, test=0.10, draw=None):
+    return LinkSplit(val, test, draw)(data, seed)
+
+
+@pytest.mark.parametrize(
+    "network", [nx.path_graph(5), nx.star_graph(4), nx.gnm_random_graph(9, 20)]
+)
+def test_numbers_of_non_edges_are_all_pairs_without_an_edge_each_once(network):
+    edges = torch.tensor(list(network.edges)).T
+    apart = NonEdges(edges, network.number_of_nodes())
+    found = [tuple(pair) for pair in apart.pairs(torch.arange(apart.count)).T.tolist()]
+    expected = [
+        pair for pair in combinations(range(len(network)), 2) if not network.has_edge(*pair)
+    ]
+    assert found == expected
+    assert NonEdges(edges.flip(0).flip(1), len(network)).count == len(expected)
+
+
+def test_non_edges_are_drawn_uniformly():
+    network = nx.gnm_random_graph(12, 30, seed=1)
+    apart = NonEdges(torch.tensor(list(network.edges)).T, 12)
+    torch.manual_seed(0)
+    drawn = apart.sample(20_000)
+    numbers = drawn[0] * 12 + drawn[1]
+    counts = numbers.unique(return_counts=True)[1]
+    assert len(counts) == apart.count == 36
+    assert chisquare(counts.numpy()).pvalue > 1e-3
+
+
+def test_a_large_graph_has_non_edges_beyond_32_bits():
+    apart = NonEdges(torch.tensor([[0, 5], [1, 7]]), 10**6)
+    assert apart.count == 10**6 * (10**6 - 1) // 2 - 2
+    last = apart.pairs(torch.tensor([0, apart.count - 1])).T.tolist()
+    assert last == [[0, 2], [10**6 - 2, 10**6 - 1]]
+
+
+def test_a_complete_graph_has_no_non_edges():
+    with pytest.raises(UsageError, match="all pairs of the graph's 4 nodes are joined"):
+        NonEdges(torch.tensor(list(combinations(range(4), 2))).T, 4)
+
+
+def test_parts_have_hgcns_sizes_and_share_no_edge():
+    data = random_graph()
+    parts = split(data)
+    assert [parts[name].shape[1] for name in PARTS] == [170, 10, 20]
+    sets = [pairs_of(parts[name]) for name in PARTS]
+    assert all(i < j for part in sets for i, j in part)
+    assert set.union(*sets) == {(i, j) for i, j in pairs_of(data.edge_index) if i < j}
+    assert sum(map(len, sets)) == 200
+    tree = split(graph_of(nx.random_labeled_tree(2665, seed=0)))
+    assert [tree[name].shape[1] for name in PARTS] == [2265, 133, 266]
+
+
+def test_pairs_without_an_edge_are_edges_of_no_part_and_distinct():
+    """A dense graph, in which a pair drawn blindly would be an edge four times in five."""
+    data = graph_of(nx.gnm_random_graph(40, 630, seed=0))
+    parts = split(data)
+    edges = pairs_of(data.edge_index)
+    apart = [pairs_of(parts[name]) for name in APART]
+    assert [len(part) for part in apart] == [31, 63]
+    assert not apart[0] & apart[1]
+    assert all(i < j and (i, j) not in edges for part in apart for i, j in part)
+
+
+def test_the_graph_is_that_of_the_training_edges():
+    data = random_graph()
+    parts = split(data)
+    train = pairs_of(parts.train_edges)
+    assert pairs_of(parts.edge_index) == train | {(j, i) for i, j in train}
+    assert parts.num_nodes == 60
+    assert data.num_edges == 400  # the given graph is as it was
+
+
+TRANSFORMS = [
+    LaplacianEigenvectors(4),
+    NormalisedAdjacency(self_loops=True),
+    SparseAdjacency(self_loops=False),
+    NeighbourRelations(2),
+    DegreeFeatures(max_degree=5, row_normalise=False),
+    HopFeatures(2),
+]
+
+
+class Given:
+    """A source that has its graph."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def download(self):
+        return []
+
+    def load(self):
+        return self.data.clone()
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+def test_nothing_that_is_made_of_the_graph_knows_the_held_out_edges(tmp_path):
+    """Two graphs that differ in their held-out edges alone are the same to every transform."""
+    whole = random_graph()
+    parts = split(whole)
+    train_only = whole.clone()
+    train_only.edge_index = parts.edge_index
+
+    def prepared(data, splitter):
+        module = GraphDataModule(Given(data), TRANSFORMS, 1, 0, tmp_path, splitter)
+        return module.graph
+
+    found = prepared(whole, LinkSplit(0.05, 0.10, None))
+    expected = prepared(train_only, None)
+    # The eigenvectors of the whole graph, say, are others.
+    assert not torch.allclose(prepared(whole, None).eigenvectors, expected.eigenvectors)
+    held_out = {name for name in (*PARTS, *APART) if name in found}
+    assert len(held_out) == 5
+    names = set(found.keys()) - held_out
+    assert names == set(expected.keys())
+    for name in names - {"num_nodes"}:
+        one, other = (
+            value.to_dense() if value.layout != torch.strided else value
+            for value in (found[name], expected[name])
+        )
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_the_split_follows_the_runs_seed_unless_it_is_fixed():
+    data = random_graph()
+    free = [split(data, seed).test_edges for seed in (0, 0, 1)]
+    assert torch.equal(free[0], free[1])
+    assert not torch.equal(free[0], free[2])
+    fixed = [split(data, seed, draw=1234).test_edges for seed in (0, 1)]
+    assert torch.equal(*fixed)
+
+
+@pytest.mark.parametrize(
+    ("options", "network", "said"),
+    [
+        ({"val": 0.0}, nx.path_graph(9), "must be greater than 0 and leave edges"),
+        ({"val": 0.5, "test": 0.5}, nx.path_graph(9), "their sum must be below 1"),
+        ({"draw": -1}, nx.path_graph(9), "task.split.draw=-1 must be a whole number"),
+        ({}, nx.path_graph(9), "leave a part of the 8 edges empty"),
+        ({"val": 0.3, "test": 0.3}, nx.complete_graph(5), "all pairs of the graph's 5 nodes"),
+        (
+            {"val": 0.3, "test": 0.3},
+            nx.complement(nx.path_graph(7)),
+            "has 6 pairs of nodes without an edge, but validation and test need 8",
+        ),
+    ],
+)
+def test_what_cannot_be_split_is_refused_in_a_sentence(options, network, said):
+    with pytest.raises(UsageError, match=said):
+        split(graph_of(network), **options)

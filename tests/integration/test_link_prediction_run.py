@@ -1,0 +1,114 @@
+"""Runs of link prediction: every encoder, what a run leaves, when it is refused."""
+
+import pandas as pd
+import pytest
+from tiny_runs import ROOT
+
+from curvlab.cli import check_overrides
+from curvlab.errors import UsageError
+from curvlab.tasks.link_prediction import LinkPrediction
+
+WORDS = (
+    "task=link_prediction",
+    "dataset=disease_synthetic",
+    "dataset.source.depth=3",
+    "dataset.source.features=12",
+    "trainer.max_steps=10",
+    "trainer.steps_per_epoch=5",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)
+# A variant, and a model that is another's with other batches, are not built apart.
+ENCODERS = sorted(
+    path.stem
+    for path in (ROOT / "configs" / "model").glob("*.yaml")
+    if "__" not in path.stem and "nsampler" not in path.stem
+)
+
+
+@pytest.mark.parametrize("model", ENCODERS)
+def test_every_encoder_predicts_links(run_here, model):
+    extra = ["model.eigenvectors=4"] if model in ("fpst", "tokengt") else []
+    result = run_here(*WORDS, f"model={model}", *extra)
+    assert (result.status, result.task) == ("finished", "link_prediction")
+    for part in ("val", "test"):
+        assert list(result.metrics[part]) == ["roc_auc", "average_precision", "auc_ap"]
+        assert all(0 <= value <= 100 for value in result.metrics[part].values())
+    assert result.score == result.metrics["test"]["roc_auc"]
+
+
+def test_a_run_trains_and_scores_the_test_edges_once(run_here, tmp_path, monkeypatch):
+    scored = []
+    scores = LinkPrediction._scores
+
+    def watched(task, batch, part):
+        scored.append(part)
+        return scores(task, batch, part)
+
+    monkeypatch.setattr(LinkPrediction, "_scores", watched)
+    words = ("trainer.max_steps=60", "optimizer.lr=0.02", "model=hybonet", "task.margin=20")
+    result = run_here(*WORDS, *words)
+    assert scored.count("test") == 1
+    assert scored[-1] == "test"
+    assert 1 <= result.best_step <= result.steps == 60
+    curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert curves["val/auc_ap"].max() <= result.metrics["val"]["auc_ap"] + 1e-4
+    assert curves["loss"].iloc[-1] < 0.95 * curves["loss"].iloc[0]
+
+
+def test_the_split_of_the_nodes_has_no_say(run_here):
+    results = [
+        run_here(*WORDS, "model=gcn", f"split={name}", folder=name)
+        for name in ("hgcn", "random_60_20_20")
+    ]
+    assert results[0].metrics == results[1].metrics
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["task.metric=accuracy", "model=gcn"], "links are scored by roc_auc"),
+        (["task.decoder=lorentzian", "model=gcn"], "only points of the Lorentz model"),
+        (["task.split.val=0.9", "model=gcn"], "their sum must be below 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(run_here, words, said):
+    with pytest.raises(UsageError, match=said):
+        run_here(*WORDS, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dataset=newsgroups20__no_graph"], "has no task link_prediction"),
+        (["dataset=cora", "batching=partition"], "is of the whole graph"),
+        (["dataset=cora", "task.margin=-1"], "task.margin=-1 must be a number greater than 0"),
+        (["dataset=cora", "model.residual.operator=sum", "model=lrn"], "must be one of centroid"),
+        (["dataset=cora", "trainer=default"], "use trainer=early_stopping"),
+    ],
+)
+def test_what_is_refused_before_anything_is_built(words, said):
+    with pytest.raises(UsageError, match=said):
+        check_overrides(["task=link_prediction", *words], ROOT / "configs", multirun=False)
+
+
+def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):
+    places = (f"paths.mirror={mirror}", "trainer.max_steps=1", "trainer.validate_every=1")
+    fast = (
+        "trainer.accelerator=cpu",
+        "trainer.plots=false",
+        "model=lrn",
+        "manifold.learnable=false",
+    )
+    links = run_here("dataset=airport", "task=link_prediction", *fast, *places, folder="links")
+    assert links.parameters == 771  # of the specification: 12 features
+    classes = run_here("dataset=airport", *fast, *places, folder="classes")
+    assert classes.parameters == 755 + 4 * 16 + 4  # 11 features, and the decoder
+
+
+def test_hybonet_finds_the_links_of_disease(mirror, run_here):
+    """97 % after 400 steps."""
+    words = ("dataset=disease_lp", f"paths.mirror={mirror}", "trainer.max_steps=200")
+    values = ("model=hybonet", "task.margin=30", "optimizer.lr=0.01", "optimizer.weight_decay=0")
+    fast = ("trainer.accelerator=cpu", "trainer.plots=false", "trainer.validate_every=20")
+    assert run_here(*words, *values, *fast).metrics["test"]["roc_auc"] > 93

@@ -1,0 +1,232 @@
+"""HyboNet's layers: the specification's numbers, the constraint, neighbourhoods, dropout."""
+
+import pytest
+import torch
+
+from curvlab.layers import (
+    CentroidAggregation,
+    CentroidAttention,
+    HyboNetFeatureLinear,
+    HyboNetLinear,
+    LorentzPrototypes,
+    LorentzResidual,
+)
+from curvlab.manifolds import Lorentz, lorentz
+
+float64 = pytest.mark.usefixtures("float64")
+KAPPAS = (-0.3, -1.0, -2.0)
+PLAIN = {"time_offset": 0.5, "max_scale": None}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta"),
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+]
+
+
+def fixed(kappa):
+    return Lorentz(kappa, learnable=False)
+
+
+def linear(space, n_in=3, n_out=4, dropout=0.0, activation=None, **options):
+    return HyboNetLinear(n_in, n_out, space, dropout, activation, **{**PLAIN, **options})
+
+
+def set_to(layer, weight, bias):
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(weight))
+        layer.bias.copy_(torch.tensor(bias))
+    return layer
+
+
+def sparse(rows):
+    return torch.tensor(rows).to_sparse_csr()
+
+
+def draw(kappa, *shape, size=1.0, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return lorentz.expmap0(size * torch.randn(*shape, generator=generator), kappa)
+
+
+NUMBERS = {
+    -1.0: {
+        "linear": [(7.366176, 5.001779, -5.314391), (6.250208, 4.851342, 3.811769)],
+        "aggregated": (1.467746, 1.062094, -0.161972),
+        "residual": [(1.216902, 0.641019, -0.264471), (2.751754, 1.957193, 1.655761)],
+        "logits": [(0.019943, -0.556605), (-2.095916, -5.908870)],
+    },
+    -2.0: {
+        "linear": [(7.073283, 4.823494, -5.124962), (5.957315, 4.651231, 3.654539)],
+        "aggregated": (1.044194, 0.759248, -0.117831),
+        "residual": [(0.898733, 0.498362, -0.243633), (2.488842, 1.819740, 1.543658)],
+        "logits": [(0.041710, -0.413019), (-1.391060, -4.954458)],
+    },
+}
+
+
+@float64
+@pytest.mark.parametrize("kappa", NUMBERS)
+def test_worked_example(kappa):
+    """A layer, its aggregation, its residual connection and the decoder's logits."""
+    space, expected = fixed(kappa), NUMBERS[kappa]
+    layer = linear(space, 2, 2)
+    set_to(layer, [[0.0, 0.5, -0.5], [0.0, 1.0, 0.0], [0.0, 0.25, 0.75]], [0.0, 0.1, -0.2])
+    x = lorentz.from_space(torch.tensor([(0.3, -0.4), (0.6, 0.8)]), kappa)
+    y = layer(x)
+    torch.testing.assert_close(y, torch.tensor(expected["linear"]), rtol=0, atol=1e-6)
+    z = CentroidAggregation(space)(sparse([[0.5, 0.5], [0.0, 1.0]]), y)
+    torch.testing.assert_close(z[1], y[1])
+    torch.testing.assert_close(z[0], torch.tensor(expected["aggregated"]), rtol=0, atol=1e-6)
+    h = LorentzResidual(space)(x, z)
+    torch.testing.assert_close(h, torch.tensor(expected["residual"]), rtol=0, atol=1e-6)
+    decoder = LorentzPrototypes(2, 2, space)
+    with torch.no_grad():
+        prototypes = lorentz.from_space(torch.tensor([(0.5, 0.0), (0.0, -0.5)]), kappa)
+        decoder.prototypes.copy_(prototypes)
+        decoder.bias.copy_(torch.tensor((-0.1, 0.1)))  # which it subtracts
+    torch.testing.assert_close(decoder(h), torch.tensor(expected["logits"]), rtol=0, atol=1e-6)
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_every_layer_stays_on_the_hyperboloid(kappa):
+    space, x = fixed(kappa), draw(kappa, 30, 3)
+    adjacency = sparse((torch.rand(30, 30) < 0.1).double().tolist())
+    for point in (
+        linear(space)(x),
+        linear(space, activation="relu", dropout=0.4)(x),
+        HyboNetFeatureLinear(3, 4, space, 0.3, **PLAIN)(100 * torch.randn(30, 3)),
+        CentroidAggregation(space)(adjacency, x),
+        CentroidAttention(3, space, **PLAIN)(adjacency, x),
+    ):
+        torch.testing.assert_close(lorentz.inner(point, point), torch.full((30,), 1 / kappa))
+        assert (point[:, 0] > 0).all()
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_time_is_bounded_and_starts_in_the_middle(kappa):
+    space, radius = fixed(kappa), (-kappa) ** -0.5
+    layer = linear(space)
+    assert (layer.weight[:, 0] == 0).all()
+    assert (layer.bias == 0).all()
+    assert layer.weight.abs().max() <= 5**-0.5
+    x = draw(kappa, 3)
+    near = layer(x)
+    assert near[0].item() != pytest.approx(5 + radius + 0.5)
+    with torch.no_grad():
+        layer.weight[0] = 0
+    assert layer(x)[0].item() == pytest.approx(5 + radius + 0.5)
+    with torch.no_grad():
+        layer.bias[0] = 1e3
+    assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
+    with torch.no_grad():
+        layer.point.log_scale.fill_(5.0)
+    assert layer(x)[0].item() == pytest.approx(torch.tensor(5.0).exp() + radius + 0.5)
+    layer.point.max_scale = 10.0
+    assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
+
+
+@float64
+def test_what_has_no_direction_goes_to_the_origin():
+    """At the start a node without features does: its time has no weight, and there is no bias."""
+    space = fixed(-2.0)
+    layer = HyboNetFeatureLinear(3, 4, space, 0.0, **PLAIN)
+    point = layer(torch.zeros(2, 3))
+    torch.testing.assert_close(point, lorentz.origin(4, -2.0).expand(2, -1))
+    point.sum().backward()
+    assert (layer.bias.grad == 0).all()
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+@pytest.mark.parametrize("size", [0.0, 0.1, 3.0, 200.0])
+def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size):
+    """Rows are cut where they are longer than ten radii of curvature; rows of zeros lift to o."""
+    space = fixed(kappa)
+    features = HyboNetFeatureLinear(6, 4, space, 0.0, **PLAIN)
+    plain = linear(space, 6, 4)
+    with torch.no_grad():
+        features.weight[:, 0] = torch.randn(5)
+    set_to(plain, features.weight.tolist(), torch.randn(5).tolist())
+    features.load_state_dict(plain.state_dict(), strict=False)
+    x = size * torch.randn(20, 6)
+    x[0] = 0
+    length = x.norm(dim=-1, keepdim=True).clamp(min=1e-300)
+    lifted = lorentz.expmap0(x * (10 * (-kappa) ** -0.5 / length).clamp(max=1), kappa)
+    torch.testing.assert_close(features(x), plain(lifted), rtol=1e-7, atol=1e-9)
+    mostly_zero = torch.zeros(20, 6)
+    mostly_zero[3, 2] = 1.0
+    expected = plain(lorentz.expmap0(mostly_zero, kappa))
+    torch.testing.assert_close(features(mostly_zero), expected)
+
+
+@float64
+def test_dropout_of_the_first_layer_drops_time_and_features():
+    layer = HyboNetFeatureLinear(2, 3, fixed(-1.0), 0.5, **PLAIN)
+    with torch.no_grad():
+        layer.weight[:, 0] = 1.0
+    torch.manual_seed(0)
+    x = torch.tensor([[0.7, -0.2]]).expand(4000, 2)
+    seen = []
+    layer.point.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    layer(x)
+    assert len(seen[0].round(decimals=9).unique(dim=0)) == 8  # each of three is kept or not
+    layer.eval()(x[:1])
+    torch.testing.assert_close(seen[0].mean(0), seen[1][0], rtol=0, atol=0.05)
+
+
+@float64
+def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_row():
+    kappa = -0.7
+    space, x = fixed(kappa), draw(kappa, 5, 3)
+    rows = [[1.0, 2, 0, 0, 3], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 5, 5]]
+    layer = CentroidAggregation(space)
+    found = layer(sparse(rows), x)
+    for i in (0, 1, 3, 4):
+        expected = lorentz.centroid(x, torch.tensor(rows[i]), kappa)
+        torch.testing.assert_close(found[i], expected)
+    torch.testing.assert_close(found[2], x[2])  # without neighbours
+    scaled = [[value * (i + 0.1) for value in row] for i, row in enumerate(rows)]
+    torch.testing.assert_close(layer(sparse(scaled), x), found)
+
+
+@float64
+def test_a_node_without_neighbours_gets_a_gradient_by_itself_alone():
+    space, x = fixed(-1.0), draw(-1.0, 3, 2).requires_grad_()
+    adjacency = sparse([[1.0, 1, 0], [1, 1, 0], [0, 0, 0]])
+    CentroidAggregation(space)(adjacency, x)[2].sum().backward()
+    assert x.grad.isfinite().all()
+    assert (x.grad[:2] == 0).all()
+    assert (x.grad[2] != 0).any()
+
+
+@float64
+def test_attention_is_the_centroid_with_sigmoid_weights():
+    kappa = -2.0
+    space, x = fixed(kappa), draw(kappa, 4, 3)
+    layer = CentroidAttention(3, space, **PLAIN)
+    rows = torch.tensor([[1.0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+    with torch.no_grad():
+        layer.offset.fill_(1.5)
+    found = layer(rows.to_sparse_csr(), x)
+    q, k = layer.queries(x), layer.keys(x)
+    scores = -2 / kappa + 2 * q @ lorentz.reflect_time(k).T
+    weights = rows * torch.sigmoid(scores / layer.scale + layer.offset)
+    for i in (0, 1, 3):
+        torch.testing.assert_close(found[i], lorentz.centroid(x, weights[i], kappa))
+    torch.testing.assert_close(found[2], x[2])
+    fresh = CentroidAttention(3, space, **PLAIN)
+    near = fresh(rows.to_sparse_csr(), lorentz.origin(3, kappa).expand(4, -1).contiguous())
+    torch.testing.assert_close(near[0], lorentz.origin(3, kappa))
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_gradients_in_float32_are_finite_for_zero_and_for_huge_inputs(kappa):
+    space = Lorentz(kappa)
+    x = torch.cat([size * torch.randn(3, 3) for size in (0.0, 1e-20, 1.0, 1e4)])
+    first = HyboNetFeatureLinear(3, 4, space, 0.2, **PLAIN)
+    second = linear(space, 4, 4, activation="relu")
+    h = CentroidAggregation(space)(torch.eye(12).to_sparse_csr(), first(x))
+    second(h).sum().backward()
+    for layer in (first, second, space):
+        assert all(p.grad.isfinite().all() for p in layer.parameters())

@@ -1,0 +1,320 @@
+"""Four residual operators: the specification's numbers, identities, limits, deep stacks."""
+
+import pytest
+import torch
+
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzResidual
+from curvlab.layers.lorentz_residual import OPERATORS
+from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
+
+float64 = pytest.mark.usefixtures("float64")
+KAPPAS = (-0.3, -1.0, -2.0)
+FORMS = ("stable", "maps")
+OTHERS = tuple(name for name in OPERATORS if name != "centroid")
+
+
+def fixed(kappa):
+    return Lorentz(kappa, learnable=False)
+
+
+def pair(kappa, *shape, size=1.0, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [lorentz.expmap0(size * torch.randn(*shape, generator=generator), kappa) for _ in "xy"]
+
+
+def residual(kappa, operator="centroid", **options):
+    return LorentzResidual(fixed(kappa), operator, **options)
+
+
+# kappa, x_s, y_s, (w_x, w_y), then points by operator: with weights 1, 1 and with these weights.
+E1 = (-1.0, (0.3, -0.4), (0.6, 0.8), (1.0, 1.0))
+E2 = (-0.5, (1.0, 0.0, -2.0), (0.5, 1.5, 1.0), (1.0, 0.5))
+E3 = (-2.0, (0.1, 0.2, -0.3, 0.4), (-0.5, 0.25, 0.125, 1.0), (0.8, 0.2))
+EXAMPLES = [
+    (E1, {}, "centroid", (1.085465, 0.385791, 0.171463)),
+    (E1, {"output_scale": 2.0}, "centroid", (1.308792, 0.771582, 0.342925)),
+    (E1, {}, "parallel_transport", (1.441139, 1.004434, 0.260754)),
+    (E1, {"reverse": True}, "parallel_transport", (1.441139, 0.936026, 0.448035)),
+    (E1, {}, "tangent_space", (1.410842, 0.926713, 0.362874)),
+    (E1, {}, "space_addition", (1.403567, 0.9, 0.4)),
+    (E2, {}, "centroid", (1.602101, 0.481501, 0.481501, -0.321001)),
+    (E2, {"weighted": True}, "centroid", (1.690395, 0.553378, 0.332027, -0.664054)),
+    (
+        E2,
+        {"weighted": True, "output_scale": 2.0},
+        "centroid",
+        (2.330182, 1.106756, 0.664054, -1.328107),
+    ),
+    (E2, {}, "parallel_transport", (3.326822, 1.897064, 1.5, -1.794128)),
+    (E2, {"reverse": True}, "parallel_transport", (3.326822, 1.794347, 2.383042, -0.411305)),
+    (E2, {}, "tangent_space", (2.850089, 1.579040, 1.634656, -0.978538)),
+    (E2, {"weighted": True}, "tangent_space", (2.479409, 1.227912, 0.768108, -1.431681)),
+    (E2, {}, "space_addition", (2.738613, 1.5, 1.5, -1)),
+    (E2, {"weighted": True}, "space_addition", (2.524876, 1.25, 0.75, -1.5)),
+    (E3, {}, "centroid", (0.967877, -0.172334, 0.193876, -0.075396, 0.603171)),
+    (E3, {"weighted": True}, "centroid", (0.891922, -0.018092, 0.189971, -0.194494, 0.470405)),
+    (
+        E3,
+        {"weighted": True, "output_scale": 2.0},
+        "centroid",
+        (1.296958, -0.036185, 0.379942, -0.388989, 0.940810),
+    ),
+    (E3, {}, "parallel_transport", (2.222916, -0.276777, 0.696447, -0.544670, 1.892893)),
+    (
+        E3,
+        {"reverse": True},
+        "parallel_transport",
+        (2.222916, -0.656935, 0.578467, -0.110766, 1.913870),
+    ),
+    (E3, {}, "tangent_space", (2.141412, -0.477258, 0.609546, -0.288694, 1.844717)),
+    (
+        E3,
+        {"weighted": True},
+        "tangent_space",
+        (0.912460, -0.004368, 0.203695, -0.220571, 0.492363),
+    ),
+    (E3, {}, "space_addition", (1.689120, -0.4, 0.45, -0.175, 1.4)),
+    (E3, {"weighted": True}, "space_addition", (0.927968, -0.02, 0.21, -0.215, 0.52)),
+]
+
+
+@float64
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("example", "options", "operator", "expected"), EXAMPLES)
+def test_worked_examples(example, options, operator, expected, form):
+    kappa, x_s, y_s, weights = example
+    options = dict(options)
+    if options.pop("weighted", False):
+        options |= {"weight_x": weights[0], "weight_y": weights[1]}
+    x, y = (lorentz.from_space(torch.tensor(s), kappa) for s in (x_s, y_s))
+    found = residual(kappa, operator, form=form, **options)(x, y)
+    assert found.tolist() == pytest.approx(expected, abs=1.5e-6)
+
+
+@float64
+@pytest.mark.parametrize("form", FORMS)
+def test_points_that_differ_in_the_sign_of_an_axis_do_not_commute_by_transport(form):
+    """LRN, Theorem 2.2: the two orders differ in that axis alone, by its sign."""
+    x, y = (lorentz.from_space(torch.tensor((0.3, -0.4, s)), -1.0) for s in (0.7, -0.7))
+    forward = residual(-1.0, "parallel_transport", form=form)(x, y)
+    backward = residual(-1.0, "parallel_transport", form=form, reverse=True)(x, y)
+    assert forward.tolist() == pytest.approx((1.5, 0.664681, -0.886241, 0.150921), abs=1e-6)
+    torch.testing.assert_close(backward, forward * torch.tensor((1.0, 1, 1, -1)))
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_literal_and_stable_forms_agree_and_lie_on_the_hyperboloid(operator, kappa):
+    x, y = pair(kappa, 50, 5)
+    options = {} if operator == "parallel_transport" else {"weight_x": 0.7, "weight_y": 1.9}
+    stable, literal = (residual(kappa, operator, form=form, **options)(x, y) for form in FORMS)
+    torch.testing.assert_close(stable, literal, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(lorentz.inner(stable, stable), torch.full((50,), 1 / kappa))
+    assert (stable[:, 0] > 0).all()
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_parallel_transport_is_the_composition_of_maps_of_geoopt(kappa):
+    x, y = pair(kappa, 50, 5)
+    oracle = geoopt.Lorentz(torch.tensor(-1 / kappa))
+    expected = oracle.expmap(x, oracle.transp0(x, oracle.logmap0(y)))
+    torch.testing.assert_close(residual(kappa, "parallel_transport")(x, y), expected)
+    expected = oracle.expmap0(oracle.logmap0(x) + oracle.logmap0(y))
+    torch.testing.assert_close(residual(kappa, "tangent_space")(x, y), expected)
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_identities_of_the_centroid(kappa):
+    x, y = pair(kappa, 50, 5)
+    a, b = 0.7, 1.9
+    m = residual(kappa, weight_x=a, weight_y=b)(x, y)
+    torch.testing.assert_close(m, residual(kappa, weight_x=b, weight_y=a)(y, x))
+    torch.testing.assert_close(m, residual(kappa, weight_x=3 * a, weight_y=3 * b)(x, y))
+    torch.testing.assert_close(m, residual(kappa, weight_x=b, weight_y=a, reverse=True)(y, x))
+    torch.testing.assert_close(residual(kappa)(x, x), x)
+    to_x, to_y, whole = (lorentz.dist(*ends, kappa) for ends in ((x, m), (m, y), (x, y)))
+    torch.testing.assert_close(to_x + to_y, whole)
+    s = (-kappa) ** 0.5
+    ratio = (s * to_x).sinh() / (s * to_y).sinh()
+    torch.testing.assert_close(ratio, torch.full((50,), b / a))
+    farther = torch.maximum(lorentz.dist0(x, kappa), lorentz.dist0(y, kappa))
+    assert (lorentz.dist0(m, kappa) <= farther + 1e-12).all()
+    v = a * x + b * y
+    norm = s * (-lorentz.inner(v, v)).sqrt()
+    squared = a**2 + b**2 + 2 * a * b * kappa * lorentz.inner(x, y)
+    torch.testing.assert_close(norm.square(), squared)
+    assert (norm >= a + b).all()
+
+
+def boost(dim, rapidity):
+    """A Lorentz transformation that moves the origin."""
+    matrix = torch.eye(1 + dim)
+    cosh, sinh = torch.tensor(rapidity).cosh(), torch.tensor(rapidity).sinh()
+    matrix[:2, :2] = torch.stack([cosh, sinh, sinh, cosh]).reshape(2, 2)
+    return matrix
+
+
+def rotation(dim):
+    """A Lorentz transformation that does not."""
+    q, _ = torch.linalg.qr(torch.randn(dim, dim, generator=torch.Generator().manual_seed(3)))
+    return torch.block_diag(torch.eye(1), q)
+
+
+@float64
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_only_the_centroid_commutes_with_boosts_and_all_with_rotations(operator):
+    x, y = pair(-0.7, 20, 4)
+    layer, turn, push = residual(-0.7, operator), rotation(4), boost(4, 0.8)
+    torch.testing.assert_close(layer(x @ turn, y @ turn), layer(x, y) @ turn)
+    difference = (layer(x @ push, y @ push) - layer(x, y) @ push).abs().max()
+    assert (difference < 1e-9) == (operator == "centroid")
+
+
+@float64
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_identities_of_the_others(kappa):
+    x, y = pair(kappa, 50, 5)
+    o = lorentz.origin(5, kappa).expand(50, -1)
+    transport = residual(kappa, "parallel_transport")
+    torch.testing.assert_close(transport(o, y), y)
+    torch.testing.assert_close(transport(x, o), x)
+    z, backward = transport(x, y), transport(y, x)
+    torch.testing.assert_close(lorentz.dist(x, z, kappa), lorentz.dist0(y, kappa))
+    torch.testing.assert_close(lorentz.dist0(z, kappa), lorentz.dist0(backward, kappa))
+    assert (z - backward).abs().max() > 0.1
+    for name in ("tangent_space", "space_addition"):
+        torch.testing.assert_close(residual(kappa, name)(x, y), residual(kappa, name)(y, x))
+
+
+@float64
+def test_the_centroid_with_the_right_weights_points_where_parallel_transport_does():
+    """LRN, Proposition 2.3, on the first worked example."""
+    kappa, x_s, y_s, _ = E1
+    x, y = (lorentz.from_space(torch.tensor(s), kappa) for s in (x_s, y_s))
+    for operator, weights in (
+        ("parallel_transport", (1.348115, 1.0)),
+        ("tangent_space", (0.962424, 0.881374)),
+    ):
+        z = residual(kappa, operator)(x, y)
+        m = residual(kappa, weight_x=weights[0], weight_y=weights[1])(x, y)
+        direction = m[1:] / m[1:].norm()
+        torch.testing.assert_close(direction, z[1:] / z[1:].norm(), rtol=0, atol=2e-6)
+
+
+@float64
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_in_flat_space_the_centroid_is_an_average_and_the_others_are_sums(operator):
+    kappa, x_s, y_s = -1e-9, torch.tensor((1.0, -2.0)), torch.tensor((0.5, 1.0))
+    x, y = (lorentz.from_space(s, kappa) for s in (x_s, y_s))
+    total = x_s + y_s if operator != "centroid" else (x_s + y_s) / 2
+    torch.testing.assert_close(residual(kappa, operator)(x, y)[1:], total, rtol=1e-6, atol=1e-6)
+
+
+@float64
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_derivatives_are_those_of_the_literal_form(operator):
+    """By both points, the curvature, the weight and the output's scale."""
+    grads = []
+    for form in FORMS:
+        space = Lorentz(-0.7)
+        spaces = [lorentz.space(p).clone().requires_grad_() for p in pair(-0.7, 6, 3)]
+        weights = "fixed" if operator == "parallel_transport" else "learned"
+        layer = LorentzResidual(
+            space, operator, weights, output_scale=1.5, learn_output_scale=True, form=form
+        )
+        out = layer(*(space.from_space(s) for s in spaces))
+        (out * torch.linspace(-1, 1, out.numel()).reshape(out.shape)).sum().backward()
+        grads.append([p.grad for p in (*spaces, *layer.parameters())])
+    assert len(grads[0]) == (4 if operator == "parallel_transport" else 5)
+    for stable, literal in zip(*grads, strict=True):
+        torch.testing.assert_close(stable, literal, rtol=1e-7, atol=1e-9)
+
+
+def test_a_learned_weight_starts_where_it_is_told_and_stays_positive():
+    layer = LorentzResidual(fixed(-1.0), weights="learned", weight_x=0.5)
+    assert layer.weight_x.item() == pytest.approx(0.5)
+    assert [name for name, _ in layer.named_parameters()] == ["log_weight"]
+    x, y = pair(-1.0, 8, 3)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+    for _ in range(20):
+        optimizer.zero_grad()
+        lorentz.dist(layer(x, y), y, -1.0).sum().backward()
+        optimizer.step()
+    assert 0 < layer.weight_x.item() < 0.1
+    assert not list(residual(-1.0).parameters())
+
+
+def stacked(layers, operator, form, kappa=-1.0):
+    """What a stack of residual layers makes of points whose layers have outputs of one time."""
+    generator = torch.Generator().manual_seed(0)
+
+    def output():
+        v = torch.randn(64, 15, generator=generator)
+        return lorentz.from_space(v / v.norm(dim=-1, keepdim=True) * (6.5**2 - 1) ** 0.5, kappa)
+
+    layer, h = residual(kappa, operator, form=form), output()
+    for _ in range(layers):
+        h = layer(h, output())
+    return h
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_64_layers_in_float32_stay_on_the_hyperboloid(form):
+    h = stacked(64, "centroid", form)
+    assert h.dtype == torch.float32
+    assert (lorentz.inner(h, h) + 1).abs().max() < 1e-4
+    assert lorentz.dist0(h, -1.0).max() < 2.6
+
+
+def test_parallel_transport_moves_away_with_depth_until_its_literal_form_is_lost():
+    far = [lorentz.dist0(stacked(n, "parallel_transport", "stable"), -1.0).mean() for n in (8, 16)]
+    assert far[1] > 1.7 * far[0] > 15
+    assert stacked(8, "parallel_transport", "stable").isfinite().all()
+    assert not stacked(16, "parallel_transport", "maps").isfinite().all()
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_float32_gradients_are_finite_at_the_origin_far_out_and_where_points_coincide(operator):
+    s = torch.cat([size * torch.randn(3, 4) for size in (0.0, 1e-20, 1.0, 1e3)]).requires_grad_()
+    for order in (slice(None), torch.arange(12).flip(0)):
+        x = lorentz.from_space(s, -1.0)
+        (grad,) = torch.autograd.grad(residual(-1.0, operator)(x, x[order]).sum(), s)
+        assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"operator": "sum"}, "residual.operator=sum must be one of centroid, parallel_transport"),
+        ({"weights": "none"}, "residual.weights=none must be one of fixed, learned"),
+        ({"form": "exact"}, "residual.form=exact must be one of stable, maps"),
+        ({"weight_x": 0.0}, "must be greater than 0"),
+        ({"output_scale": -1.0}, "must be greater than 0"),
+        ({"operator": "parallel_transport", "weights": "learned"}, "has no weights"),
+        ({"learn_output_scale": True}, "needs an output_scale"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_sentence(options, said):
+    with pytest.raises(UsageError, match=said):
+        LorentzResidual(fixed(-1.0), **options)
+
+
+def test_the_operators_are_those_of_the_sums():
+    assert tuple(lorentz_sums.LITERAL) == OPERATORS
+    assert len(OTHERS) == 3
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_many_points_at_once_are_the_same_as_few(operator):
+    """Without derivatives they are added in parts that fit a cache."""
+    x, y = pair(-1.0, 3, 900, 63)
+    layer = residual(-1.0, operator, output_scale=1.5)
+    with torch.no_grad():
+        parts = layer(x, y)
+    assert parts.shape == (3, 900, 64)
+    torch.testing.assert_close(parts, layer(x, y), rtol=1e-4, atol=1e-4)

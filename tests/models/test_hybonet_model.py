@@ -1,0 +1,151 @@
+"""HyboNet and LRN: the specification's counts, residual forms, symmetries, depth."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.transforms import SparseAdjacency
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzResidual
+from curvlab.layers.lorentz_residual import OPERATORS
+from curvlab.manifolds import Lorentz, lorentz
+from curvlab.models.hybonet import HyboNet
+
+MODEL = {
+    "residual": None,
+    "skip_mode": "sequential",
+    "dim": 5,
+    "layers": 3,
+    "dropout": 0.0,
+    "activation": None,
+    "attention": False,
+    "time_offset": 0.5,
+    "max_scale": None,
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+
+def model(features=4, *, kappa=-1.0, learnable=False, operator=None, seed=0, **options):
+    torch.manual_seed(seed)
+    residual = None
+    if operator is not None:
+        chosen = {k: options.pop(k) for k in ("weights", "weight_x", "form") if k in options}
+        residual = partial(LorentzResidual, operator=operator, **chosen)
+    manifold = partial(Lorentz, kappa, learnable)
+    options = {**MODEL, **options, "residual": residual}
+    return HyboNet(in_channels=features, manifold=manifold, **options)
+
+
+def graph(nodes=30, features=4, seed=0, self_loops=True):
+    """A random graph, three of whose nodes are alone, one without features."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = torch.randint(nodes - 3, (2, 40), generator=generator)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    x = torch.randn(nodes, features, generator=generator, dtype=torch.float32)
+    x[4] = 0
+    edges = torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1)
+    data = Data(x=x.to(torch.get_default_dtype()), edge_index=edges, num_nodes=nodes)
+    data = SparseAdjacency(self_loops)(data)
+    data.adj_t = data.adj_t.to(data.x.dtype)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("features", "layers", "expected"),
+    [(1433, 3, 23507), (11, 3, 755), (11, 2, 482), (12, 3, 771), (500, 3, 8579)],
+)
+def test_parameter_counts_of_link_prediction(features, layers, expected):
+    """Of Cora, Disease (LRN, HyboNet), Airport, PubMed: the specification's."""
+    encoder = model(features, dim=15, layers=layers, operator="centroid")
+    assert sum(p.numel() for p in encoder.parameters()) == expected
+    learned = model(features, dim=15, layers=layers, operator="centroid", weights="learned")
+    assert sum(p.numel() for p in learned.parameters()) == expected + layers - 1
+    curved = model(features, dim=15, layers=layers, learnable=True)
+    assert sum(p.numel() for p in curved.parameters()) == expected + 1
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("operator", [None, *OPERATORS])
+@pytest.mark.parametrize("skip_mode", ["sequential", "aggregate_all"])
+def test_embeddings_lie_on_the_hyperboloid_and_follow_the_nodes(operator, skip_mode):
+    data, encoder = graph(), model(kappa=-0.7, operator=operator, skip_mode=skip_mode)
+    h = encoder(data)
+    assert h.shape == (30, encoder.dim_out) == (30, 6)
+    torch.testing.assert_close(lorentz.inner(h, h), torch.full((30,), -1 / 0.7))
+    order = torch.randperm(30)
+    position = order.argsort()
+    moved = Data(x=data.x[order], edge_index=position[data.edge_index], num_nodes=30)
+    moved = SparseAdjacency(True)(moved)
+    moved.adj_t = moved.adj_t.double()
+    torch.testing.assert_close(encoder(moved), h[order])
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_layers_input_is_added_to_its_output(operator):
+    data, encoder = graph(), model(kappa=-0.7, operator=operator, layers=2)
+    aggregate = encoder.aggregations[0]
+    first = aggregate(data.adj_t, encoder.features(data.x))
+    second = aggregate(data.adj_t, encoder.linears[0](first))
+    expected = LorentzResidual(encoder.space, operator)(first, second)
+    torch.testing.assert_close(encoder(data), expected)
+    encoder.skip_mode = "aggregate_all"
+    backwards = LorentzResidual(encoder.space, operator)(second, first)
+    torch.testing.assert_close(encoder(data), backwards)
+
+
+@pytest.mark.usefixtures("float64")
+def test_aggregating_all_layers_is_one_centroid_with_the_weights_of_the_connections():
+    data = graph()
+    encoder = model(operator="centroid", weight_x=0.5, layers=4, skip_mode="aggregate_all")
+    points = [encoder.aggregations[0](data.adj_t, encoder.features(data.x))]
+    for linear in encoder.linears:
+        points.append(encoder.aggregations[0](data.adj_t, linear(points[-1])))
+    weights = torch.tensor([2.0, 2.0, 2.0, 1.0])
+    expected = lorentz.centroid(torch.stack(points, 1), weights, -1.0)
+    torch.testing.assert_close(encoder(data), expected)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_vanishing_weight_of_the_input_is_hybonet_and_one_layer_has_no_connection():
+    data = graph()
+    plain = model()
+    connected = model(operator="centroid", weight_x=1e-12)
+    torch.testing.assert_close(connected(data), plain(data), rtol=1e-6, atol=1e-6)
+    assert not model(operator="centroid", layers=1).residuals
+
+
+def test_64_layers_stay_near_the_origin_in_float32_and_their_gradients_are_finite():
+    data, encoder = graph(), model(operator="centroid", layers=64)
+    h = encoder(data)
+    assert (lorentz.inner(h, h) + 1).abs().max() < 1e-4
+    assert lorentz.dist0(h, -1.0).max() < 3.2
+    h.square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in encoder.parameters())
+    far = model(operator="parallel_transport", layers=16)(data)
+    assert lorentz.dist0(far, -1.0).max() > 10
+
+
+def test_without_self_loops_a_node_alone_keeps_its_own_point():
+    data, encoder = graph(self_loops=False), model(operator="centroid", layers=2)
+    h = encoder(data)
+    assert h.isfinite().all()
+    own = encoder.features(data.x)[-3:]
+    second = encoder.linears[0](own)
+    expected = LorentzResidual(encoder.space)(own, second)
+    torch.testing.assert_close(h[-3:], expected)
+
+
+def test_attention_and_activation_change_what_neighbours_send():
+    data = graph()
+    h = [model(**options)(data) for options in ({}, {"attention": True}, {"activation": "relu"})]
+    assert all(not torch.allclose(h[0], other) for other in h[1:])
+    assert all((lorentz.inner(other, other) + 1).abs().max() < 1e-3 for other in h)
+
+
+def test_an_unknown_skip_mode_is_refused():
+    with pytest.raises(UsageError, match="skip_mode is 'sequential' or 'aggregate_all'"):
+        model(skip_mode="dense")

@@ -1,0 +1,102 @@
+"""SGFormer on the hyperboloid: what the four merges are, against SGFormer's flat one."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.layers import LorentzResidual
+from curvlab.layers.lorentz_residual import OPERATORS
+from curvlab.manifolds import Lorentz, lorentz
+from curvlab.models.lrn_sgformer import LRNSGFormer
+from curvlab.models.sgformer import GCNBranch, SGFormer, simple_attention
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+BRANCHES = {
+    "in_channels": 4,
+    "graph_branch": partial(GCNBranch, layers=2, dropout=0.0),
+    "dim": 6,
+    "layers": 1,
+    "heads": 1,
+    "dropout": 0.0,
+    "value_map": False,
+    "layer_norm": False,
+    "transformer_weight_decay": None,
+}
+G = 0.8
+
+
+def model(operator, kappa=-1.0, weights="fixed"):
+    torch.manual_seed(0)
+    return LRNSGFormer(
+        manifold=partial(Lorentz, kappa, False),
+        residual=partial(LorentzResidual, operator=operator, weights=weights),
+        graph_weight=G,
+        residual_attention=True,
+        **BRANCHES,
+    )
+
+
+@pytest.fixture
+def data(float64):
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    x = torch.linspace(-1, 1, 16).reshape(4, 4).sin()
+    data = NormalisedAdjacency(True)(Data(x=x, edge_index=edges, num_nodes=4))
+    data.normalised_adj = data.normalised_adj.double()
+    return data
+
+
+def branches(encoder, data):
+    return encoder.transformer(data.x), encoder.graph_branch(data.x, data.normalised_adj)
+
+
+@pytest.mark.parametrize("kappa", [-0.5, -1.0])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_points_lie_on_the_hyperboloid(operator, kappa, data):
+    encoder = model(operator, kappa)
+    h = encoder(data)
+    assert h.shape == (4, encoder.dim_out) == (4, 7)
+    torch.testing.assert_close(lorentz.inner(h, h), torch.full((4,), 1 / kappa))
+
+
+def test_in_the_tangent_space_it_is_sgformer_lifted(data):
+    encoder = model("tangent_space")
+    torch.manual_seed(0)
+    flat = SGFormer(graph_weight=G, residual=True, **BRANCHES)
+    flat.load_state_dict(encoder.state_dict(), strict=False)
+    torch.testing.assert_close(encoder(data), lorentz.expmap0(flat(data), -1.0))
+
+
+def test_the_weights_stand_inside_the_centroid_and_the_sum_of_space_parts(data):
+    centroid, addition = model("centroid"), model("space_addition")
+    z, g = (lorentz.expmap0(branch, -1.0) for branch in branches(centroid, data))
+    expected = lorentz.centroid(torch.stack([z, g], 1), torch.tensor([1 - G, G]), -1.0)
+    torch.testing.assert_close(centroid(data), expected)
+    expected = lorentz.from_space((1 - G) * z[:, 1:] + G * g[:, 1:], -1.0)
+    torch.testing.assert_close(addition(data), expected)
+
+
+def test_a_learned_weight_starts_at_the_graphs(data):
+    fixed, learned = model("centroid"), model("centroid", weights="learned")
+    torch.testing.assert_close(fixed(data), learned(data))
+    count = [sum(p.numel() for p in encoder.parameters()) for encoder in (fixed, learned)]
+    assert count[1] == count[0] + 1
+
+
+def test_parallel_transport_boosts_the_graphs_branch_by_the_attentions(data):
+    encoder = model("parallel_transport")
+    z, g = branches(encoder, data)
+    h = encoder(data)
+    x = lorentz.expmap0((1 - G) * z, -1.0)
+    torch.testing.assert_close(lorentz.dist(x, h, -1.0), G * g.norm(dim=-1))
+
+
+def test_the_specifications_attention(float64):
+    q = torch.tensor([[1.0, 0], [0, 1], [1, 1]]).unsqueeze(1)
+    k = torch.tensor([[1.0, 2], [0, 1], [-1, 0]]).unsqueeze(1)
+    v = torch.tensor([[1.0, 0], [0, 1], [2, -1]]).unsqueeze(1)
+    expected = torch.tensor([[0.937006, 0.062994], [0.105963, 0.894037], [1.735092, -0.735092]])
+    torch.testing.assert_close(simple_attention(q, k, v).squeeze(1), expected, rtol=0, atol=1e-6)

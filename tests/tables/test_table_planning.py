@@ -1,0 +1,99 @@
+"""What a sweep still has to run, and what of it fits into a budget."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from curvlab.bench.estimate import Cost, cost, parse_budget, within_budget
+from curvlab.config import identity, identity_hash
+from curvlab.errors import UsageError
+from curvlab.tables.planning import PlannedCell, planned_cells
+
+SOME = ("model=gcn,mlp", "dataset=texas", "seed=0,1,2")
+
+
+def finish(cell, seed, folder, status="finished"):
+    """Write the result of one run of a cell."""
+    cell.config.seed = seed
+    result = {
+        "status": status, "model": "gcn", "dataset": "texas", "task": "", "manifold": "",
+        "seed": seed, "experiment": None, "config": {},
+        "config_hash": identity_hash(identity(cell.config)),
+    }  # fmt: skip
+    path = folder / "fpst/table1/texas/gcn" / f"seed{seed}" / "result.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(result))
+
+
+def test_a_table_without_results_has_all_its_cells(configs, tmp_path):
+    cells = planned_cells(configs, "fpst/table1", tmp_path, SOME)
+    assert [(cell.name, cell.seeds) for cell in cells] == [
+        ("gcn, texas", (0, 1, 2)),
+        ("mlp, texas", (0, 1, 2)),
+    ]
+    assert cells[0].command("fpst/table1", (0, 2)) == (
+        "python train.py -m table=fpst/table1 model=gcn dataset=texas seed=0,2"
+    )
+
+
+def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
+    gcn, _ = planned_cells(configs, "fpst/table1", tmp_path, SOME)
+    finish(gcn, 1, tmp_path)
+    finish(gcn, 2, tmp_path, status="failed")
+    gcn, mlp = planned_cells(configs, "fpst/table1", tmp_path, SOME)
+    assert (gcn.seeds, mlp.seeds) == ((0, 2), (0, 1, 2))
+    other, _ = planned_cells(configs, "fpst/table1", tmp_path, (*SOME, "optimizer.lr=0.5"))
+    assert other.seeds == (0, 1, 2)
+    assert other.config.optimizer.lr == 0.5
+    assert "optimizer.lr=0.5" in other.command("fpst/table1", other.seeds)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1.5d", 129600)]
+)
+def test_budgets(text, seconds):
+    assert parse_budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["2", "h", "-1h", "2 hours", ""])
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(UsageError, match="2h"):
+        parse_budget(text)
+
+
+def planned(name, seconds, seeds=(0, 1, 2)):
+    return PlannedCell((f"model={name}",), seeds, None), Cost(1.0, 0.0, seconds)
+
+
+def test_a_budget_gives_every_cell_a_seed_before_any_gets_two():
+    cells = [planned("slow", 50), planned("quick", 10), planned("one", 20, seeds=(4,))]
+
+    def chosen(budget):
+        return {c.words[0][6:]: seeds for c, seeds in within_budget(cells, budget)}
+
+    assert chosen(5) == {}
+    assert chosen(30) == {"quick": [0], "one": [4]}
+    assert chosen(80) == {"slow": [0], "quick": [0], "one": [4]}
+    assert chosen(95) == {"slow": [0], "quick": [0, 1], "one": [4]}
+    assert chosen(1000) == {"slow": [0, 1, 2], "quick": [0, 1, 2], "one": [4]}
+    for budget in range(0, 250, 7):
+        of = {c.words[0]: s.seconds for c, s in cells}
+        spent = sum(of[c.words[0]] * len(s) for c, s in within_budget(cells, budget))
+        assert spent <= budget
+
+
+def test_the_cost_is_of_all_steps_and_looks(configs, tmp_path):
+    words = ("model=gcn", "dataset=synthetic_web", "seed=0", f"paths.data_dir={tmp_path}")
+    (cell,) = planned_cells(Path(configs), "fpst/fig3", tmp_path, words)
+    found = cost(cell.config, torch.device("cpu"), runs=1)
+    assert found.look_ms == 0
+    assert found.seconds == pytest.approx(cell.config.trainer.max_steps * found.step_ms / 1e3)
+    words = ("model=gcn", "dataset=synthetic_large", "dataset.source.num_nodes=200", "seed=0")
+    words = (*words, f"paths.data_dir={tmp_path}", "trainer.validate_every=2")
+    (cell,) = planned_cells(Path(configs), "fpst/table1", tmp_path, words)
+    found = cost(cell.config, torch.device("cpu"), runs=1)
+    steps = cell.config.trainer.max_steps
+    looks = steps / 2 * found.look_ms
+    assert found.seconds == pytest.approx((steps * found.step_ms + looks) / 1e3)

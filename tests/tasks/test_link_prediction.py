@@ -1,0 +1,192 @@
+"""Link prediction: scores and losses by hand, metrics by scikit-learn, what a step may see."""
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from sklearn.metrics import average_precision_score, roc_auc_score
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.data.link_splits import LinkSplit
+from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz
+from curvlab.models.encoder import Encoder
+from curvlab.tasks.link_decoders import FermiDirac, LorentzianScore, link_decoder
+from curvlab.tasks.link_prediction import LinkPrediction, link_scores
+
+OPTIMIZER = OmegaConf.create(
+    {"_target_": "torch.optim.Adam", "_partial_": True, "lr": 0.1, "curvature_lr": 0.01}
+    | {"weight_decay": 0.0}
+)
+
+
+class Table(Encoder):
+    """Embeds each node by a row of its own."""
+
+    def __init__(self, nodes, dim=2, space=None):
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(nodes, dim))
+        self.space = space or Euclidean(conformal_factor=1.0)
+
+    @property
+    def manifold_out(self):
+        return self.space
+
+    @property
+    def dim_out(self):
+        return self.rows.shape[1]
+
+    def forward(self, batch):
+        return self.space.expmap0(self.rows)
+
+
+def task(encoder, **options):
+    defaults = {"metric": "auc_ap", "decoder": "auto"}
+    defaults |= {"margin": 2.0, "radius": 2.0, "temperature": 1.0}
+    return LinkPrediction(encoder=encoder, optimizer=OPTIMIZER, **{**defaults, **options})
+
+
+def ring(nodes=40):
+    i = torch.arange(nodes)
+    edges = torch.stack([i, (i + 1) % nodes])
+    data = Data(x=torch.ones(nodes, 1), edge_index=torch.cat([edges, edges.flip(0)], 1))
+    return LinkSplit(0.1, 0.2, 0)(data, 0)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_metrics_are_those_of_scikit_learn(ties):
+    generator = torch.Generator().manual_seed(0)
+    edges = 30 * torch.randn(40, generator=generator) + 10
+    others = 30 * torch.randn(50, generator=generator)
+    if ties:
+        edges, others = (edges / 20).round(), (others / 20).round()
+    found = link_scores(edges, others)
+    joined = [1] * 40 + [0] * 50
+    scores = torch.cat([edges, others]).numpy()
+    auc, precision = roc_auc_score(joined, scores), average_precision_score(joined, scores)
+    assert found["roc_auc"].item() == pytest.approx(100 * auc, abs=1e-4)
+    assert found["average_precision"].item() == pytest.approx(100 * precision, abs=1e-4)
+    assert found["auc_ap"].item() == pytest.approx(50 * (auc + precision), abs=1e-4)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(
+    ("kappa", "points", "score", "probability"),
+    [
+        (
+            -1.0,
+            [(1.216902, 0.641019, -0.264471), (2.751754, 1.957193, 1.655761)],
+            -3.063836,
+            0.256577,
+        ),
+        (
+            -2.0,
+            [(0.898733, 0.498362, -0.243633), (2.488842, 1.819740, 1.543658)],
+            -2.412002,
+            0.398432,
+        ),
+    ],
+)
+def test_worked_example_of_the_scores(kappa, points, score, probability):
+    space = Lorentz(kappa, learnable=False)
+    x, y = (lorentz.project(torch.tensor(point), kappa) for point in points)
+    found = LorentzianScore(space, 2.0)(x, y)
+    assert found.item() == pytest.approx(score, abs=1e-5)
+    assert torch.sigmoid(2 + found).item() == pytest.approx(probability, abs=1e-6)
+    fermi_dirac = torch.sigmoid(FermiDirac(space, 2.0, 1.0)(x, y))
+    expected = 1 / (((lorentz.dist(x, y, kappa) ** 2 - 2) / 1.0).exp() + 1)
+    torch.testing.assert_close(fermi_dirac, expected)
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(2.0, 1.7), (0.1, 0.275), (30.0, 29.575)])
+def test_worked_example_of_the_margin_loss(margin, expected):
+    edges, others = torch.tensor([-0.5, -1.0]), torch.tensor([-3.0, -0.2])
+    decoder = LorentzianScore(Lorentz(), margin)
+    assert decoder.loss(edges, others).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_fermi_dirac_is_a_half_at_its_radius_and_its_loss_is_cross_entropy():
+    decoder = FermiDirac(Euclidean(conformal_factor=1.0), 4.0, 0.5)
+    x, y = torch.zeros(2, 2), torch.tensor([[2.0, 0.0], [3.0, 0.0]])
+    logits = decoder(x, y)
+    assert torch.sigmoid(logits)[0].item() == pytest.approx(0.5)
+    assert logits[1].item() == pytest.approx(-10.0)
+    edges, others = torch.randn(2, 30)
+    both = torch.cat([edges, others])
+    joined = torch.cat([torch.ones(30), torch.zeros(30)])
+    expected = nn.functional.binary_cross_entropy_with_logits(both, joined)
+    torch.testing.assert_close(decoder.loss(edges, others), expected)
+
+
+def test_the_decoder_follows_the_space():
+    options = {"margin": 1.0, "radius": 2.0, "temperature": 1.0}
+    assert isinstance(link_decoder("auto", Lorentz(), **options), LorentzianScore)
+    assert isinstance(link_decoder("fermi_dirac", Lorentz(), **options), FermiDirac)
+    for space in (Euclidean(conformal_factor=1.0), Stereographic(2)):
+        assert isinstance(link_decoder("auto", space, **options), FermiDirac)
+        with pytest.raises(UsageError, match=r"task\.decoder=fermi_dirac works on any"):
+            link_decoder("lorentzian", space, **options)
+    with pytest.raises(UsageError, match=r"task\.decoder is auto, lorentzian or fermi_dirac"):
+        link_decoder("dot", Lorentz(), **options)
+
+
+@pytest.mark.parametrize("decoder", ["fermi_dirac", "lorentzian"])
+def test_training_tells_edges_from_pairs(decoder):
+    torch.manual_seed(0)
+    data = ring()
+    space = Lorentz(learnable=False) if decoder == "lorentzian" else None
+    trained = task(Table(40, 3, space), decoder=decoder)
+    optimizer = trained.configure_optimizers()
+    for step in range(150):
+        optimizer.zero_grad()
+        trained.training_step(data, step).backward()
+        optimizer.step()
+    edges, others = trained(data, data.train_edges, data.test_non_edges)
+    assert link_scores(edges, others)["roc_auc"] > 95
+
+
+def test_a_step_sees_neither_the_held_out_edges_nor_the_pairs_against_them():
+    """Loss and gradients of a graph whose held-out parts are others."""
+    data, torch_seed = ring(), 3
+    losses = []
+    for change in (False, True):
+        torch.manual_seed(0)
+        trained = task(Table(40))
+        if change:
+            for name in ("val_edges", "test_edges", "val_non_edges", "test_non_edges"):
+                data[name] = data[name].flip(1) // 2
+        torch.manual_seed(torch_seed)
+        loss = trained.training_step(data, 0)
+        loss.backward()
+        losses.append((loss.detach(), trained.encoder.rows.grad))
+    assert torch.equal(losses[0][0], losses[1][0])
+    assert torch.equal(losses[0][1], losses[1][1])
+
+
+def test_every_step_draws_as_many_new_pairs_that_are_no_training_edges():
+    data, trained = ring(), task(Table(40))
+    train = {tuple(pair) for pair in data.train_edges.T.tolist()}
+    seen = []
+    forward = trained.forward
+    trained.forward = lambda batch, edges, others: (
+        seen.append((edges, others)) or forward(batch, edges, others)
+    )
+    for step in range(30):
+        trained.training_step(data, step)
+    for edges, others in seen:
+        assert torch.equal(edges, data.train_edges)
+        assert others.shape == edges.shape
+        assert not {tuple(pair) for pair in others.T.tolist()} & train
+    assert not torch.equal(seen[0][1], seen[1][1])
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "average_precision", "auc_ap"])
+def test_weights_are_chosen_by_the_metric_that_is_named(metric):
+    data, trained = ring(), task(Table(40), metric=metric)
+    edges, others = trained(data, data.val_edges, data.val_non_edges)
+    torch.testing.assert_close(trained.validation_score(data), link_scores(edges, others)[metric])
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(UsageError, match=r"task\.metric=map: links are scored by roc_auc"):
+        task(Table(4), metric="map")
