@@ -69,8 +69,8 @@ class TokenDataModule(MiniBatchDataModule):
         parts = batches * -(-len(train) // (self.size * batches))
         if parts > len(train):
             raise UsageError(
-                f"{len(train)} training nodes cannot be shared out to rounds of {batches} batches of "
-                f"batching.size={self.size}: use larger or fewer batches."
+                f"{len(train)} training nodes cannot be shared out in rounds of {batches} batches "
+                f"of batching.size={self.size}: use larger or fewer batches."
             )
         cut = [torch.from_numpy(part) for part in np.array_split(train, parts)]
         sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
