@@ -27,7 +27,20 @@ BATCHES = (*LARGE, "batching=partition", "batching.size=100", "trainer.steps_per
 
 @pytest.mark.parametrize(
     "model",
-    ["mlp", "gcn", "gat", "sage", "sgc", "hypformer", "sgformer", "sign", "dropedge", "nodeformer"],
+    [
+        "mlp",
+        "gcn",
+        "gat",
+        "sage",
+        "sgc",
+        "hypformer",
+        "sgformer",
+        "sign",
+        "dropedge",
+        "nodeformer",
+        "polyformer",
+        "gprgnn",
+    ],
 )
 def test_every_model_learns_from_batches(run_here, tmp_path, model):
     result = run_here(*BATCHES, f"model={model}")

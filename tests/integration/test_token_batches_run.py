@@ -64,7 +64,7 @@ def test_a_second_run_finds_graph_and_tokens(run_here, monkeypatch):
 def test_a_pass_takes_every_training_node_once(prepared):  # noqa: F811
     config, *_ = prepared("model=polyformer", *LARGE)
     data = build_data(config)
-    rounds = data.rounds(0, processes=2)
+    rounds = data.rounds(0, batches=2)
     rows = torch.cat([part for parts in rounds for part in parts])
     assert torch.equal(rows.sort().values, data.graph.train_mask.nonzero().squeeze(-1))
     assert len(rows) == 300

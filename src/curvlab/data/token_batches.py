@@ -63,19 +63,19 @@ class TokenDataModule(MiniBatchDataModule):
         """The tokens of rows `[batch]`, all of training nodes."""
         return _TokenRows(self.graph)[nodes]
 
-    def rounds(self, number: int, processes: int) -> list[list[Tensor]]:
-        """Rows that lie together, in the order of pass `number`, `[rounds][processes]`."""
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+        """Rows that lie together, in the order of pass `number`, `[rounds][batches]`."""
         train = self.graph.train_mask.nonzero().squeeze(-1).numpy()
-        parts = processes * -(-len(train) // (self.size * processes))
+        parts = batches * -(-len(train) // (self.size * batches))
         if parts > len(train):
             raise UsageError(
-                f"{len(train)} training nodes cannot be shared out to {processes} processes in "
-                f"batches of batching.size={self.size}: use larger batches or fewer processes."
+                f"{len(train)} training nodes cannot be shared out in rounds of {batches} batches "
+                f"of batching.size={self.size}: use larger or fewer batches."
             )
-        batches = [torch.from_numpy(part) for part in np.array_split(train, parts)]
+        cut = [torch.from_numpy(part) for part in np.array_split(train, parts)]
         sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
         order = np.random.default_rng(sequence).permutation(parts)
-        return [[batches[i] for i in some] for some in order.reshape(-1, processes)]
+        return [[cut[i] for i in some] for some in order.reshape(-1, batches)]
 
     def train_dataloader(self) -> "TokenBatches":
         """The next `steps_per_epoch` batches of this process."""
@@ -148,7 +148,8 @@ class TokenBatches(MiniBatches):
     module: TokenDataModule
 
     def __iter__(self) -> Iterator[Data]:
-        rows = [self.module.next_round()[self.rank] for _ in range(self.steps)]
+        rounds = (self.module.next_round()[self.rank] for _ in range(self.steps))
+        rows = [part for parts in rounds for part in parts]
         yield from DataLoader(
             _TokenRows(self.module.graph),
             batch_size=None,

@@ -58,15 +58,16 @@ def parameter_groups(
         options = {name: getattr(part, name, None) for name in ("weight_decay", "lr")}
         own = {name: value for name, value in options.items() if value is not None}
         if own:
-            apart |= {id(p): own for p in part.parameters() if id(p) not in curvatures}
+            members = (p for p in part.parameters() if id(p) not in curvatures)
+            apart |= {id(p): {**apart.get(id(p), {}), **own} for p in members}
     for point in points:
         apart.pop(id(point), None)
     special = curvatures | apart.keys() | {id(p) for p in points}
     ordinary = [p for p in module.parameters() if id(p) not in special]
     groups: list[dict[str, Any]] = [{"params": ordinary, "weight_decay": weight_decay}]
     for own in [dict(items) for items in dict.fromkeys(tuple(o.items()) for o in apart.values())]:
-        members = [p for p in module.parameters() if apart.get(id(p)) == own]
-        groups.append({"params": members, "weight_decay": weight_decay, **own})
+        grouped = [p for p in module.parameters() if apart.get(id(p)) == own]
+        groups.append({"params": grouped, "weight_decay": weight_decay, **own})
     if points:
         groups.append({"params": points, **(of_points or {})})
     if curvatures:
