@@ -38,13 +38,13 @@ def build_data(config: DictConfig) -> GraphDataModule:
 def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
     """Build the model from its configuration without what only describes it.
 
-    It is told the number of features and what else it requires to know of the data.
+    It is told the size of its inputs and what else it requires to know of the data.
     """
     options = _without(config.model, "name", "label", "requires", "hops")
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
     known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
-    return build(options, in_channels=data.num_features, **known)
+    return build(options, **data.inputs, **known)
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
