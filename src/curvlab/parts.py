@@ -50,11 +50,12 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
 
-    It is told what it requires to know of the data.
+    It is told what it requires to know of the data. A task that is not about embeddings of nodes
+    has `save(graph, folder)`, which writes what there is to see instead of them.
     """
     encoder = build_encoder(config, data)
     return build(
-        _without(config.task, "name", "requires"),
+        _without(config.task, "name", "requires", "of"),
         encoder=encoder,
         optimizer=config.optimizer,
         _recursive_=False,

@@ -134,9 +134,14 @@ def _outcome(result: Result) -> str:
     if result.status != "finished":
         return f"{result.status.replace('_', ' ')}: {result.error}"
     return ", ".join(
-        f"{'mAP' if name == 'map' else name} {value:.2f}"
+        f"{'mAP' if name == 'map' else name} {_figure(value)}"
         for name, value in result.metrics["test"].items()
     )
+
+
+def _figure(value: float) -> str:
+    """Four digits after the point of a fraction, two of a percentage."""
+    return f"{value:.4f}" if 0 < abs(value) < 1 else f"{value:.2f}"
 
 
 def shown(path: Path) -> str:

@@ -22,6 +22,7 @@ NEGATIVE, POSITIVE, INK, MUTED = "#2a6fbb", "#d9722e", "#222222", "#777777"
 LINES = ("#2a6fbb", "#d9722e", "#2e8b57", "#b03a7c", "#7a5fc4", "#8a6d1d", "#1f9aa8", "#c0392b")
 DASHES = ("solid", "dashed", "dotted", "dashdot")  # once the colours are used up
 DPI = 150
+MOST_CURVATURES = 48
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
@@ -36,9 +37,9 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     """Metrics and every curvature against the step, one axis below the other.
 
     Args:
-        metrics: Columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent) with the
-            one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty where a step has no
-            value; any of these kinds may be missing.
+        metrics: Columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent, or
+            fractions) with the one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty
+            where a step has no value; any of these kinds may be missing.
         title: Heading.
 
     Raises:
@@ -64,7 +65,7 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
         elif kind == "loss":
             last = _line(axis, metrics, "loss", LINES[0])
             axis.set_ylabel("loss")
-            axis.set_title(f"loss of the training nodes, last {last:.3g}", loc="left", fontsize=10)
+            axis.set_title(f"loss of the training part, last {last:.3g}", loc="left", fontsize=10)
         elif kind == "scores":
             _draw_scores(axis, metrics, scores)
         else:
@@ -76,18 +77,26 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 
 def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
-    """Metrics of the validation nodes; of those that are equal throughout, the first."""
+    """Metrics of the validation part; of those that are equal throughout, the first.
+
+    Fractions have another axis than ranks, which are left out.
+    """
+    fractions = metrics[names[0]].max() <= 1
+    if fractions:
+        names = [name for name in names if metrics[name].max() <= 1]
     different = metrics[list(names)].T.drop_duplicates().index
     for name, color in zip(different, LINES, strict=False):
         _line(axis, metrics, name, color, name.removeprefix("val/"))
-    axis.set_ylabel("validation (%)")
-    best = metrics[names[0]].max()
-    title = f"validation nodes, highest {names[0].removeprefix('val/')} of these points {best:.2f}"
+    axis.set_ylabel("validation" if fractions else "validation (%)")
+    best = f"{metrics[names[0]].max():.{4 if fractions else 2}f}"
+    title = f"validation part, highest {names[0].removeprefix('val/')} of these points {best}"
     axis.set_title(title, loc="left", fontsize=10)
     axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
 
 
 def _draw_curvatures(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
+    """Every curvature, of many the first ones."""
+    names = names[:MOST_CURVATURES]
     axis.axhline(0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
     for position, name in enumerate(names):
         _, layer, component = name.split("/")
