@@ -23,7 +23,7 @@ KG = (
     "trainer.plots=false",
 )
 SHORT = (*KG, "model=distmult", "trainer.epochs=3")
-BEATING = ["distmult", "transe", "murp", "roth"]
+BEATING = ["cat", "distmult", "transe", "murp", "roth"]
 
 
 @pytest.fixture
