@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
 import torch
 from lightning.pytorch.loggers import Logger
 from rich.console import Console
 from torch_geometric.data import Data
 
 from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
+from curvlab.analysis.routing import TABLE
 from curvlab.models.encoder import Encoder
 from curvlab.results import FILE, Result
 from curvlab.rundir import TRACEBACK
@@ -178,3 +180,5 @@ def draw(label: str, folder: Path, logger: Logger | None) -> None:
     if logger is not None and hasattr(logger, "log_image"):
         for picture in pictures:
             logger.log_image(picture.stem, [str(picture)])
+    if (folder / TABLE).exists() and logger is not None and hasattr(logger, "log_table"):
+        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))

@@ -91,7 +91,7 @@ def test_without_a_router_all_branches_count_the_same():
     x = uniform.tokens(queries())
     mean = torch.stack([branch(x) for branch in uniform.blocks[0].branches]).mean(0)
     torch.testing.assert_close(uniform(queries()), mean.squeeze(1))
-    torch.testing.assert_close(uniform.routing(queries()), torch.full((4, 3), 1 / 3))
+    assert uniform.routing is None
     assert uniform.auxiliary_loss() is None
     assert model("cat_euclidean").auxiliary_loss() is None
 
@@ -167,7 +167,10 @@ def test_nodes_are_one_sequence_or_alone():
 def test_blocks_are_stacked():
     deep = model("cat", "model.layers=3").eval()
     assert parameters(deep.blocks) == 3 * 85_443
-    assert deep.routing(queries()).shape == (4, 3)
+    deep(queries())
+    torch.testing.assert_close(deep.routing.sum(1), torch.ones(4))
+    assert deep.branch_names == ["euclidean", "hyperbolic", "spherical"]
+    assert model("cat_eee").branch_names == ["euclidean", "euclidean_2", "euclidean_3"]
 
 
 @pytest.mark.parametrize(

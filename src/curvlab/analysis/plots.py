@@ -13,7 +13,13 @@ from curvlab.analysis.embeddings import (
     principal_components,
     tangent_coordinates,
 )
-from curvlab.analysis.figures import curves_figure, embedding_figure, save_figure
+from curvlab.analysis.figures import (
+    curves_figure,
+    embedding_figure,
+    save_figure,
+    ternary_figure,
+)
+from curvlab.analysis.routing import FILE, load_routing
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 
@@ -25,9 +31,9 @@ COLORS = {
 
 
 def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) -> list[Path]:
-    """Draw the curves and the embedding of a run into its folder `plots` and return the paths.
+    """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if there is one, `embeddings.npz`.
+    Reads `metrics.csv` (the curves) and, where they are, `embeddings.npz` and `routing.npz`.
 
     Args:
         run_dir: Folder of the run.
@@ -55,7 +61,27 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
             categorical=color == "class",
         )
         paths.append(save_figure(figure, plots / "embedding.png"))
+    if (run_dir / FILE).exists() and len(load_routing(run_dir / FILE, "test").branches) == 3:
+        paths.append(plot_routing(run_dir, "test", title))
     return paths
+
+
+def plot_routing(run_dir: Path, part: str, title: str | None = None) -> Path:
+    """Draw the weights of a run's three branches into its folder `plots`; return the path.
+
+    Args:
+        run_dir: Folder of the run.
+        part: Whose queries, `test` or `train`.
+        title: Heading; by default what `result.json` says was run.
+
+    Raises:
+        UsageError: The run has no such weights.
+    """
+    routing = load_routing(run_dir / FILE, part)
+    corners = [name.replace("_", " ") for name in routing.branches]
+    subtitle = f"weights of the branches, {len(routing.weights):,} {part} queries"
+    figure = ternary_figure(routing.weights, corners, title or _title(run_dir), subtitle)
+    return save_figure(figure, run_dir / "plots" / f"routing_{part}.png")
 
 
 def node_values(embedding: Embedding, color: str) -> np.ndarray:

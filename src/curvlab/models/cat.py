@@ -233,7 +233,12 @@ class CAT(DotProductScorer):
             for _ in range(layers)
         )
         self.entropy = entropy(steps_per_pass=steps_per_pass) if routed else None
-        self.branch_names = list(branches)
+        # Of equal branches the second is called `euclidean_2`, and so on.
+        counts = [list(branches[: i + 1]).count(name) for i, name in enumerate(branches)]
+        self.branch_names = [
+            name if count == 1 else f"{name}_{count}"
+            for name, count in zip(branches, counts, strict=True)
+        ]
         self.space = Euclidean(conformal_factor=1.0)
         self.dim = dim
         self._weights: Tensor | None = None
@@ -269,8 +274,10 @@ class CAT(DotProductScorer):
             return None
         return self.entropy(self._weights)
 
-    def routing(self, batch: Data) -> Tensor:
-        """Weights of the branches `[queries or nodes, branches]`, mean over blocks."""
-        self(batch)
-        assert self._weights is not None
-        return self._weights.mean(0)
+    @property
+    def routing(self) -> Tensor | None:
+        """Weights `[queries or nodes, branches]` of the last pass, mean over blocks.
+
+        None without a router.
+        """
+        return None if self.entropy is None or self._weights is None else self._weights.mean(0)

@@ -1,6 +1,7 @@
 """What every model of knowledge-graph completion is to its task."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -14,6 +15,14 @@ class TripleScorer(Encoder):
     A batch has `head` and `relation` `[queries]`; `forward` makes the embeddings of the queries
     `[queries, dim_out]`, points of `manifold_out`.
     """
+
+    branch_names: Sequence[str] = ()
+    """What a model with a router weighs."""
+
+    @property
+    def routing(self) -> Tensor | None:
+        """Weights of the branches `[queries, branches]` in the last pass; None without a router."""
+        return None
 
     @abstractmethod
     def scores(self, batch: Data) -> Tensor:

@@ -9,9 +9,12 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch_geometric.data import Data
 
+from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.building import build
 from curvlab.data.triples import MASKS, KnownTails
 from curvlab.errors import UsageError
+from curvlab.files import atomic_write
+from curvlab.layers.curved_branches import entropy
 from curvlab.metrics.ranking import TIES, RankingMetrics, standings
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer
 from curvlab.optim import build_optimizer
@@ -32,7 +35,8 @@ class KnowledgeGraphCompletion(LightningModule):
     metrics `raw_...` leave them in. Where the data have inverse relations, (t, r^-1, ?) ranks the
     heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Without
     them only tails are ranked, whose metrics are much higher than those of both sides: never
-    compare the two. Weights are chosen by the validation triples, the test triples are ranked once.
+    compare the two. `routing_...` are the mean weights of a model's branches. Weights are chosen by
+    the validation triples, the test triples are ranked once.
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
@@ -124,7 +128,34 @@ class KnowledgeGraphCompletion(LightningModule):
         return 1
 
     def save(self, graph: Data, folder: Path) -> None:
-        """Write nothing: entities have no edges to be drawn with."""
+        """Write `routing.npz`, and `routing.csv` of the test queries, if the model has a router."""
+        self.eval()
+        parts = {part: self._routing(graph, part) for part in ("train", "test")}
+        found = {part: routing for part, routing in parts.items() if routing is not None}
+        if found:
+            save_routing(folder / FILE, found)
+            table = routing_table(found["test"])
+            atomic_write(folder / TABLE, table.to_csv(index=False, float_format="%.4f"))
+
+    @torch.no_grad()
+    def _routing(self, graph: Data, part: str) -> Routing | None:
+        """Weights of the branches for all queries of a part."""
+        mask = graph[MASKS[part]].to(graph.edge_type.device)
+        head, tail = graph.edge_index[:, mask].to(self.device)
+        relation = graph.edge_type[mask].to(self.device)
+        weights = []
+        size = EVALUATION_ENTRIES // self.encoder.dim_out
+        for queries in queries_of(head, relation, tail, size):
+            self.encoder(queries)
+            if self.encoder.routing is None:
+                return None
+            weights.append(self.encoder.routing.float().cpu())
+        return Routing(
+            torch.cat(weights).numpy(),
+            relation.cpu().numpy(),
+            list(self.encoder.branch_names),
+            graph.relation_names,
+        )
 
     def evaluated(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of the triples of a part, made once for the same weights."""
@@ -156,10 +187,13 @@ class KnowledgeGraphCompletion(LightningModule):
         mask = batch[MASKS[part]]
         head, tail = batch.edge_index[:, mask]
         relation = batch.edge_type[mask]
+        routed: list[Tensor] = []
         finite = torch.ones((), dtype=torch.bool, device=head.device)
         for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // batch.num_nodes):
             scores = self.encoder.scores(queries).float()
             finite &= scores.sum().isfinite()
+            if self.encoder.routing is not None:
+                routed.append(self.encoder.routing.float())
             others = known.of(queries.head, queries.relation)
             filtered, raw = standings(scores, queries.tail, others)
             metrics[""].update(filtered)
@@ -174,6 +208,11 @@ class KnowledgeGraphCompletion(LightningModule):
         for name in names[1:]:
             scored = metrics[name].compute()
             found |= {f"{name}{metric}": scored[metric] for metric in RAW}
+        if routed:
+            weights = torch.cat(routed)
+            means = zip(self.encoder.branch_names, weights.mean(0), strict=True)
+            found |= {f"routing_{name}": mean for name, mean in means}
+            found["routing_entropy"] = entropy(weights).mean()
         return found
 
     def _known_tails(self, batch: Data) -> KnownTails:
