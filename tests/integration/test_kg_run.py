@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_runs import ROOT
+from tiny_runs import ROOT, TREE
 
 from curvlab.cli import check_overrides
 from curvlab.config import steps_of_pass
@@ -170,3 +170,49 @@ def test_wrong_files_are_one_sentence(run_here, tmp_path):
         (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(UsageError, match=r"valid.txt, line 1: expected head, relation and tail"):
         run_here("dataset=kg_folder", "model=distmult", f"dataset.source.path={tmp_path}")
+
+
+def test_cat_leaves_its_routing_by_relation(run_here, folder):
+    result = run_here(*KG[:-1], "model=cat", "trainer.epochs=2")
+    table = pd.read_csv(folder / "routing.csv").set_index("relation")
+    names = ["euclidean", "hyperbolic", "spherical"]
+    test = result.metrics["test"]
+    assert [test[f"routing_{name}"] for name in names] == pytest.approx(
+        table.loc["all", names].tolist(), abs=1e-3
+    )
+    assert test["routing_entropy"] == pytest.approx(table.loc["all", "entropy"], abs=1e-3)
+    np.testing.assert_allclose(table[names].sum(axis=1), 1, atol=1e-3)
+    assert table.loc["all", "queries"] == table["queries"].iloc[1:].sum() == 27
+    assert {"routing_test.png", "curves.png"} == {p.name for p in (folder / "plots").iterdir()}
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves["val/routing_entropy"].between(0, np.log(3) + 1e-6).all()
+
+
+def test_a_model_without_a_router_leaves_none(run_here, folder):
+    result = run_here(*KG, "model=cat_euclidean", "trainer.epochs=1")
+    assert not (folder / "routing.csv").exists()
+    assert not any(name.startswith("routing") for name in result.metrics["test"])
+
+
+def test_the_cost_of_scoring_is_a_result_like_any_other(run_here):
+    words = ("task=kg_completion__cost", "task.passes=2", "trainer.max_steps=1")
+    words = (*words, "trainer.steps_per_epoch=1")
+    result = run_here(*KG, "model=cat", *words)
+    test = result.metrics["test"]
+    assert test["parameters"] == result.parameters == 64 * (30 + 6) + 85_443
+    assert result.score == test["inference_ms"] > 0
+
+
+@pytest.mark.parametrize("model", ["cat", "cat_spherical"])
+def test_cat_classifies_nodes(run_here, folder, model, caplog):
+    """The fixed spherical branch collapses where all nodes are one sequence, and says so."""
+    words = ("trainer.max_steps=30", "optimizer.lr=0.01", "trainer.plots=false")
+    result = run_here(*TREE, f"model={model}", *words)
+    assert result.config["model"]["token_layout"] == "graph"
+    assert result.metrics.keys() == {"train", "val", "test"}
+    loss = pd.read_csv(folder / "metrics.csv")["loss"].iloc[-1]
+    if model == "cat":
+        assert loss < 0.2
+    else:
+        assert "the model has collapsed" in caplog.text
+        assert loss > 0.4
