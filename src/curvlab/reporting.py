@@ -19,6 +19,8 @@ from curvlab.results import FILE, Result
 from curvlab.rundir import TRACEBACK
 from curvlab.tables.statistics import summarise
 
+SHOWN_CURVATURES = 16
+
 _console = Console(soft_wrap=True, highlight=False)
 
 
@@ -94,7 +96,8 @@ def finished(result: Result, folder: Path) -> None:
     _console.print(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
     if result.status == "finished":
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
-        facts = [f"curvatures {', '.join(kappas)}"] if kappas else []
+        more = " ..." if len(kappas) > SHOWN_CURVATURES else ""
+        facts = [f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}"] if kappas else []
         facts += [
             f"{result.parameters:,} parameters",
             f"{result.ms_per_step:.1f} ms a step",

@@ -21,8 +21,8 @@ from curvlab.parts import build_data, build_task
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 
 STEP, FORWARD, RANKING = 1.3, 2.5, 15.0
-"""Largest admissible: a batch over the bare one; CAT's forward over its Euclidean variant's; seconds
-of ranking both sides of FB15k-237 beyond the scores, on two cores."""
+"""Largest admissible: a batch over the bare one; CAT's forward over its Euclidean variant's; the
+seconds of ranking both sides of FB15k-237 beyond the scores."""
 
 GRAPHS = ("fb15k237", "wn18rr")
 
