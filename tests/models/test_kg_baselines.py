@@ -13,7 +13,7 @@ from curvlab.manifolds import Curvature
 from curvlab.models.kg_bilinear import ComplEx, DistMult
 from curvlab.models.kg_distance import RotatE, TransE
 from curvlab.models.kg_floors import RelationFrequency, ReverseLookup
-from curvlab.models.kg_hyperbolic import AttH, MuRP, RotH, reflect, rotate
+from curvlab.models.kg_hyperbolic import AttH, MuRP, RotH, _ArsinhSquared, reflect, rotate
 
 ENTITIES, RELATIONS, DIM = 9, 3, 6
 HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
@@ -173,6 +173,23 @@ def test_planes_are_rotated_and_reflected():
     torch.testing.assert_close(
         rotate(quarter, torch.tensor([1.0, 0.0] * 3)), torch.tensor([0.0, 1.0] * 3)
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_squared_arsinh_is_exact_for_small_and_large_numbers(dtype):
+    u2 = torch.logspace(-10, 6, 60, dtype=dtype).requires_grad_()
+    found = _ArsinhSquared.apply(u2)
+    exact = u2.detach().double().sqrt().asinh()
+    rounding = 20 * torch.finfo(dtype).eps
+    torch.testing.assert_close(found.double(), exact.square(), rtol=rounding, atol=0)
+    (slope,) = torch.autograd.grad(found.sum(), u2)
+    u2 = u2.detach().double()
+    torch.testing.assert_close(
+        slope.double(), exact / (u2 * (1 + u2)).sqrt(), rtol=rounding, atol=0
+    )
+    zero = torch.zeros(1, dtype=dtype, requires_grad=True)
+    _ArsinhSquared.apply(zero).backward()
+    assert float(zero.grad) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", [MuRP, RotH, AttH])

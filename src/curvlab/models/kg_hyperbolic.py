@@ -8,15 +8,19 @@ with the factor. With u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)) the distance i
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch_geometric.data import Data
 
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.models.kg_bilinear import check_even
+from curvlab.models.kg_distance import SMALLEST
 from curvlab.models.triple_scorer import TripleScorer, table
 
 UNIT = -1.0
@@ -95,20 +99,23 @@ class MuRP(HyperbolicScorer):
         return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
 
     def sqdist(self, batch: Data) -> Tensor:
-        """(2 arsinh(u) / s)^2; with y = t (+) w, u^2 is a quotient of polynomials.
+        """(2 arsinh(u) / s)^2, with y = t (+) w and from three matrix products.
 
-        |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels,
-        and otherwise need only <x, t> and <t, w>, of which there is a matrix product each.
+        |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels:
+        u^2 (1 - |x|^2) (1 - |w|^2) (1 - |t|^2) is a sum of terms that are linear in (1, |t|^2, t),
+        and of -4 <x, t> <w, t>.
         """
         x, scale = self(batch), self.scale(batch)
         t = k_space.expmap0_projected(scale * self.entities.weight, UNIT)
         w = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
-        x2, w2, t2 = _squares(x), _squares(w), _squares(t).T
-        xw, xt, tw = (x * w).sum(-1, keepdim=True), x @ t.T, w @ t.T
-        open_t = (1 - t2) * (1 - w2)
-        numerator = (1 + x2) * (1 + 2 * tw + t2 * w2) - open_t
-        numerator = numerator - 2 * ((1 + 2 * tw + w2) * xt + (1 - t2) * xw)
-        return (2 / scale).square() * _arsinh_squared(numerator / ((1 - x2) * open_t))
+        x2, w2, t2, xw = _squares(x), _squares(w), _squares(t), (x * w).sum(-1, keepdim=True)
+        constant = x2 + w2 - 2 * xw
+        of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
+        linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
+        rows, columns = 1 / ((1 - x2) * (1 - w2)), 1 / (1 - t2)
+        first = (rows * linear) @ (columns * torch.cat([torch.ones_like(t2), t2, t], -1)).T
+        u2 = torch.addcmul(first, (4 * rows * x) @ (columns * t).T, w @ t.T, value=-1)
+        return (2 / scale).square() * _arsinh_squared(u2)
 
 
 class RotH(HyperbolicScorer):
@@ -155,17 +162,17 @@ class RotH(HyperbolicScorer):
     def sqdist(self, batch: Data) -> Tensor:
         """(2 arsinh(u) / s)^2 to the points exp0(s v) of all entities.
 
-        With a = s |v| and e = v / |v|:
-        u^2 = ((1 + |x|^2) cosh 2a - 2 <x, e> sinh 2a) / (2 (1 - |x|^2)) - 1/2.
+        With a = s |v|, e = v / |v|, p = (1 + |x|^2) / 4 (1 - |x|^2), q = <x, e> / 2 (1 - |x|^2):
+        u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2.
         """
         x, scale = self(batch), self.scale(batch)
         v = self.entities.weight
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         rim = math.atanh(1 - tolerance(v.dtype).boundary)
-        growth = (2 * (scale * length.T).clamp(max=rim)).exp()
-        cosh, sinh = (growth + 1 / growth) / 2, (growth - 1 / growth) / 2
-        x2, along = _squares(x), x @ (v / length).T
-        u2 = ((1 + x2) * cosh - 2 * along * sinh) / (2 * (1 - x2)) - 0.5
+        growth = (2 * scale * length.T).clamp(max=2 * rim).exp()
+        x2 = _squares(x)
+        p, q = (1 + x2) / (4 * (1 - x2)), (x / (2 * (1 - x2))) @ (v / length).T
+        u2 = (p - q) * growth + (p + q) / growth - 0.5
         return (2 / scale).square() * _arsinh_squared(u2)
 
 
@@ -223,6 +230,26 @@ def _squares(x: Tensor) -> Tensor:
     return x.square().sum(-1, keepdim=True)
 
 
+class _ArsinhSquared(Function):
+    """arsinh(u)^2 of u^2 `[...]`, in few passes; u^2 that rounding has left below 0 counts as 0."""
+
+    @staticmethod
+    def forward(ctx: Any, u2: Tensor) -> Tensor:
+        """arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))), exact for small u."""
+        u2 = u2.clamp(min=SMALLEST)
+        u, far = u2.sqrt(), (1 + u2).sqrt_()
+        arsinh = (u2 / (1 + far)).add_(u).log1p_()
+        ctx.save_for_backward(arsinh / u.mul_(far))
+        return arsinh.square_()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        """The derivative is arsinh(u) / (u sqrt(1 + u^2)), 1 at 0."""
+        (derivative,) = ctx.saved_tensors
+        return derivative * gradients[0]
+
+
 def _arsinh_squared(u2: Tensor) -> Tensor:
-    """arsinh(u)^2 of u^2, which rounding may have left below 0."""
-    return u2.clamp(min=1e-12).sqrt().asinh().square()
+    squared: Tensor = _ArsinhSquared.apply(u2)
+    return squared
