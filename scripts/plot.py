@@ -4,6 +4,7 @@
 scripts/plot.py curvature web_edu power    histograms of sectional curvature, and the means
 scripts/plot.py hyperbolicity web_edu      Gromov's delta
 scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
+scripts/plot.py routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
 scripts/plot.py depth lrn/fig2             a table's scores by depth, less those of its first row
 scripts/plot.py filters outputs/runs/...   clusters of the filters that nodes have learned
@@ -25,7 +26,8 @@ from curvlab.analysis.figures import (
     scaling_figure,
 )
 from curvlab.analysis.hyperbolicity import hyperbolicity
-from curvlab.analysis.plots import COLORS, filter_panel, plot_run, run_title
+from curvlab.analysis.plots import COLORS, filter_panel, plot_routing, plot_run, run_title
+from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
@@ -71,6 +73,13 @@ def parse_arguments() -> argparse.Namespace:
         "--color",
         choices=sorted(COLORS),
         help="what colours the nodes (default: their class if they have one, else their degree)",
+    )
+    routing = commands.add_parser(
+        "routing", help="weights of a model's branches: a triangle, and a table by relation"
+    )
+    routing.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder with routing.npz")
+    routing.add_argument(
+        "--part", choices=["test", "train"], default="test", help="whose queries (default: test)"
     )
     for name, example, what in (
         ("scaling", "hypformer/fig5", "both axes logarithmic, with slopes"),
@@ -135,6 +144,13 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
         print(f"wrote {path}")
 
 
+def plot_and_print_routing(arguments: argparse.Namespace) -> None:
+    """Draw the triangle, print the table."""
+    routing = load_routing(arguments.run_dir / FILE, arguments.part)
+    print(routing_table(routing).to_string(index=False, float_format="{:.3f}".format))
+    print(f"wrote {plot_routing(arguments.run_dir, arguments.part)}")
+
+
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """Draw a table's numbers against its columns."""
     panels, sizes = table_lines(arguments)
@@ -182,6 +198,7 @@ def main() -> int:
         "curvature": plot_curvature,
         "hyperbolicity": print_hyperbolicity,
         "run": plot_finished_run,
+        "routing": plot_and_print_routing,
         "scaling": plot_scaling,
         "depth": plot_depth,
         "filters": plot_filters,
