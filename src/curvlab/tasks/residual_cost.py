@@ -1,7 +1,5 @@
 """Cost of a residual connection: one addition of two sets of points."""
 
-from functools import partial
-
 import torch
 from lightning import LightningModule
 from omegaconf import DictConfig
