@@ -131,7 +131,7 @@ def test_depths_are_compared_with_the_first_row(script, tmp_path):
             "model": {"name": model, "layers": layers},
             "dataset": {"name": "disease_lp"},
             "seed": 0,
-            "trainer": {"max_steps": 2000},
+            "trainer": {"max_steps": 1000},
         }
         test = {"roc_auc": float(score)}
         result = {"status": "finished", "seed": 0, "metrics": {"test": test}, "config": config}

@@ -128,6 +128,8 @@ def test_the_decoder_follows_the_space():
             link_decoder("lorentzian", space, **options)
     with pytest.raises(UsageError, match=r"task\.decoder is auto, lorentzian or fermi_dirac"):
         link_decoder("dot", Lorentz(), **options)
+    with pytest.raises(UsageError, match=r"task\.margin=null: the Lorentzian score"):
+        link_decoder("auto", Lorentz(), **{**options, "margin": None})
 
 
 @pytest.mark.parametrize("decoder", ["fermi_dirac", "lorentzian"])

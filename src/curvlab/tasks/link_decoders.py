@@ -75,7 +75,7 @@ class FermiDirac(LinkDecoder):
 
 
 def link_decoder(
-    kind: str, space: EmbeddingSpace, margin: float, radius: float, temperature: float
+    kind: str, space: EmbeddingSpace, margin: float | None, radius: float, temperature: float
 ) -> LinkDecoder:
     """Make the decoder of link prediction.
 
@@ -88,7 +88,7 @@ def link_decoder(
         temperature: of `FermiDirac`.
 
     Raises:
-        UsageError: no such decoder, or none on this space.
+        UsageError: no such decoder, none on this space, or no margin.
     """
     if kind == "auto":
         kind = "lorentzian" if isinstance(space, Lorentz) else "fermi_dirac"
@@ -100,5 +100,10 @@ def link_decoder(
         raise UsageError(
             "task.decoder=lorentzian: only points of the Lorentz model have a Lorentzian product, "
             f"not those of {type(space).__name__} space; task.decoder=fermi_dirac works on any"
+        )
+    if margin is None:
+        raise UsageError(
+            "task.margin=null: the Lorentzian score of links has a margin loss and no other; give "
+            "a margin, or task.decoder=fermi_dirac"
         )
     return LorentzianScore(space, margin)

@@ -52,7 +52,7 @@ class LinkPrediction(LightningModule):
         optimizer: DictConfig,
         metric: str,
         decoder: str,
-        margin: float,
+        margin: float | None,
         radius: float,
         temperature: float,
     ) -> None:
