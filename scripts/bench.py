@@ -5,6 +5,7 @@ from importlib import import_module
 
 BENCHMARKS = {
     "geometry": "manifold functions against tanh and geoopt, eager and compiled",
+    "kg": "training batches and ranking of knowledge graphs; CAT's branches",
     "layers": "Hypformer's layers against Euclidean ones; softmax attention of 4,000 points",
     "loop": "a run's steps against a bare PyTorch loop",
     "model": "FPS-T against TokenGT; linear attention up to a million tokens",

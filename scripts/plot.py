@@ -4,7 +4,9 @@
 scripts/plot.py curvature web_edu power    histograms of sectional curvature, and the means
 scripts/plot.py hyperbolicity web_edu      Gromov's delta
 scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
+scripts/plot.py routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
+scripts/plot.py depth lrn/fig2             a table's scores by depth, less those of its first row
 scripts/plot.py filters outputs/runs/...   clusters of the filters that nodes have learned
 """
 
@@ -13,16 +15,19 @@ import logging
 import sys
 from pathlib import Path
 
+import pandas as pd
 from torch_geometric.data import Data
 
 from curvlab.analysis.figures import (
     curvature_figure,
+    depth_figure,
     filters_figure,
     save_figure,
     scaling_figure,
 )
 from curvlab.analysis.hyperbolicity import hyperbolicity
-from curvlab.analysis.plots import COLORS, filter_panel, plot_run, run_title
+from curvlab.analysis.plots import COLORS, filter_panel, plot_routing, plot_run, run_title
+from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
@@ -69,19 +74,28 @@ def parse_arguments() -> argparse.Namespace:
         choices=sorted(COLORS),
         help="what colours the nodes (default: their class if they have one, else their degree)",
     )
-    scaling = commands.add_parser(
-        "scaling", help="a table whose columns are sizes, both axes logarithmic, with slopes"
+    routing = commands.add_parser(
+        "routing", help="weights of a model's branches: a triangle, and a table by relation"
     )
-    scaling.add_argument("table", metavar="TABLE", help="for instance hypformer/fig5")
-    scaling.add_argument(
-        "--results", type=Path, default=ROOT / "outputs" / "tables", help="folder of all tables"
+    routing.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder with routing.npz")
+    routing.add_argument(
+        "--part", choices=["test", "train"], default="test", help="whose queries (default: test)"
     )
-    scaling.add_argument(
-        "--output",
-        type=Path,
-        default=Path("outputs/plots/scaling.png"),
-        help="the picture (default: %(default)s)",
-    )
+    for name, example, what in (
+        ("scaling", "hypformer/fig5", "both axes logarithmic, with slopes"),
+        ("depth", "lrn/fig2", "scores less those of the first row"),
+    ):
+        picture = commands.add_parser(name, help=f"a table whose columns are numbers: {what}")
+        picture.add_argument("table", metavar="TABLE", help=f"for instance {example}")
+        picture.add_argument(
+            "--results", type=Path, default=ROOT / "outputs" / "tables", help="folder of all tables"
+        )
+        picture.add_argument(
+            "--output",
+            type=Path,
+            default=Path(f"outputs/plots/{name}.png"),
+            help="the picture (default: %(default)s)",
+        )
     filters = commands.add_parser(
         "filters", help="learned filters of runs of polyattn_* and unifilter_*, a panel a run"
     )
@@ -130,8 +144,28 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
         print(f"wrote {path}")
 
 
+def plot_and_print_routing(arguments: argparse.Namespace) -> None:
+    """Draw the triangle, print the table."""
+    routing = load_routing(arguments.run_dir / FILE, arguments.part)
+    print(routing_table(routing).to_string(index=False, float_format="{:.3f}".format))
+    print(f"wrote {plot_routing(arguments.run_dir, arguments.part)}")
+
+
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """Draw a table's numbers against its columns."""
+    panels, sizes = table_lines(arguments)
+    print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
+
+
+def plot_depth(arguments: argparse.Namespace) -> None:
+    """Draw by how much each row of a table is above its first, against its columns."""
+    panels, _ = table_lines(arguments)
+    (title, lines), *_ = panels.items()
+    print(f"wrote {save_figure(depth_figure(title, lines, next(iter(lines))), arguments.output)}")
+
+
+def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.Series]], str]:
+    """Each panel's rows by their labels, numbers by column; what the columns are."""
     panels, sizes = {}, ""
     for spec in load_table(CONFIGS, arguments.table):
         report = build_report(spec, arguments.results)
@@ -142,7 +176,7 @@ def plot_scaling(arguments: argparse.Namespace) -> None:
             for row, cells in report.cells.groupby("row", sort=False)
         }
         sizes = spec.report.columns
-    print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
+    return panels, sizes
 
 
 def plot_filters(arguments: argparse.Namespace) -> None:
@@ -164,7 +198,9 @@ def main() -> int:
         "curvature": plot_curvature,
         "hyperbolicity": print_hyperbolicity,
         "run": plot_finished_run,
+        "routing": plot_and_print_routing,
         "scaling": plot_scaling,
+        "depth": plot_depth,
         "filters": plot_filters,
     }
     try:

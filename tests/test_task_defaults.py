@@ -1,11 +1,12 @@
 """Which values a run gets from its task, its protocol and its tuned file; the command line wins."""
 
+import copy
 import shutil
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config import register_resolvers
 
@@ -92,9 +93,22 @@ def test_tuned_values_are_of_keys_that_there_are(file):
     OmegaConf.update(plain, "model.requires.row_normalise", True, force_add=True)
     OmegaConf.set_struct(plain, True)
     values = OmegaConf.load(file)
-    values.pop("defaults", None)  # another file of tuned values
-    OmegaConf.merge(plain, values)
-    OmegaConf.to_container(composed(CONFIGS, *words), resolve=True)
+    inherits = values.pop("defaults", None) is not None  # another file of tuned values
+    merged = OmegaConf.merge(without_other_parts(plain, values), values)
+    OmegaConf.to_container(composed(CONFIGS, *words) if inherits else merged, resolve=True)
+
+
+def without_other_parts(plain, values):
+    """A configuration that allows any key where the values name another class to build."""
+    plain = copy.deepcopy(plain)
+    for key, value in values.items():
+        if not (isinstance(value, DictConfig) and isinstance(plain.get(key), DictConfig)):
+            continue
+        if value.get("_target_") not in (None, plain[key].get("_target_")):
+            plain[key] = OmegaConf.create({}, flags={"struct": False})
+        else:
+            plain[key] = without_other_parts(plain[key], value)
+    return plain
 
 
 def test_tuned_values_are_taken_where_task_model_and_dataset_are_theirs(configs):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterator
 from numbers import Real
@@ -17,7 +18,7 @@ POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
     "random_features", "gumbel_samples", "ffn_dim",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
-    "patience", "min_steps", "trials", "size",
+    "patience", "min_steps", "trials", "size", "epochs", "train_triples",
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
@@ -31,7 +32,7 @@ NON_NEGATIVE_NUMBERS = {
 NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers"}
 FRACTIONS = {
     "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
-    "feature_dropout", "filter_dropout", "alpha",
+    "feature_dropout", "filter_dropout", "alpha", "label_smoothing",
 }  # fmt: skip
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
@@ -63,6 +64,8 @@ CHOICES = {
     "skip_mode": ("sequential", "aggregate_all"),
     "operator": ("centroid", "parallel_transport", "tangent_space", "space_addition"),
     "form": ("stable", "maps"),
+    "ties": ("realistic", "optimistic", "pessimistic"),
+    "shuffle": ("triples", "pairs"),
 }
 
 # Keys that change where and how a run is computed, but not what.
@@ -98,13 +101,14 @@ def validate(config: DictConfig, multirun: bool) -> None:
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
         )
+    check_task_of_model(config)
     if manifold.name not in model.requires.manifolds:
         raise UsageError(
             f"model={model.name} cannot be built with manifold={manifold.name}; it can with "
             f"{', '.join(model.requires.manifolds)}"
         )
     heads = model.get("heads", 1)
-    if model.get("head_dim") is None and model.dim % heads:
+    if heads > 1 and model.get("head_dim") is None and model.dim % heads:
         divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
         raise UsageError(
             f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
@@ -112,6 +116,30 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_batching(config)
     check_selection(config)
     check_devices(config, multirun)
+
+
+def check_task_of_model(config: DictConfig) -> None:
+    """Check that the model is made for what the task is about: nodes of a graph, or triples.
+
+    Raises:
+        UsageError: it is made for other tasks.
+    """
+    model, task = config.model, config.task
+    of_triples = "of" in task
+    tasks = model.requires.get("tasks")
+    fits = not of_triples if tasks is None else base_name(task.name) in tasks
+    if not fits:
+        made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
+        others = (
+            f"a model made for {task.of}, such as distmult" if of_triples else "another of them"
+        )
+        raise UsageError(
+            f"model={model.name} cannot do task={task.name} of dataset={config.dataset.name}: "
+            f"{made_for}; choose {others}"
+        )
+    if of_triples != (config.batching.name == "triples"):
+        right = "triples" if of_triples else "full"
+        raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
 
 
 def check_batching(config: DictConfig) -> None:
@@ -153,7 +181,10 @@ def check_selection(config: DictConfig) -> None:
         way = "chooses its weights by validation" if chooses else "keeps the last weights"
         other = "early_stopping" if chooses else "default"
         raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
-    if chooses != bool(config.split) and "split" not in task:
+    if "of" in task and config.split:
+        raise UsageError(f"the files of dataset={dataset.name} are its split: drop split=...")
+    split_of_nodes = chooses and "of" not in task and "split" not in task
+    if "split" not in task and split_of_nodes != bool(config.split):
         needs = "needs a split of the nodes" if chooses else "uses all nodes"
         raise UsageError(
             f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."
@@ -288,7 +319,14 @@ def base_name(name: str) -> str:
     return name.partition("__")[0]
 
 
+def steps_of_pass(triples: int, size: int, inverse_relations: bool) -> int:
+    """Batches of `size` triples in a pass over them, each twice with inverse relations."""
+    return -(-triples * (2 if inverse_relations else 1) // size)
+
+
 def register_resolvers() -> None:
-    """Make `${run_name:...}` and `${base_name:...}` known to OmegaConf."""
+    """Make the functions that configurations call known to OmegaConf."""
+    OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)
+    OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
     OmegaConf.register_new_resolver("base_name", base_name, replace=True)

@@ -42,7 +42,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
 def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
     """Build the model from its configuration without what only describes it.
 
-    It is told the number of features and what else it requires to know of the data.
+    It is told the size of its inputs and what else it requires to know of the data.
     """
     options = _without(
         config.model, "name", "label", "requires", "hops", *config.model.requires.get("untold", ())
@@ -50,17 +50,18 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
     known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
-    return build(options, in_channels=data.num_features, **known)
+    return build(options, **data.inputs, **known)
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
 
-    It is told what it requires to know of the data.
+    It is told what it requires to know of the data. A task that is not about embeddings of nodes
+    has `save(graph, folder)`, which writes what there is to see instead of them.
     """
     encoder = build_encoder(config, data)
     return build(
-        _without(config.task, "name", "requires", "split", "classes_as_features"),
+        _without(config.task, "name", "requires", "of", "split", "classes_as_features"),
         encoder=encoder,
         optimizer=config.optimizer,
         _recursive_=False,
@@ -91,6 +92,7 @@ def build_logger(
         run_id=result.config_hash,
         resumed=resumed,
         group=result.experiment or result.task,
+        job_type=f"{result.dataset}/{result.model}",
         run_config=result.config,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
 import torch
 from lightning import LightningModule
 from lightning.pytorch.loggers import Logger
@@ -15,11 +16,14 @@ from torch_geometric.data import Data
 from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
 from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
+from curvlab.analysis.routing import TABLE
 from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import PolyFormer
 from curvlab.results import FILE, Result
 from curvlab.rundir import TRACEBACK
 from curvlab.tables.statistics import summarise
+
+SHOWN_CURVATURES = 16
 
 _console = Console(soft_wrap=True, highlight=False)
 
@@ -96,7 +100,8 @@ def finished(result: Result, folder: Path) -> None:
     _console.print(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
     if result.status == "finished":
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
-        facts = [f"curvatures {', '.join(kappas)}"] if kappas else []
+        more = " ..." if len(kappas) > SHOWN_CURVATURES else ""
+        facts = [f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}"] if kappas else []
         facts += [
             f"{result.parameters:,} parameters",
             f"{result.ms_per_step:.1f} ms a step",
@@ -138,9 +143,14 @@ def _outcome(result: Result) -> str:
     if result.status != "finished":
         return f"{result.status.replace('_', ' ')}: {result.error}"
     return ", ".join(
-        f"{'mAP' if name == 'map' else name} {value:.2f}"
+        f"{'mAP' if name == 'map' else name} {_figure(value)}"
         for name, value in result.metrics["test"].items()
     )
+
+
+def _figure(value: float) -> str:
+    """Four digits after the point of a fraction, two of a percentage."""
+    return f"{value:.4f}" if 0 < abs(value) < 1 else f"{value:.2f}"
 
 
 def shown(path: Path) -> str:
@@ -194,3 +204,5 @@ def draw(label: str, folder: Path, logger: Logger | None) -> None:
     if logger is not None and hasattr(logger, "log_image"):
         for picture in pictures:
             logger.log_image(picture.stem, [str(picture)])
+    if (folder / TABLE).exists() and logger is not None and hasattr(logger, "log_table"):
+        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))

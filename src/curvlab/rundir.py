@@ -16,7 +16,7 @@ CONFIG = "config.yaml"
 TRACEBACK = "traceback.txt"
 PRODUCTS = (
     FILE, CONFIG, TRACEBACK, "metrics.csv", "checkpoints", "plots", "embeddings.npz",
-    "diverged*.pt", "wandb", "study.journal",
+    "routing.npz", "routing.csv",    "diverged*.pt", "wandb", "study.journal",
 )  # fmt: skip
 
 

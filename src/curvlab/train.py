@@ -194,7 +194,9 @@ def _run_process(
         result.wall_seconds = timer.wall_seconds
         result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
-        if data.num_nodes <= PICTURED_NODES:
+        if hasattr(task, "save"):
+            task.save(data.graph, folder.path)
+        elif data.num_nodes <= PICTURED_NODES:
             reporting.save_embeddings(task.encoder, data.graph, folder.path)
             reporting.save_filters(task, data.graph, folder.path)
         result.status = "finished"

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from curvlab.analysis.figures import scaling_figure
+from curvlab.analysis.figures import depth_figure, scaling_figure
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
@@ -53,6 +53,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "run", "nowhere"), "nowhere"),
         (("plot.py", "scaling", "fpst/table1"), "no sizes"),
         (("plot.py", "scaling", "hypformer/fig5"), "nothing to draw"),
+        (("plot.py", "depth", "lrn/fig2"), "no depth has a number of HyboNet and of another"),
         (("plot.py", "filters", "nowhere"), "runs of polyattn_mono"),
         (("download.py", "powr"), "did you mean power"),
     ],
@@ -120,3 +121,34 @@ def test_slopes_are_those_of_the_logarithms():
     assert labels == ["linear (slope 1.00)", "square (slope 2.00)", "one"]
     with pytest.raises(UsageError, match="nothing to draw"):
         scaling_figure({"nothing": {}}, "nodes")
+
+
+def test_depths_are_compared_with_the_first_row(script, tmp_path):
+    for model, layers, score in (("hybonet", 4, 90), ("hybonet", 8, 70), ("lrn", 8, 85)):
+        path = tmp_path / "results" / "lrn" / "fig2" / model / str(layers) / "result.json"
+        path.parent.mkdir(parents=True)
+        config = {
+            "model": {"name": model, "layers": layers},
+            "dataset": {"name": "disease_lp"},
+            "seed": 0,
+            "trainer": {"max_steps": 2000},
+        }
+        test = {"roc_auc": float(score)}
+        result = {"status": "finished", "seed": 0, "metrics": {"test": test}, "config": config}
+        path.write_text(json.dumps(result))
+    words = ("depth", "lrn/fig2", "--results", "results", "--output", "depth.png")
+    code, said, _ = script("plot.py", *words)
+    assert (code, said) == (0, "wrote depth.png\n")
+    assert (tmp_path / "depth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_depth_without_a_number_of_both_is_left_out():
+    lines = {
+        "plain": pd.Series({4: 90.0, 8: 70.0}),
+        "residual": pd.Series({8: 85.0, 16: 80.0}),
+        "none": pd.Series({}, dtype=float),
+    }
+    (axis,) = depth_figure("title", lines, "plain").axes
+    (line,) = [line for line in axis.get_lines() if line.get_label() == "residual"]
+    assert line.get_xydata().tolist() == [[8.0, 15.0]]
+    assert axis.get_legend_handles_labels()[1] == ["residual"]

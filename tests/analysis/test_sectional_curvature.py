@@ -61,6 +61,18 @@ def test_closed_forms_of_the_specification(network, expected):
     assert curvature.per_triple().mean() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("length", [1, 5, 20])
+def test_the_printed_sum_grows_with_the_graph(length):
+    """Three paths from one node: without its weight, FPS-T's Eq. 12 grows with their length."""
+    legs = [[0, *range(1 + i * length, 1 + (i + 1) * length)] for i in range(3)]
+    network = nx.compose_all([nx.path_graph(leg) for leg in legs])
+    assert curvature_of(network).per_triple().min() == pytest.approx(-1 / 3, abs=1e-6)
+    ends = (0, legs[0][1], legs[1][1])
+    m, b, c = (nx.single_source_shortest_path_length(network, end) for end in ends)
+    printed = np.mean([m[a] ** 2 + b[ends[2]] ** 2 / 4 - (b[a] ** 2 + c[a] ** 2) / 2 for a in m])
+    assert printed == pytest.approx(-length * (length + 1) / (3 * length + 1))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(3, 14), st.floats(0.1, 0.9), st.integers(0, 10_000))
 def test_every_triple_agrees_with_the_definition(nodes, probability, seed):

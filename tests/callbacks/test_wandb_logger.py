@@ -18,6 +18,7 @@ def test_without_the_package_the_message_says_what_to_install(tmp_path, monkeypa
         run_id="id",
         resumed=False,
         group=None,
+        job_type="cell",
         run_config={},
     )
     with pytest.raises(UsageError, match=r"pip install 'curvlab\[wandb\]'"), logger:

@@ -32,7 +32,7 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     result = run_here(*FPST)
     assert result == read_result(folder)
     assert (result.status, result.task) == ("finished", "node_classification")
-    assert result.metrics.keys() == {"val", "test"}
+    assert result.metrics.keys() == {"train", "val", "test"}
     for part in ("val", "test"):
         assert result.metrics[part].keys() == {"accuracy", "f1_micro", "f1_macro", "f1_binary"}
     assert result.score == result.metrics["test"]["accuracy"]

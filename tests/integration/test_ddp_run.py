@@ -132,7 +132,7 @@ def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared):
 def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
     result = run_here(*PAIR, "model.normalisation=batch")
     assert result.status == "finished"
-    assert result.metrics.keys() == {"val", "test"}
+    assert result.metrics.keys() == {"train", "val", "test"}
     assert result.config["trainer"]["devices"] == 2
     assert len(list(tmp_path.rglob("result.json"))) == 1
     assert result.best_step in (5, 10, 15, 20)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from curvlab.tables.statistics import summarise, within_intervals
+from curvlab.tables.statistics import bootstrap_interval, summarise, within_intervals
 
 VALUES = [98.0, 99.0, 100.0]
 
@@ -39,6 +39,16 @@ def test_student_interval_covers_95_percent_and_the_normal_one_does_not():
         0.95, abs=0.02
     )
     assert np.mean([abs(s.mean) <= s.pm for s in summaries]) < 0.85
+
+
+def test_the_bootstrap_is_the_normal_interval_of_many_values():
+    values = np.random.default_rng(0).normal(size=400).tolist()
+    low, high = bootstrap_interval(values)
+    half = 1.96 * np.std(values) / sqrt(len(values))
+    assert (low, high) == pytest.approx((np.mean(values) - half, np.mean(values) + half), abs=0.01)
+    assert bootstrap_interval(values) == (low, high)
+    assert bootstrap_interval([1.0, 1.0, 1.0]) == (1.0, 1.0)
+    assert all(map(isnan, bootstrap_interval([1.0])))
 
 
 def test_one_seed_has_a_mean_and_no_spread():

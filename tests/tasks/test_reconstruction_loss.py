@@ -238,6 +238,23 @@ def test_complete_separation_has_no_loss(space):
 
 
 @pytest.mark.usefixtures("float64")
+def test_without_the_node_itself_there_would_be_no_lower_bound():
+    """A path on a line, larger and larger: the sum that FPS-T prints falls without end when negated
+    and rises without end when not; the node itself among its negatives keeps it above 0."""
+    edges, loss, without = both_directions([(0, 1), (1, 2), (2, 3), (3, 4)]), [], []
+    for size in (1.0, 10.0, 100.0):
+        x = size * torch.arange(5.0).unsqueeze(1)
+        space = Euclidean(conformal_factor=1.0)
+        loss.append(reconstruction_loss(x, space, PairTiles(edges, 5)).item())
+        distance = (x - x.T).square()
+        apart = distance.masked_fill(torch.eye(5).bool(), torch.inf)
+        without.append(dense_loss(apart, edges, 2).item())
+    assert min(loss) > 0
+    assert without[1] < 99 * without[0] < 0
+    assert without[2] < 99 * without[1]
+
+
+@pytest.mark.usefixtures("float64")
 def test_complete_graph_has_no_negatives():
     edges = both_directions([(0, 1), (0, 2), (1, 2)])
     x = torch.tensor([[0.0, 0], [1, 0], [0, 2]])

@@ -24,6 +24,7 @@ NEGATIVE, POSITIVE, INK, MUTED = "#2a6fbb", "#d9722e", "#222222", "#777777"
 LINES = ("#2a6fbb", "#d9722e", "#2e8b57", "#b03a7c", "#7a5fc4", "#8a6d1d", "#1f9aa8", "#c0392b")
 DASHES = ("solid", "dashed", "dotted", "dashdot")  # once the colours are used up
 DPI = 150
+MOST_CURVATURES = 48
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
@@ -38,16 +39,20 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     """Metrics and every curvature against the step, one axis below the other.
 
     Args:
-        metrics: Columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent) with the
-            one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty where a step has no
-            value; any of these kinds may be missing.
+        metrics: Columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent, or
+            fractions) with the one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty
+            where a step has no value; any of these kinds may be missing.
         title: Heading.
 
     Raises:
         UsageError: There is nothing to draw.
     """
     kappas = [name for name in metrics.columns if name.startswith("kappa/")]
-    scores = [name for name in metrics.columns if name.startswith("val/")]
+    scores = [
+        name
+        for name in metrics.columns
+        if name.startswith("val/") and not name.startswith("val/routing_")
+    ]
     kinds = {"map": "map" in metrics, "loss": scores, "scores": scores, "kappa": kappas}
     panels = [kind for kind, there in kinds.items() if there]
     if "step" not in metrics or not panels:
@@ -66,7 +71,7 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
         elif kind == "loss":
             last = _line(axis, metrics, "loss", LINES[0])
             axis.set_ylabel("loss")
-            axis.set_title(f"loss of the training nodes, last {last:.3g}", loc="left", fontsize=10)
+            axis.set_title(f"loss of the training part, last {last:.3g}", loc="left", fontsize=10)
         elif kind == "scores":
             _draw_scores(axis, metrics, scores)
         else:
@@ -78,18 +83,26 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 
 def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
-    """Metrics of the validation nodes; of those that are equal throughout, the first."""
+    """Metrics of the validation part; of those that are equal throughout, the first.
+
+    Fractions have another axis than ranks, which are left out.
+    """
+    fractions = metrics[names[0]].max() <= 1
+    if fractions:
+        names = [name for name in names if metrics[name].max() <= 1]
     different = metrics[list(names)].T.drop_duplicates().index
     for name, color in zip(different, LINES, strict=False):
         _line(axis, metrics, name, color, name.removeprefix("val/"))
-    axis.set_ylabel("validation" if "val/r2" in names else "validation (%)")
-    best = metrics[names[0]].max()
-    title = f"validation nodes, highest {names[0].removeprefix('val/')} of these points {best:.2f}"
+    axis.set_ylabel("validation" if fractions else "validation (%)")
+    best = f"{metrics[names[0]].max():.{4 if fractions else 2}f}"
+    title = f"validation part, highest {names[0].removeprefix('val/')} of these points {best}"
     axis.set_title(title, loc="left", fontsize=10)
     axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
 
 
 def _draw_curvatures(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
+    """Every curvature, of many the first ones."""
+    names = names[:MOST_CURVATURES]
     axis.axhline(0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
     for position, name in enumerate(names):
         _, layer, component = name.split("/")
@@ -185,6 +198,63 @@ def embedding_figure(
     return figure
 
 
+def ternary_figure(
+    weights: np.ndarray, corners: Sequence[str], title: str, subtitle: str = ""
+) -> Figure:
+    """How many tokens have which weights of three branches, in a triangle.
+
+    A token stands at the mean of the corners under its weights. The cross is the mean of all.
+
+    Args:
+        weights: `[tokens, 3]`, rows that add up to 1.
+        corners: What each of the three is called.
+        title: Heading.
+        subtitle: Second line.
+
+    Raises:
+        UsageError: There are not three branches.
+    """
+    if weights.shape[1] != 3:
+        raise UsageError(f"a triangle has three corners, the model {weights.shape[1]} branches")
+    height = float(np.sqrt(3) / 2)
+    places = np.array([[0.5, height], [0.0, 0.0], [1.0, 0.0]])
+    figure = Figure(figsize=(6.8, 6), layout="constrained")
+    figure.suptitle(title, fontsize=12, x=0.02, ha="left")
+    axis = figure.add_subplot()
+    axis.set_title(subtitle, loc="left", fontsize=9, color=MUTED)
+    for share in np.linspace(0, 1, 6)[1:-1]:
+        for corner in range(3):
+            others = places[[i for i in range(3) if i != corner]]
+            ends = share * places[corner] + (1 - share) * others
+            axis.plot(*ends.T, color="#e6e6e6", linewidth=0.8, zorder=0)
+    axis.fill(*places.T, facecolor="none", edgecolor=INK, linewidth=1)
+    points = weights @ places
+    drawn = axis.hexbin(
+        points[:, 0],
+        points[:, 1],
+        gridsize=(60, 30),
+        extent=(0, 1, 0, height),
+        mincnt=1,
+        bins="log",
+        cmap="viridis",
+        linewidths=0.2,
+    )
+    axis.plot(*points.mean(0), marker="x", color=POSITIVE, markersize=9, markeredgewidth=2)
+    texts = ((0.5, height + 0.03, "center", "bottom"), (0, -0.03, "center", "top"))
+    for name, mean, (x, y, horizontal, vertical) in zip(
+        corners, weights.mean(0), (*texts, (1, -0.03, "center", "top")), strict=True
+    ):
+        axis.text(x, y, f"{name}\nmean {mean:.2f}", ha=horizontal, va=vertical, fontsize=10)
+    bar = figure.colorbar(drawn, ax=axis, shrink=0.7, pad=0.04)
+    bar.set_label("queries")
+    bar.outline.set_visible(False)
+    axis.set_xlim(-0.12, 1.12)
+    axis.set_ylim(-0.15, height + 0.14)
+    axis.set_aspect("equal")
+    axis.axis("off")
+    return figure
+
+
 def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
     """Histograms of sectional curvature, one graph a row, on common axes.
 
@@ -245,6 +315,43 @@ def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) 
         axis.set_title(title, loc="left", fontsize=10)
         axis.legend(frameon=False, fontsize=9)
     axes[-1].set_xlabel(x_label)
+    return figure
+
+
+def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference: str) -> Figure:
+    """Scores less those of a reference of the same depth, against the number of layers.
+
+    Args:
+        title: Heading.
+        lines: Each method's score by number of layers (the index), the reference's among them;
+            depths without a number of both are left out.
+        reference: Which of the lines the others are compared with.
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    gaps = {
+        label: (scores - lines[reference]).dropna()
+        for label, scores in lines.items()
+        if label != reference
+    }
+    if not any(map(len, gaps.values())):
+        raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axis = figure.subplots()
+    _tidy(axis)
+    axis.axhline(0, color=MUTED, linewidth=0.8)
+    for color, (label, gap) in zip(cycle(LINES), gaps.items(), strict=False):
+        if len(gap):
+            depths = gap.index.to_numpy(float)
+            axis.plot(depths, gap.to_numpy(float), "o-", markersize=4, color=color, label=label)
+    ticks = sorted({float(depth) for gap in gaps.values() for depth in gap.index})
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_xlabel("layers")
+    axis.set_ylabel(f"points above {reference}")
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.legend(frameon=False, fontsize=9)
     return figure
 
 

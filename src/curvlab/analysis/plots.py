@@ -20,8 +20,10 @@ from curvlab.analysis.figures import (
     embedding_figure,
     filters_figure,
     save_figure,
+    ternary_figure,
 )
 from curvlab.analysis.filters import EIGENVALUES, filter_clusters, load_filters
+from curvlab.analysis.routing import FILE, load_routing
 from curvlab.data.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
@@ -37,9 +39,9 @@ COLORS = {
 
 
 def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) -> list[Path]:
-    """Draw the curves and the embedding of a run into its folder `plots` and return the paths.
+    """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if there is one, `embeddings.npz`.
+    Reads `metrics.csv` (the curves) and, where they are, `embeddings.npz` and `routing.npz`.
 
     Args:
         run_dir: Folder of the run.
@@ -70,6 +72,8 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
     if (run_dir / "filters.npz").exists():
         figure = filters_figure({title: filter_panel(run_dir)})
         paths.append(save_figure(figure, plots / "filters.png"))
+    if (run_dir / FILE).exists() and len(load_routing(run_dir / FILE, "test").branches) == 3:
+        paths.append(plot_routing(run_dir, "test", title))
     return paths
 
 
@@ -88,6 +92,24 @@ def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
     filters = load_filters(run_dir / "filters.npz")
     count = clusters or len(true) or min(FILTER_CLUSTERS, len(filters.coefficients))
     return FilterPanel(filter_clusters(filters, count), true)
+
+
+def plot_routing(run_dir: Path, part: str, title: str | None = None) -> Path:
+    """Draw the weights of a run's three branches into its folder `plots`; return the path.
+
+    Args:
+        run_dir: Folder of the run.
+        part: Whose queries, `test` or `train`.
+        title: Heading; by default what `result.json` says was run.
+
+    Raises:
+        UsageError: The run has no such weights.
+    """
+    routing = load_routing(run_dir / FILE, part)
+    corners = [name.replace("_", " ") for name in routing.branches]
+    subtitle = f"weights of the branches, {len(routing.weights):,} {part} queries"
+    figure = ternary_figure(routing.weights, corners, title or run_title(run_dir), subtitle)
+    return save_figure(figure, run_dir / "plots" / f"routing_{part}.png")
 
 
 def node_values(embedding: Embedding, color: str) -> np.ndarray:

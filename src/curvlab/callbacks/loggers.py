@@ -19,6 +19,7 @@ def wandb_logger(
     run_id: str,
     resumed: bool,
     group: str | None,
+    job_type: str,
     run_config: dict[str, Any],
 ) -> Iterator[Logger]:
     """Log to W&B within the block: online where an account is configured, else offline in `folder`.
@@ -34,6 +35,7 @@ def wandb_logger(
         run_id: the same for the same configuration.
         resumed: continue the run of that id, instead of replacing it.
         group: the table the run is a cell of.
+        job_type: the cell, which runs of other seeds share.
         run_config: the resolved configuration.
 
     Raises:
@@ -57,6 +59,7 @@ def wandb_logger(
         name=name,
         id=run_id,
         group=group,
+        job_type=job_type,
         config=run_config,
         resume="allow" if resumed else None,
         mode=mode,

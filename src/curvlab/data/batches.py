@@ -80,6 +80,11 @@ class MiniBatchDataModule(GraphDataModule):
     def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
         """The parts of pass `number`, `[rounds][batches]`, without rounds of no training node."""
 
+    @property
+    def steps_per_pass(self) -> int:
+        """Batches of this process in the first pass."""
+        return self.accumulate * len(self.rounds(0, self._processes * self.accumulate))
+
     def next_round(self) -> list[list[Tensor]]:
         """The parts of the stream's next step, for each process those of its batches."""
         batches = self._processes * self.accumulate

@@ -88,6 +88,16 @@ class GraphDataModule(LightningDataModule):
         return int(self.graph.num_features)
 
     @property
+    def inputs(self) -> dict[str, int]:
+        """What every model is told of the size of its inputs."""
+        return {"in_channels": self.num_features}
+
+    @property
+    def steps_per_pass(self) -> int:
+        """Training batches in which everything is seen once: of one graph, one."""
+        return 1
+
+    @property
     def multi_label(self) -> bool:
         """Whether a node has several labels, `y [nodes, labels]`, instead of one class."""
         return bool(self._labels.dim() == 2)

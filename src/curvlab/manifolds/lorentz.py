@@ -248,6 +248,9 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
     """
     p, q = working(space(x)), working(space(y))
     k, w = (curvature_like(value, p.dtype, p) for value in (kappa, weight))
+    if not torch.is_grad_enabled() and x.shape == y.shape and k.numel() == w.numel() == 1:
+        out = p.new_empty(x.shape)
+        return hyperboloid.midpoint_without_derivative(p, q, k, w, out).to(x.dtype)
     return hyperboloid.lift(hyperboloid.midpoint(p, q, k, w), k).to(x.dtype)
 
 

@@ -91,7 +91,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "config": config,
         }
         if run["status"] == "finished":
-            run["value"] = _number(result, report.metric)
+            run["value"] = report.scale * _number(result, report.metric)
             if not isnan(run["patience"]):
                 run["steps"] = int(lookup(config, "trainer.max_steps"))
     except (KeyError, TypeError, ValueError) as error:

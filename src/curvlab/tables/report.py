@@ -14,7 +14,12 @@ from curvlab.tables.collect import STATUSES, collect
 from curvlab.tables.protocols import one_protocol_per_cell
 from curvlab.tables.ranking import with_ranks
 from curvlab.tables.spec import Better, Coordinate, TableSpec, paper_numbers
-from curvlab.tables.statistics import IntervalKind, summarise, within_intervals
+from curvlab.tables.statistics import (
+    IntervalKind,
+    bootstrap_interval,
+    summarise,
+    within_intervals,
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,9 @@ class Report:
     Attributes:
         title: What the paper calls it.
         cells: One row a cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
-            `our_pm`, `seeds` (finished runs), `difference` (ours - paper), `within` (whether the
+            `our_pm` (of the paper's kind), `our_std`, `our_t95` (half width of Student's interval),
+            `our_bootstrap_low` and `our_bootstrap_high` (ends of the bootstrap's), `seeds`
+            (finished runs), `difference` (ours - paper), `within` (whether the
             intervals explain it; empty where that cannot be judged), `status`, `steps` (the longest
             run's), `patience` (steps without improvement after which runs end, NaN for never), the
             number of runs that ended as `diverged`, `failed` and `out_of_memory`, and what
@@ -112,7 +119,8 @@ def _cell(
     own = runs[(runs["row"] == row) & (runs["column"] == column)]
     paper_mean = _number(printed, "mean")
     paper_pm = _number(printed, "pm")
-    ours = summarise(own.loc[own["status"] == "finished", "value"].tolist(), kind)
+    values = own.loc[own["status"] == "finished", "value"].tolist()
+    ours, bootstrap = summarise(values, kind), bootstrap_interval(values)
     ended = Counter(own["status"])
     difference = ours.mean - paper_mean
     paper_ci95 = paper_pm if (printed["pm_kind"] == "ci95").all() else nan
@@ -124,6 +132,10 @@ def _cell(
         "paper_pm": paper_pm,
         "our_mean": ours.mean,
         "our_pm": ours.pm,
+        "our_std": ours.std,
+        "our_t95": ours.student_pm,
+        "our_bootstrap_low": bootstrap[0],
+        "our_bootstrap_high": bootstrap[1],
         "seeds": ours.seeds,
         "difference": difference,
         "within": within_intervals(difference, ours.student_pm, paper_ci95),

@@ -40,6 +40,7 @@ class ReportBlock:
     paper: str | None = None  # file of printed numbers in curvlab/tables/papers, if there are any
     select: dict[str, str] = field(default_factory=dict)  # its rows that belong to the table
     metric: str = MISSING  # path into a result's metrics, or `score`, what each run is about
+    scale: float = 1.0  # our numbers times it have the paper's unit
     better: Better = MISSING
     rows: str = MISSING  # path into a result's config
     columns: str = MISSING

@@ -1,11 +1,13 @@
-"""Cost of node classification: a training step and a look at the whole graph."""
+"""Cost of node classification and of knowledge-graph completion."""
 
 from typing import Any
 
 from torch_geometric.data import Data
 
 from curvlab.bench.cost import step_cost, timed_and_weighed
+from curvlab.data.triples import MASKS
 from curvlab.errors import UsageError
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 from curvlab.tasks.node_classification import NodeClassification
 
 
@@ -70,3 +72,40 @@ class PreparationCost(ClassificationCost):
         """Log the result."""
         super().test_step(batch, batch_idx)
         self.log("test/preparation_s", self.preparation_seconds, batch_size=1)
+
+
+class CompletionCost(KnowledgeGraphCompletion):
+    """Knowledge-graph completion whose test measures the model instead of ranking.
+
+    What is measured is a forward pass in evaluation, scores of all entities included.
+    Source: CAT, Table 2.
+
+    Args:
+        queries: of the batch that is scored, the first test triples.
+        passes: that are timed.
+        options: of `KnowledgeGraphCompletion`.
+    """
+
+    chooses_weights = False
+
+    def __init__(self, queries: int, passes: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.score = "inference_ms"
+        self.queries = queries
+        self.passes = passes
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log nothing: time and memory do not depend on the weights."""
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        mask = batch[MASKS["test"]]
+        head, tail = batch.edge_index[:, mask]
+        queries = queries_of(head, batch.edge_type[mask], tail, self.queries)[0]
+
+        def scores() -> None:
+            self.encoder.scores(queries)
+
+        cost = timed_and_weighed("inference", scores, self.encoder, queries, self.passes)
+        cost["parameters"] = sum(p.numel() for p in self.encoder.parameters())
+        self.log_dict({f"test/{name}": float(value) for name, value in cost.items()}, batch_size=1)

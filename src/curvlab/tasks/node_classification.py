@@ -1,5 +1,6 @@
 """Node classification: which class, or which labels, a node has."""
 
+import logging
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,9 @@ from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 from curvlab.optim import build_optimizer
 from curvlab.tasks.decoders import decoder_of
-from curvlab.tasks.labels import kind_of_labels
+from curvlab.tasks.labels import OneOfMany, kind_of_labels
+
+log = logging.getLogger(__name__)
 
 PARTS = ("train", "val", "test")
 
@@ -110,8 +113,9 @@ class NodeClassification(LightningModule):
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
         """Log the result."""
-        self._log("val", batch)
-        self._log("test", batch)
+        for part in PARTS:
+            self._log(part, batch)
+        self._warn_of_collapse(batch)
 
     def loss_scale(self, batch: Data) -> int:
         """What the loss is divided by in logs: nothing, it is a mean."""
@@ -128,6 +132,14 @@ class NodeClassification(LightningModule):
         scores = {self.score: scores.pop(self.score), **scores}
         logged = {f"{part}/{name}": score for name, score in scores.items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
+
+    def _warn_of_collapse(self, batch: Data) -> None:
+        """Say so if all test nodes are predicted to be of the same class."""
+        if not self.trainer.is_global_zero or not isinstance(self.labels, OneOfMany):
+            return
+        predicted = self(batch, "test")[0].argmax(1)
+        if bool((predicted == predicted[0]).all()):
+            log.warning("the model has collapsed: all test nodes are predicted to be of one class")
 
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]`, in chunks on a graph between mini-batches."""

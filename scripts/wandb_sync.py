@@ -1,0 +1,58 @@
+#!/usr/bin/env python
+"""Upload what was logged to W&B without a connection: finished runs, and the tables made of them.
+
+scripts/wandb_sync.py                        all finished offline runs below outputs/
+scripts/wandb_sync.py outputs/tables/fpst    those below a folder
+scripts/wandb_sync.py --dry-run              only name them
+scripts/wandb_sync.py --table fpst/fig3      the table itself, into the group of its runs
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from curvlab.errors import UsageError
+from curvlab.tables import build_report, load_table
+from curvlab.wandb_sync import log_table, offline_runs, require_account, upload
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTPUTS = ROOT / "outputs"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line's arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=OUTPUTS, help="where runs are")
+    parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+    parser.add_argument("--table", help="log this table as an artifact instead")
+    parser.add_argument("--project", default="curvlab", help="of the table (default: curvlab)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the command line; the exit code is 2 for wrong input, 1 for failed uploads."""
+    arguments = parse_arguments()
+    try:
+        if arguments.table is not None:
+            specs = load_table(ROOT / "configs", arguments.table)
+            reports = [build_report(spec, OUTPUTS / "tables") for spec in specs]
+            print(f"logged {log_table(reports, arguments.table, arguments.project, OUTPUTS)}")
+            return 0
+        runs = offline_runs(arguments.folder)
+        if not arguments.dry_run and runs:
+            require_account()
+        failed = [run for run in runs if not (arguments.dry_run or upload(run))]
+    except UsageError as error:
+        print(f"wandb_sync.py: {error}", file=sys.stderr)
+        return 2
+    for run in runs:
+        what = "would upload" if arguments.dry_run else "failed" if run in failed else "uploaded"
+        print(f"{what} {run}")
+    print(f"{len(runs)} finished offline runs below {arguments.folder}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Which branch of a model its tokens prefer: weights of queries, a table by relation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from curvlab.errors import UsageError
+from curvlab.files import arriving
+
+FILE, TABLE = "routing.npz", "routing.csv"
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Weights of the branches for queries of a knowledge graph.
+
+    Attributes:
+        weights: `[queries, branches]`, rows that add up to 1.
+        relation: Relation of each query `[queries]`.
+        branches: Names of the branches.
+        relations: Names of the relations.
+    """
+
+    weights: np.ndarray
+    relation: np.ndarray
+    branches: list[str]
+    relations: list[str]
+
+
+def save_routing(path: Path, parts: dict[str, Routing]) -> None:
+    """Write the routing of several parts of a graph, such as `train` and `test`."""
+    first = next(iter(parts.values()))
+    arrays = {"branches": np.array(first.branches), "relations": np.array(first.relations)}
+    for name, routing in parts.items():
+        arrays[f"{name}_weights"] = routing.weights.astype(np.float32)
+        arrays[f"{name}_relation"] = routing.relation
+    with arriving(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def load_routing(path: Path, part: str) -> Routing:
+    """Read the routing of a part.
+
+    Raises:
+        UsageError: There is no such file or part.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"{path} is missing: only models with a router have it, such as cat, on triples"
+        )
+    try:
+        with np.load(path) as arrays:
+            return Routing(
+                arrays[f"{part}_weights"],
+                arrays[f"{part}_relation"],
+                arrays["branches"].tolist(),
+                arrays["relations"].tolist(),
+            )
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(
+            f"{path} has no routing of the {part} part: run the model again"
+        ) from error
+
+
+def routing_table(routing: Routing) -> pd.DataFrame:
+    """Preferences of each relation, most queries first, below a row of all.
+
+    Columns: `relation`, `queries`, for each branch its mean weight and `BRANCH_first`, the share of
+    queries that weigh it most, and the mean `entropy` of the weights (at most the logarithm of the
+    number of branches).
+    """
+    weights = routing.weights.astype(float)
+    frame = pd.DataFrame(weights, columns=routing.branches)
+    chosen = weights.argmax(1)
+    for i, name in enumerate(routing.branches):
+        frame[f"{name}_first"] = chosen == i
+    frame["entropy"] = -(weights * np.log(np.clip(weights, 1e-12, None))).sum(1)
+    whole = frame.mean().to_frame().T.assign(relation="all", queries=len(frame))
+    names = np.array(routing.relations, dtype=object)[routing.relation]
+    grouped = frame.groupby(names)
+    table = grouped.mean().assign(queries=grouped.size())
+    table = table.rename_axis("relation").reset_index()
+    table = table.sort_values(["queries", "relation"], ascending=[False, True])
+    return pd.concat([whole, table])[["relation", "queries", *frame.columns]].reset_index(drop=True)

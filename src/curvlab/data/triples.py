@@ -1,0 +1,133 @@
+"""Triples of a knowledge graph: files of them, what is wrong with them, which are known."""
+
+import logging
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
+"""Parts of the triples, and the masks `[triples]` that say which are theirs."""
+
+
+def read_triples(path: Path) -> list[tuple[str, str, str]]:
+    """Parse lines of head, relation and tail, separated by tabs.
+
+    Raises:
+        UsageError: The file has no triples, or a line is not three names.
+    """
+    triples = []
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.split("\t")]
+        if len(fields) != 3 or not all(fields):
+            raise UsageError(
+                f"{path}, line {number}: expected head, relation and tail separated by tabs, but "
+                f"found {len(fields)} column{'s' * (len(fields) != 1)} in {line[:60]!r}."
+            )
+        triples.append((fields[0], fields[1], fields[2]))
+    if not triples:
+        raise UsageError(f"{path} has no triples: expected lines such as Paris\tcapital_of\tFrance")
+    return triples
+
+
+def check_triples(data: Data) -> None:
+    """Refuse a knowledge graph that cannot be trained on; repeated triples are only counted.
+
+    Raises:
+        UsageError: A part is empty, numbers are out of range, or a relation of the validation or
+            test triples is in no training triple.
+    """
+    for name, mask in MASKS.items():
+        if not data[mask].any():
+            raise UsageError(f"the knowledge graph has no {name} triples: check its source.")
+    relations = len(data.relation_names)
+    for what, numbers, count in (
+        ("entities", data.edge_index, int(data.num_nodes or 0)),
+        ("relations", data.edge_type, relations),
+    ):
+        if not 0 <= int(numbers.min()) <= int(numbers.max()) < count:
+            raise UsageError(f"the knowledge graph has {what} outside 0 ... {count - 1}.")
+    trained = torch.zeros(relations, dtype=torch.bool)
+    trained[data.edge_type[data.train_mask]] = True
+    untrained = sorted(set(data.edge_type[~trained[data.edge_type]].tolist()))
+    if untrained:
+        raise UsageError(
+            f"{len(untrained)} relations are in validation or test triples and in no training "
+            f"triple, for instance {data.relation_names[untrained[0]]!r}: take these triples out."
+        )
+    _count_repetitions(data)
+
+
+def _count_repetitions(data: Data) -> None:
+    """Warn of triples that stand twice in a part, and of those that stand in two."""
+    numbers = triple_numbers(data.edge_index[0], data.edge_type, data.edge_index[1], data)
+    unique = {name: numbers[data[mask]].unique() for name, mask in MASKS.items()}
+    within = sum(int(data[mask].sum()) - len(unique[name]) for name, mask in MASKS.items())
+    across = sum(map(len, unique.values())) - len(numbers.unique())
+    if within:
+        log.warning("%d triples stand more than once in the same part", within)
+    if across:
+        log.warning(
+            "%d triples stand in more than one part: what is trained on is tested on", across
+        )
+
+
+def triple_numbers(head: Tensor, relation: Tensor, tail: Tensor, data: Data) -> Tensor:
+    """A number for each triple `[triples]`, equal for equal ones."""
+    return (head * len(data.relation_names) + relation) * int(data.num_nodes or 0) + tail
+
+
+class KnownTails:
+    """Which tails are known for a head and a relation, as one sorted array with offsets.
+
+    Made once from triples; nothing of it is as large as queries times entities.
+
+    Args:
+        head: Heads of the triples `[triples]`.
+        relation: Their relations.
+        tail: Their tails; repeated triples count once.
+        num_relations: Number of relations that there are.
+    """
+
+    def __init__(self, head: Tensor, relation: Tensor, tail: Tensor, num_relations: int) -> None:
+        self.num_relations = num_relations
+        entities = int(max(head.max(), tail.max())) + 1
+        triples = ((head * num_relations + relation) * entities + tail).unique()
+        self.tails = triples % entities
+        self.pairs, counts = (triples // entities).unique_consecutive(return_counts=True)
+        self.counts = counts
+        self.starts = counts.cumsum(0) - counts
+
+    def of(self, head: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
+        """The known tails of queries.
+
+        Args:
+            head: Heads of the queries `[queries]`.
+            relation: Their relations.
+
+        Returns:
+            Positions of the queries `[known]`, in ascending order, and the tails known of each.
+        """
+        pair = head * self.num_relations + relation
+        place = torch.searchsorted(self.pairs, pair).clamp(max=len(self.pairs) - 1)
+        counts = torch.where(self.pairs[place] == pair, self.counts[place], 0)
+        query = torch.arange(len(pair), device=pair.device).repeat_interleave(counts)
+        first = (counts.cumsum(0) - counts).repeat_interleave(counts)
+        within = torch.arange(len(query), device=pair.device) - first
+        return query, self.tails[self.starts[place].repeat_interleave(counts) + within]
+
+    def to(self, device: torch.device | str) -> "KnownTails":
+        """The same on a device."""
+        moved = object.__new__(KnownTails)
+        vars(moved).update(
+            {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
+        )
+        return moved

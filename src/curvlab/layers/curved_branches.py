@@ -1,0 +1,258 @@
+"""Attention in flat, hyperbolic and spherical space: branches of CAT, and the router over them.
+
+A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
+maps to its space and back. Attention over a single token has the weight 1 whatever the geometry,
+and the branches then leave it out (same result): what is left of them is a feed-forward network,
+behind a radius to which the tangent vectors are clipped.
+
+Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from curvlab.errors import UsageError
+from curvlab.layers.activations import activation_function
+from curvlab.manifolds import Curvature
+from curvlab.manifolds import stereographic as k_space
+
+AGGREGATIONS = ("midpoint", "moebius_sum", "tangent")
+
+
+class FeedForward(nn.Module):
+    """W2 act(W1 x + b1) + b2 of vectors `[..., in_dim]`.
+
+    Args:
+        in_dim: width of the input.
+        hidden: width between the two maps.
+        dim: width of the output.
+        activation: `relu`, `elu`, `tanh` or `sigmoid`.
+    """
+
+    def __init__(self, in_dim: int, hidden: int, dim: int, activation: str) -> None:
+        super().__init__()
+        self.expand = nn.Linear(in_dim, hidden)
+        self.reduce = nn.Linear(hidden, dim)
+        self.activation = activation_function(activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `[..., in_dim]` to `[..., dim]`."""
+        return self.reduce(self.activation(self.expand(x)))
+
+
+class EuclideanBranch(nn.Module):
+    """H = LayerNorm(x + MultiheadAttention(x)); LayerNorm(H + FF(H)). Source: CAT, Section 4.1.
+
+    Args:
+        dim: width of the tokens.
+        ffn_ratio: width inside the feed-forward network over `dim`.
+        activation: of the feed-forward network.
+        heads: of the attention, a divisor of `dim`.
+
+    Raises:
+        UsageError: it is none.
+    """
+
+    def __init__(self, dim: int, ffn_ratio: int, activation: str, heads: int) -> None:
+        super().__init__()
+        if dim % heads:
+            raise UsageError(f"model.euclidean.heads={heads} does not divide model.dim={dim}")
+        self.attention = nn.MultiheadAttention(dim, heads, batch_first=True)
+        self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
+        self.attention_norm, self.norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `[batch, tokens, dim]`."""
+        h = self.attention_norm(x + self._attend(x))
+        return self.norm(h + self.feed_forward(h))
+
+    def _attend(self, x: Tensor) -> Tensor:
+        if x.shape[-2] > 1:
+            return self.attention(x, x, x, need_weights=False)[0]
+        dim = x.shape[-1]
+        values = self.attention.in_proj_weight[2 * dim :], self.attention.in_proj_bias[2 * dim :]
+        return self.attention.out_proj(nn.functional.linear(x, *values))
+
+
+class HyperbolicBranch(nn.Module):
+    """Distance attention in a ball: q, v = exp0(W x), softmax(-d(q_i, q_j)), FF(W_o log0(sum)).
+
+    There is no key and no temperature. The sum of the values is one of
+
+        midpoint     1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))
+        moebius_sum  proj(sum_j A_j (x) v_j), an ordinary sum of Moebius multiples, as printed: it
+                     leaves the ball for more than one token and is nearly always clipped
+        tangent      exp0(sum_j A_j log0 v_j)
+
+    Source: CAT, Section 4.2; W_o is not in its formula, but in its number of parameters.
+
+    Args:
+        dim: width of the tokens.
+        ffn_ratio: width inside the feed-forward network over `dim`.
+        activation: of the feed-forward network.
+        kappa: curvature, below 0.
+        learnable: whether it is learned.
+        aggregation: see above.
+        residual: add the input to the output, which the paper does not.
+
+    Raises:
+        UsageError: there is no such aggregation, or the curvature is not negative.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        ffn_ratio: int,
+        activation: str,
+        kappa: float,
+        learnable: bool,
+        aggregation: str,
+        residual: bool,
+    ) -> None:
+        super().__init__()
+        if aggregation not in AGGREGATIONS:
+            raise UsageError(
+                f"model.hyperbolic.aggregation={aggregation} must be one of "
+                f"{', '.join(AGGREGATIONS)}"
+            )
+        self.query, self.value = (nn.Linear(dim, dim, bias=False) for _ in range(2))
+        self.output = nn.Linear(dim, dim)
+        self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
+        self.curvature = Curvature(kappa, learnable=learnable, max=0.0)
+        self.aggregation = aggregation
+        self.residual = residual
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `[batch, tokens, dim]`."""
+        kappa = self.curvature()
+        value = k_space.expmap0_projected(self.value(x), kappa)
+        if x.shape[-2] > 1:
+            query = k_space.expmap0_projected(self.query(x), kappa)
+            weights = (-k_space.pairwise_dist(query, query, kappa)).softmax(-1)
+            value = k_space.project(hyperbolic_sum(weights, value, kappa, self.aggregation), kappa)
+        y = self.feed_forward(self.output(k_space.logmap0(value, kappa)))
+        return x + y if self.residual else y
+
+
+def hyperbolic_sum(weights: Tensor, points: Tensor, kappa: Tensor, aggregation: str) -> Tensor:
+    """Weighted sums `[..., n, dim]` of points `[..., m, dim]` with weights `[..., n, m]`.
+
+    All through matrix products; see `HyperbolicBranch` for the aggregations.
+    """
+    if aggregation == "tangent":
+        return k_space.expmap0(weights @ k_space.logmap0(points, kappa), kappa)
+    if aggregation == "moebius_sum":
+        norm = points.norm(dim=-1, keepdim=True).clamp(min=1e-15)
+        s = (-kappa).sqrt()
+        reach = (s * norm).clamp(max=1 - 1e-7).atanh().mT
+        summed = (weights * reach).tanh() @ (points / norm) / s
+        return k_space.project(summed, kappa)
+    factor = k_space.conformal_factor(points, kappa).unsqueeze(-1)
+    sums = weights @ torch.cat([factor * points, factor - 1], -1)
+    return k_space.midpoint_from_sums(sums[..., :-1], sums[..., -1], kappa)
+
+
+class SphericalBranch(nn.Module):
+    """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
+
+    mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the
+    sphere, y = w / |w|, before its logarithm is taken; the angle of the logarithm is
+    atan2(|a|, b) of y = [a; b]. exp_mu is injective up to the antipode only, so that u is rescaled
+    to norms below it. Angles are lengths times sqrt(kappa).
+
+    Source: CAT, Section 4.3, which has neither W nor the normalisation; its number of parameters
+    asks for about one matrix more than its formula.
+
+    Args:
+        dim: width of the tokens.
+        ffn_ratio: width inside the feed-forward network over `dim`.
+        activation: of the feed-forward network.
+        kappa: curvature, above 0.
+        learnable: whether it is learned.
+        in_proj: whether there is W; False takes the tokens as tangent vectors.
+        max_angle: largest angle between mu and a point; None for the paper's, which folds.
+        ambient: whether the feed-forward network reads all `dim + 1` coordinates of the logarithm,
+            of which the last is always 0.
+        residual: add the input to the output, which the paper does not.
+
+    Raises:
+        UsageError: the largest angle is not below pi.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        ffn_ratio: int,
+        activation: str,
+        kappa: float,
+        learnable: bool,
+        in_proj: bool,
+        max_angle: float | None,
+        ambient: bool,
+        residual: bool,
+    ) -> None:
+        super().__init__()
+        if max_angle is not None and not 0 < max_angle < math.pi:
+            raise UsageError(f"model.spherical.max_angle={max_angle} must be between 0 and pi")
+        self.project = nn.Linear(dim, dim) if in_proj else nn.Identity()
+        self.feed_forward = FeedForward(dim + ambient, ffn_ratio * dim, dim, activation)
+        self.curvature = Curvature(kappa, learnable=learnable, min=0.0)
+        self.max_angle = max_angle
+        self.ambient = ambient
+        self.residual = residual
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map `[batch, tokens, dim]`."""
+        root = self.curvature().sqrt()
+        u = root * self.project(x)
+        if self.max_angle is not None:
+            norm = u.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+            u = u * (self.max_angle / norm).clamp(max=1)
+        if x.shape[-2] > 1 or self.max_angle is None:
+            points = sphere_exp(u)
+            weights = (points @ points.mT).softmax(-1)
+            summed = weights @ points
+            u = sphere_log(summed / summed.norm(dim=-1, keepdim=True).clamp(min=1e-8))
+        u = u / root
+        y = self.feed_forward(nn.functional.pad(u, (0, 1)) if self.ambient else u)
+        return x + y if self.residual else y
+
+
+def sphere_exp(u: Tensor) -> Tensor:
+    """Points `[..., dim + 1]` of the unit sphere, exp at the last unit vector of u `[..., dim]`."""
+    norm = u.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+    return torch.cat([norm.sin() / norm * u, norm.cos()], -1)
+
+
+def sphere_log(y: Tensor) -> Tensor:
+    """Logarithm `[..., dim]` at the last unit vector of points `[..., dim + 1]`."""
+    a, b = y[..., :-1], y[..., -1:]
+    norm = a.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+    return torch.atan2(norm, b) / norm * a
+
+
+class BranchRouter(nn.Module):
+    """softmax(W2 act(W1 x + b1) + b2), convex weights of the branches for each token.
+
+    Source: CAT, Section 4.4.
+
+    Args:
+        dim: width of the tokens; half of it lies between the two maps.
+        branches: number of weights.
+        activation: between the two maps.
+    """
+
+    def __init__(self, dim: int, branches: int, activation: str) -> None:
+        super().__init__()
+        self.logits = FeedForward(dim, dim // 2, branches, activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Weights `[..., branches]` of tokens `[..., dim]`."""
+        return self.logits(x).softmax(-1)
+
+
+def entropy(weights: Tensor) -> Tensor:
+    """-sum_g a_g log a_g of weights `[..., branches]`, `[...]`."""
+    return -(weights * weights.clamp(min=1e-12).log()).sum(-1)

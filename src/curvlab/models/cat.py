@@ -1,0 +1,283 @@
+"""CAT, the curvature-adaptive transformer, on nodes of a graph and on triples."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.layers.curved_branches import BranchRouter, entropy
+from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds import Euclidean
+from curvlab.models.triple_scorer import DotProductScorer, table
+
+
+class TripleTokens(nn.Module):
+    """Tokens of queries (h, r): x = Drop(Drop(e_h) + Drop(e_r)). Source: CAT, Section 4.5.
+
+    Layouts: `single`, a query is a sequence of one token (the paper's); `batch`, the batch is one
+    sequence, so that a score depends on the queries beside it; `cls_h_r`, a query is the three
+    tokens CLS, e_h + type, e_r + type, read at CLS, so that attention has something to attend to.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        dim: width of the tokens.
+        dropout: of head, relation and token.
+        layout: see above.
+    """
+
+    LAYOUTS = ("single", "batch", "cls_h_r")
+
+    def __init__(
+        self, num_entities: int, num_relations: int, dim: int, dropout: float, layout: str
+    ) -> None:
+        super().__init__()
+        self.entities = table(num_entities, dim)
+        self.relations = table(num_relations, dim)
+        self.drop = nn.Dropout(dropout)
+        self.layout = layout
+        if layout == "cls_h_r":
+            self.types = table(3, dim)
+
+    def forward(self, batch: Data) -> Tensor:
+        """Tokens `[sequences, tokens, dim]`."""
+        head = self.drop(self.entities(batch.head))
+        relation = self.drop(self.relations(batch.relation))
+        if self.layout == "cls_h_r":
+            three = torch.stack([torch.zeros_like(head), head, relation], 1)
+            return self.drop(three + self.types.weight)
+        return self.drop(head + relation).unsqueeze(0 if self.layout == "batch" else 1)
+
+    def readout(self, tokens: Tensor) -> Tensor:
+        """One vector a query `[queries, dim]`."""
+        return tokens[:, 0] if self.layout == "cls_h_r" else tokens.flatten(0, 1)
+
+
+class NodeTokens(nn.Module):
+    """Tokens of nodes: Drop(W x + b). Edges are not used. Source: CAT, Appendix (Cora).
+
+    Layouts: `graph`, all nodes are one sequence; `single`, each node is one of its own.
+
+    Args:
+        in_channels: number of features.
+        dim: width of the tokens.
+        dropout: of the tokens.
+        layout: see above.
+    """
+
+    LAYOUTS = ("graph", "single")
+
+    def __init__(self, in_channels: int, dim: int, dropout: float, layout: str) -> None:
+        super().__init__()
+        self.map = FeatureLinear(in_channels, dim)
+        self.drop = nn.Dropout(dropout)
+        self.layout = layout
+
+    def forward(self, batch: Data) -> Tensor:
+        """Tokens `[sequences, tokens, dim]`."""
+        return self.drop(self.map(batch.x)).unsqueeze(0 if self.layout == "graph" else 1)
+
+    def readout(self, tokens: Tensor) -> Tensor:
+        """One vector a node `[nodes, dim]`."""
+        return tokens.flatten(0, 1)
+
+
+class RoutingEntropy(nn.Module):
+    """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
+
+    lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
+    paper's text wants high entropy at the start, its formula lowers it: `encourage` and
+    `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
+
+    Args:
+        weight: lambda at the start.
+        decay: its factor of a pass.
+        floor: its least value.
+        sign: `encourage` or `paper_formula`.
+        steps_per_pass: training steps of a pass.
+    """
+
+    def __init__(
+        self, weight: float, decay: float, floor: float, sign: str, steps_per_pass: int
+    ) -> None:
+        super().__init__()
+        if sign not in ("encourage", "paper_formula"):
+            raise UsageError(f"model.entropy.sign={sign} must be encourage or paper_formula")
+        self.weight, self.decay, self.floor = weight, decay, floor
+        self.sign = -1 if sign == "encourage" else 1
+        self.steps_per_pass = steps_per_pass
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+    step: Tensor
+
+    @property
+    def coefficient(self) -> Tensor:
+        """Lambda of the pass that the next step belongs to."""
+        passes = self.step // self.steps_per_pass
+        return (self.weight * self.decay**passes).clamp(min=self.floor)
+
+    def forward(self, weights: Tensor) -> Tensor:
+        """The term of a training step, with weights `[..., branches]`; counts the step."""
+        term = self.sign * self.coefficient * entropy(weights).mean()
+        self.step += 1
+        return term
+
+
+class CurvatureBlock(nn.Module):
+    """Y = sum_g a_g Y_g of branches g, with weights a of a router, or equal ones.
+
+    A single branch has no router. Neither residual nor norm is around the sum. Source: CAT, Eq. 12.
+
+    Args:
+        branches: maps `[batch, tokens, dim]` to the same.
+        router: weights `[batch, tokens, branches]` of tokens; None for equal ones.
+    """
+
+    def __init__(self, branches: Sequence[nn.Module], router: nn.Module | None) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+        self.router = router
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens of the same shape, and the weights."""
+        outputs = torch.stack([branch(x) for branch in self.branches], -1)
+        count = len(self.branches)
+        if self.router is None:
+            return outputs.mean(-1), outputs.new_full((*x.shape[:-1], count), 1 / count)
+        weights = self.router(x)
+        return torch.linalg.vecdot(outputs, weights.unsqueeze(-2).to(outputs.dtype)), weights
+
+
+class CAT(DotProductScorer):
+    """Blocks of attention branches in several geometries that every token weighs by itself.
+
+    On triples the score of a tail is the product of the query's output and its embedding; on nodes
+    the outputs are embeddings, for a linear decoder. With tokens that are alone in their sequence
+    (layout `single`) attention and distances do nothing: a branch is a feed-forward network, and
+    the router's weights are preferences for one of them, not for a curvature.
+
+    Differences from the paper: the sums on the sphere are normalised before their logarithm, its
+    tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
+
+    Args:
+        dim: width of tokens and embeddings.
+        layers: blocks.
+        ffn_ratio: width inside feed-forward networks over `dim`.
+        activation: of feed-forward networks and router.
+        dropout: of embeddings and tokens.
+        token_layout: see `TripleTokens` and `NodeTokens`.
+        branches: geometries of a block, of `euclidean`, `hyperbolic` and `spherical`; one may
+            stand there several times.
+        routed: whether tokens weigh the branches; else all count the same.
+        euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`.
+        hyperbolic: the same.
+        spherical: the same.
+        entropy: makes `RoutingEntropy` from `steps_per_pass`.
+        steps_per_pass: training steps of a pass over the data.
+        in_channels: number of features of a node, on graphs.
+        num_entities: number of entities, on triples.
+        num_relations: number of relations, on triples.
+
+    Raises:
+        UsageError: there is no such branch or layout of tokens.
+
+    Source: "Curvature-Adaptive Transformers for Geometry-Aware Learning" (2025), Section 4.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        layers: int,
+        ffn_ratio: int,
+        activation: str,
+        dropout: float,
+        token_layout: str,
+        branches: Sequence[str],
+        routed: bool,
+        euclidean: Callable[..., nn.Module],
+        hyperbolic: Callable[..., nn.Module],
+        spherical: Callable[..., nn.Module],
+        entropy: Callable[..., RoutingEntropy],
+        steps_per_pass: int,
+        in_channels: int | None = None,
+        num_entities: int | None = None,
+        num_relations: int | None = None,
+    ) -> None:
+        super().__init__()
+        kinds = {"euclidean": euclidean, "hyperbolic": hyperbolic, "spherical": spherical}
+        if not branches or set(branches) - kinds.keys():
+            raise UsageError(
+                f"model.branches={list(branches)} must be a list of {', '.join(kinds)}"
+            )
+        layouts = NodeTokens.LAYOUTS if num_entities is None else TripleTokens.LAYOUTS
+        if token_layout not in layouts:
+            raise UsageError(
+                f"model.token_layout={token_layout} must be one of {', '.join(layouts)}"
+            )
+        self.tokens = (
+            TripleTokens(num_entities, num_relations or 0, dim, dropout, token_layout)
+            if num_entities is not None
+            else NodeTokens(in_channels or 0, dim, dropout, token_layout)
+        )
+        routed = routed and len(branches) > 1
+        self.blocks = nn.ModuleList(
+            CurvatureBlock(
+                [
+                    kinds[name](dim=dim, ffn_ratio=ffn_ratio, activation=activation)
+                    for name in branches
+                ],
+                BranchRouter(dim, len(branches), activation) if routed else None,
+            )
+            for _ in range(layers)
+        )
+        self.entropy = entropy(steps_per_pass=steps_per_pass) if routed else None
+        # Of equal branches the second is called `euclidean_2`, and so on.
+        counts = [list(branches[: i + 1]).count(name) for i, name in enumerate(branches)]
+        self.branch_names = [
+            name if count == 1 else f"{name}_{count}"
+            for name, count in zip(branches, counts, strict=True)
+        ]
+        self.space = Euclidean(conformal_factor=1.0)
+        self.dim = dim
+        self._weights: Tensor | None = None
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space with the ordinary distance."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings."""
+        return self.dim
+
+    @property
+    def candidates(self) -> Tensor:
+        """Embeddings of all entities, without dropout."""
+        assert isinstance(self.tokens, TripleTokens)
+        return self.tokens.entities.weight
+
+    def forward(self, batch: Data) -> Tensor:
+        """Outputs `[queries, dim]` of queries, or `[nodes, dim]` of nodes."""
+        x, weights = self.tokens(batch), []
+        for block in self.blocks:
+            x, of_block = block(x)
+            weights.append(self.tokens.readout(of_block))
+        self._weights = torch.stack(weights)
+        return self.tokens.readout(x)
+
+    def auxiliary_loss(self) -> Tensor | None:
+        """The entropy term of the last forward pass, of a training step."""
+        if self.entropy is None or self._weights is None:
+            return None
+        return self.entropy(self._weights)
+
+    @property
+    def routing(self) -> Tensor | None:
+        """Weights `[queries or nodes, branches]` of the last pass, mean over blocks.
+
+        None without a router.
+        """
+        return None if self.entropy is None or self._weights is None else self._weights.mean(0)

@@ -1,0 +1,232 @@
+"""Knowledge-graph completion: which entity is the tail of a head and a relation."""
+
+from pathlib import Path
+
+import torch
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch import Tensor
+from torch.optim import Optimizer
+from torch_geometric.data import Data
+
+from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
+from curvlab.building import build
+from curvlab.data.triples import MASKS, KnownTails
+from curvlab.errors import UsageError
+from curvlab.files import atomic_write
+from curvlab.layers.curved_branches import entropy
+from curvlab.metrics.ranking import TIES, RankingMetrics, standings
+from curvlab.models.triple_scorer import DotProductScorer, TripleScorer
+from curvlab.optim import build_optimizer
+from curvlab.tasks.one_vs_all import dot_product_loss, one_vs_all_loss
+
+METRICS = ("mrr", "hits1", "hits3", "hits10")
+RAW = ("mrr", "hits10")
+
+# Scores held at a time in evaluation.
+EVALUATION_ENTRIES = 2**22
+
+
+class KnowledgeGraphCompletion(LightningModule):
+    """Cross-entropy of the true tail against all entities; ranks of the true tails are scored.
+
+    A batch is of a `TripleDataModule`. In evaluation every triple (h, r, t) of a part is the query
+    (h, r, ?), whose other known tails, of all three parts, are left out of the ranking (filtered);
+    metrics `raw_...` leave them in. Where the data have inverse relations, (t, r^-1, ?) ranks the
+    heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Without
+    them only tails are ranked, whose metrics are much higher than those of both sides: never
+    compare the two. `routing_...` are the mean weights of a model's branches. Weights are chosen by
+    the validation triples, the test triples are ranked once.
+    Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
+
+    Args:
+        encoder: scores all entities as tails of a batch's queries.
+        optimizer: see `build_optimizer`.
+        metric: which weights are chosen by: `mrr`, `hits1`, `hits3` or `hits10`, all fractions.
+        label_smoothing: share of the target that other entities have, from 0 up to 1.
+        inverse_relations: whether the data have inverse relations.
+        ties: ranks of equal scores, see `curvlab.metrics.ranking.ranks`.
+        scheduler: Hydra partial of a scheduler of the learning rate that is told the metric after
+            every validation; None for a constant rate.
+
+    Raises:
+        UsageError: There is no such metric or rule of ties.
+    """
+
+    chooses_weights = True
+
+    def __init__(
+        self,
+        encoder: TripleScorer,
+        optimizer: DictConfig,
+        metric: str,
+        label_smoothing: float,
+        inverse_relations: bool,
+        ties: str,
+        scheduler: DictConfig | None,
+    ) -> None:
+        super().__init__()
+        if metric not in METRICS:
+            raise UsageError(f"task.metric={metric} must be one of {', '.join(METRICS)}")
+        if ties not in TIES:
+            raise UsageError(f"task.ties={ties} must be one of {', '.join(TIES)}")
+        self.encoder = encoder
+        self.optimizer_config = optimizer
+        self.scheduler_config = scheduler
+        self.score = metric
+        self.label_smoothing = label_smoothing
+        self.inverse_relations = inverse_relations
+        self.ties = ties
+        self._known: KnownTails | None = None
+        self._evaluated: dict[str, dict[str, Tensor]] = {}
+
+    def configure_optimizers(self) -> Optimizer | dict:  # type: ignore[override]
+        """Make the optimiser and the scheduler of its rate."""
+        optimizer = build_optimizer(self, self.optimizer_config)
+        if self.scheduler_config is None:
+            return optimizer
+        scheduler = {
+            "scheduler": build(self.scheduler_config)(optimizer),
+            "monitor": f"val/{self.score}",
+            "strict": False,  # a last, shorter epoch has no validation
+        }
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        """Compute the mean loss of the batch's triples."""
+        truth = batch.query, batch.tail, self.label_smoothing
+        if isinstance(self.encoder, DotProductScorer):
+            loss = dot_product_loss(self.encoder(batch), self.encoder.candidates, *truth)
+        else:
+            loss = one_vs_all_loss(self.encoder.scores(batch), *truth)
+        auxiliary = self.encoder.auxiliary_loss()
+        return loss if auxiliary is None else loss + auxiliary
+
+    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
+        """Forget the scores of the weights before this step."""
+        self._evaluated = {}
+
+    def on_test_start(self) -> None:
+        """Forget the scores of the last weights."""
+        self._evaluated = {}
+
+    def validation_score(self, batch: Data) -> Tensor:
+        """The metric that weights are chosen by, of the validation triples."""
+        return self.evaluated(batch, "val")[self.score]
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the point of the curve."""
+        self._log("val", batch)
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        self._log("val", batch)
+        self._log("test", batch)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: nothing, it is a mean."""
+        return 1
+
+    def save(self, graph: Data, folder: Path) -> None:
+        """Write `routing.npz`, and `routing.csv` of the test queries, if the model has a router."""
+        self.eval()
+        parts = {part: self._routing(graph, part) for part in ("train", "test")}
+        found = {part: routing for part, routing in parts.items() if routing is not None}
+        if found:
+            save_routing(folder / FILE, found)
+            table = routing_table(found["test"])
+            atomic_write(folder / TABLE, table.to_csv(index=False, float_format="%.4f"))
+
+    @torch.no_grad()
+    def _routing(self, graph: Data, part: str) -> Routing | None:
+        """Weights of the branches for all queries of a part."""
+        mask = graph[MASKS[part]].to(graph.edge_type.device)
+        head, tail = graph.edge_index[:, mask].to(self.device)
+        relation = graph.edge_type[mask].to(self.device)
+        weights = []
+        size = EVALUATION_ENTRIES // self.encoder.dim_out
+        for queries in queries_of(head, relation, tail, size):
+            self.encoder(queries)
+            if self.encoder.routing is None:
+                return None
+            weights.append(self.encoder.routing.float().cpu())
+        return Routing(
+            torch.cat(weights).numpy(),
+            relation.cpu().numpy(),
+            list(self.encoder.branch_names),
+            graph.relation_names,
+        )
+
+    def evaluated(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """All metrics of the triples of a part, made once for the same weights."""
+        if part not in self._evaluated:
+            self._evaluated[part] = self._ranked(batch, part)
+        return self._evaluated[part]
+
+    def _log(self, part: str, batch: Data) -> None:
+        """Log the metrics of a part, the one that weights are chosen by first.
+
+        Of several processes the first does, on all triples.
+        """
+        if not self.trainer.is_global_zero:
+            return
+        scores = dict(self.evaluated(batch, part))
+        scores = {self.score: scores.pop(self.score), **scores}
+        logged = {f"{part}/{name}": score for name, score in scores.items()}
+        self.log_dict(logged, batch_size=1, rank_zero_only=True)
+
+    @torch.no_grad()
+    def _ranked(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """Rank the tails of a part's triples, block by block."""
+        known = self._known_tails(batch)
+        names = ["", "raw_", *(["tail_", "head_"] if self.inverse_relations else [])]
+        metrics = {
+            name: RankingMetrics(self.ties, sync_on_compute=False).to(batch.edge_index.device)
+            for name in names
+        }
+        mask = batch[MASKS[part]]
+        head, tail = batch.edge_index[:, mask]
+        relation = batch.edge_type[mask]
+        routed: list[Tensor] = []
+        finite = torch.ones((), dtype=torch.bool, device=head.device)
+        for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // batch.num_nodes):
+            scores = self.encoder.scores(queries).float()
+            finite &= scores.sum().isfinite()
+            if self.encoder.routing is not None:
+                routed.append(self.encoder.routing.float())
+            others = known.of(queries.head, queries.relation)
+            filtered, raw = standings(scores, queries.tail, others)
+            metrics[""].update(filtered)
+            metrics["raw_"].update(raw)
+            if self.inverse_relations:
+                heads = queries.relation >= len(batch.relation_names) // 2
+                for side, chosen in (("tail_", ~heads), ("head_", heads)):
+                    metrics[side].update(type(filtered)(*(part[chosen] for part in filtered)))
+        if not finite:  # comparisons with NaN are false, which would rank it first
+            raise FloatingPointError(f"scores of the {part} triples are not finite")
+        found = metrics[""].compute()
+        for name in names[1:]:
+            scored = metrics[name].compute()
+            found |= {f"{name}{metric}": scored[metric] for metric in RAW}
+        if routed:
+            weights = torch.cat(routed)
+            means = zip(self.encoder.branch_names, weights.mean(0), strict=True)
+            found |= {f"routing_{name}": mean for name, mean in means}
+            found["routing_entropy"] = entropy(weights).mean()
+        return found
+
+    def _known_tails(self, batch: Data) -> KnownTails:
+        """The known tails of all three parts, looked up once."""
+        if self._known is None or self._known.tails.device != batch.edge_index.device:
+            head, tail = batch.edge_index
+            self._known = KnownTails(head, batch.edge_type, tail, len(batch.relation_names))
+        return self._known
+
+
+def queries_of(head: Tensor, relation: Tensor, tail: Tensor, size: int) -> list[Data]:
+    """Triples as batches of at most `size` queries, at least one, a tail each."""
+    parts = zip(*(column.split(max(1, size)) for column in (head, relation, tail)), strict=True)
+    return [
+        Data(head=h, relation=r, query=torch.arange(len(h), device=h.device), tail=t)
+        for h, r, t in parts
+    ]

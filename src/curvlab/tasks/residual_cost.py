@@ -1,0 +1,72 @@
+"""Cost of a residual connection: one addition of two sets of points."""
+
+import torch
+from lightning import LightningModule
+from omegaconf import DictConfig
+from torch import Tensor
+from torch.optim import Optimizer
+from torch_geometric.data import Data
+
+from curvlab.bench.cost import timed_and_weighed
+from curvlab.errors import UsageError
+from curvlab.layers import LorentzResidual
+from curvlab.models.encoder import Encoder
+from curvlab.optim import build_optimizer
+
+
+class ResidualCost(LightningModule):
+    """Times the addition of a network's residual connection instead of training the network.
+
+    The operands are the graph's features, lifted, and the same in reverse order.
+
+    Source: LRN, Table 3.
+
+    Args:
+        encoder: a network with a `LorentzResidual`, of which the first is timed.
+        optimizer: see `build_optimizer`.
+        passes: additions that are timed.
+
+    Raises:
+        UsageError: the network has no residual connection.
+    """
+
+    chooses_weights = False
+    score = "addition_ms"
+
+    def __init__(self, encoder: Encoder, optimizer: DictConfig, passes: int) -> None:
+        super().__init__()
+        found = [part for part in encoder.modules() if isinstance(part, LorentzResidual)]
+        if not found:
+            raise UsageError(
+                "task=residual_cost times a residual connection, and this model has none: use "
+                "model=lrn, with at least two layers"
+            )
+        self.encoder = encoder
+        self.residual = found[0]
+        self.optimizer_config = optimizer
+        self.passes = passes
+
+    def configure_optimizers(self) -> Optimizer:
+        """Make the optimiser, which has nothing to do."""
+        return build_optimizer(self.encoder, self.optimizer_config)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        """Return a loss whose gradient is 0."""
+        return 0 * next(self.encoder.parameters()).sum()
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log nothing: time and memory do not depend on the weights."""
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        with torch.no_grad():
+            x = self.residual.space.expmap0(batch.x)
+            y = x.flip(0)
+            cost = timed_and_weighed(
+                "addition", lambda: self.residual(x, y), self, batch, self.passes
+            )
+        self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: nothing."""
+        return 1

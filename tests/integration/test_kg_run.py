@@ -1,0 +1,218 @@
+"""Runs on knowledge graphs: what they leave, who beats the floors, what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tiny_runs import ROOT, TREE
+
+from curvlab.cli import check_overrides
+from curvlab.config import steps_of_pass
+from curvlab.errors import UsageError
+from curvlab.results import read_result
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
+from curvlab.train import RunFailedError
+
+KG = (
+    "dataset=synthetic_kg",
+    "dataset.source.groups=6",
+    "dataset.train_triples=224",
+    "batching.size=32",
+    "optimizer.lr=0.01",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)
+SHORT = (*KG, "model=distmult", "trainer.epochs=3")
+BEATING = ["cat", "distmult", "transe", "murp", "roth"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
+    result = run_here(*KG[:-1], "model=distmult", "trainer.epochs=3")
+    assert result == read_result(folder)
+    assert (result.status, result.task) == ("finished", "kg_completion")
+    names = ["mrr", "mean_rank", "hits1", "hits3", "hits10", "raw_mrr", "raw_hits10"]
+    assert {part: list(scores) for part, scores in result.metrics.items()} == {
+        "val": names,
+        "test": names,
+    }
+    test = result.metrics["test"]
+    assert result.score == test["mrr"] > test["raw_mrr"] > 0
+    assert test["hits1"] <= test["hits3"] <= test["hits10"] <= 1 <= test["mean_rank"]
+    assert result.steps == 3 * steps_of_pass(224, 32, False) == 21
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves["step"].tolist() == [7, 14, 21]
+    assert curves["val/mrr"].max() == pytest.approx(result.val_score, abs=1e-6)
+    assert [path.name for path in (folder / "plots").iterdir()] == ["curves.png"]
+    assert not (folder / "embeddings.npz").exists()
+
+
+def test_both_sides_are_ranked_with_inverse_relations(run_here):
+    result = run_here(*SHORT, "task.inverse_relations=true", "model.dim=8")
+    test = result.metrics["test"]
+    assert test["mrr"] == pytest.approx((test["tail_mrr"] + test["head_mrr"]) / 2, abs=1e-6)
+    assert result.steps == 3 * 14
+    assert result.parameters == 8 * (30 + 2 * 6)
+
+
+def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, monkeypatch):
+    ranked = []
+    original = KnowledgeGraphCompletion._ranked
+
+    def watched(task, batch, part):
+        ranked.append((part, task.encoder.entities.weight.detach().clone()))
+        return original(task, batch, part)
+
+    monkeypatch.setattr(KnowledgeGraphCompletion, "_ranked", watched)
+    result = run_here(*SHORT, "task.metric=hits3")
+    assert result.score == result.metrics["test"]["hits3"]
+    # Once a validation, which chooses weights and draws the curve, and once at the end.
+    assert [part for part, _ in ranked] == ["val"] * 4 + ["test"]
+    best = result.best_step // 7 - 1
+    assert torch.equal(ranked[-1][1], ranked[best][1])
+
+
+@pytest.fixture(scope="module")
+def floor():
+    """The filtered MRR that takes no learning, by the model's own formula."""
+    from curvlab.data.synthetic_triples import SyntheticKnowledgeGraph
+
+    data = SyntheticKnowledgeGraph(6, 5, 0).load()
+    head, tail = data.edge_index.numpy()
+    relation, train = data.edge_type.numpy(), data.train_mask.numpy()
+    counts = np.zeros((6, 30))
+    np.add.at(counts, (relation[train], tail[train]), 1)
+    reciprocal = []
+    for h, r, t in zip(*(c[data.test_mask.numpy()] for c in (head, relation, tail)), strict=True):
+        others = np.setdiff1d(np.arange(30), tail[(head == h) & (relation == r)])
+        above = (counts[r, others] > counts[r, t]).sum()
+        reciprocal.append(1 / (1 + above + (counts[r, others] == counts[r, t]).sum() / 2))
+    return float(np.mean(reciprocal))
+
+
+def test_the_floor_is_what_counting_gives(run_here, floor):
+    result = run_here(*KG, "model=relation_frequency")
+    assert result.metrics["test"]["mrr"] == pytest.approx(floor, abs=1e-6)
+    assert result.steps == 1
+    lookup = run_here(*KG, "model=reverse_lookup", folder="lookup")
+    assert lookup.score > floor  # two of the relations are symmetric
+
+
+@pytest.mark.parametrize("model", BEATING)
+def test_every_model_beats_the_floor(run_here, floor, model):
+    result = run_here(*KG, f"model={model}", "trainer.epochs=20")
+    assert result.score > 1.2 * floor
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_been(run_here, folder, monkeypatch):
+    words = (*SHORT, "task.scheduler.patience=1")
+    whole = run_here(*words, folder="whole")
+    step = KnowledgeGraphCompletion.training_step
+
+    def interrupted(task, batch, i):
+        if task.global_step == 17:
+            raise MemoryError
+        return step(task, batch, i)
+
+    monkeypatch.setattr(KnowledgeGraphCompletion, "training_step", interrupted)
+    with pytest.raises(RunFailedError):
+        run_here(*words)
+    monkeypatch.setattr(KnowledgeGraphCompletion, "training_step", step)
+    resumed = run_here(*words)
+    assert (resumed.metrics, resumed.best_step) == (whole.metrics, whole.best_step)
+    curves = [pd.read_csv(place / "metrics.csv") for place in (folder, folder.parent / "whole")]
+    pd.testing.assert_frame_equal(*curves)
+
+
+def test_the_rate_follows_the_validation_triples(run_here, folder):
+    run_here(*SHORT, "task.scheduler.patience=1", "trainer.epochs=16", "optimizer.lr=0.1")
+    state = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", 0.5, 1)
+    for score in pd.read_csv(folder / "metrics.csv")["val/mrr"]:
+        plateau.step(score)
+    (rate,) = (group["lr"] for group in optimizer.param_groups)
+    assert state["optimizer_states"][0]["param_groups"][0]["lr"] == rate
+
+
+def test_mixed_precision_and_a_constant_rate(run_here):
+    result = run_here(*SHORT, "trainer.precision=bf16-mixed", "task.scheduler=null")
+    assert result.status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("dataset=fb15k237", "model=fpst cannot do task=kg_completion .* it embeds nodes"),
+        ("model=distmult dataset=cora", "model=distmult cannot do task=node_classification"),
+        ("model=distmult", "model=distmult cannot do task=reconstruction .* made for kg_compl"),
+        ("model=distmult dataset=wn18rr split=public", "files of dataset=wn18rr are its split"),
+        ("model=distmult dataset=wn18rr batching=full", "takes batching=triples, not full"),
+        ("model=gcn dataset=cora batching=triples", "takes batching=full, not triples"),
+        ("model=distmult dataset=wn18rr task.ties=best", "must be one of realistic"),
+        ("model=distmult dataset=wn18rr batching.shuffle=all", "must be one of triples, pairs"),
+        ("model=distmult dataset=wn18rr trainer.epochs=0", "epochs=0 must be a whole number"),
+        ("model=distmult dataset=wn18rr task.label_smoothing=1", "from 0 up to"),
+        ("model=distmult dataset=wn18r", "did you mean wn18rr"),
+    ],
+)
+def test_words_that_do_not_fit_together_are_refused(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(words.split(), ROOT / "configs", multirun=False)
+
+
+def test_wrong_files_are_one_sentence(run_here, tmp_path):
+    for name, text in (("train", "a\tr\tb\n"), ("valid", "a r b\n"), ("test", "a\tr\tb\n")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    with pytest.raises(UsageError, match=r"valid.txt, line 1: expected head, relation and tail"):
+        run_here("dataset=kg_folder", "model=distmult", f"dataset.source.path={tmp_path}")
+
+
+def test_cat_leaves_its_routing_by_relation(run_here, folder):
+    result = run_here(*KG[:-1], "model=cat", "trainer.epochs=2")
+    table = pd.read_csv(folder / "routing.csv").set_index("relation")
+    names = ["euclidean", "hyperbolic", "spherical"]
+    test = result.metrics["test"]
+    assert [test[f"routing_{name}"] for name in names] == pytest.approx(
+        table.loc["all", names].tolist(), abs=1e-3
+    )
+    assert test["routing_entropy"] == pytest.approx(table.loc["all", "entropy"], abs=1e-3)
+    np.testing.assert_allclose(table[names].sum(axis=1), 1, atol=1e-3)
+    assert table.loc["all", "queries"] == table["queries"].iloc[1:].sum() == 27
+    assert {"routing_test.png", "curves.png"} == {p.name for p in (folder / "plots").iterdir()}
+    curves = pd.read_csv(folder / "metrics.csv")
+    assert curves["val/routing_entropy"].between(0, np.log(3) + 1e-6).all()
+
+
+def test_a_model_without_a_router_leaves_none(run_here, folder):
+    result = run_here(*KG, "model=cat_euclidean", "trainer.epochs=1")
+    assert not (folder / "routing.csv").exists()
+    assert not any(name.startswith("routing") for name in result.metrics["test"])
+
+
+def test_the_cost_of_scoring_is_a_result_like_any_other(run_here):
+    words = ("task=kg_completion__cost", "task.passes=2", "trainer.max_steps=1")
+    words = (*words, "trainer.steps_per_epoch=1")
+    result = run_here(*KG, "model=cat", *words)
+    test = result.metrics["test"]
+    assert test["parameters"] == result.parameters == 64 * (30 + 6) + 85_443
+    assert result.score == test["inference_ms"] > 0
+
+
+@pytest.mark.parametrize("model", ["cat", "cat_spherical"])
+def test_cat_classifies_nodes(run_here, folder, model, caplog):
+    """The fixed spherical branch collapses where all nodes are one sequence, and says so."""
+    words = ("trainer.max_steps=30", "optimizer.lr=0.01", "trainer.plots=false")
+    result = run_here(*TREE, f"model={model}", *words)
+    assert result.config["model"]["token_layout"] == "graph"
+    assert result.metrics.keys() == {"train", "val", "test"}
+    loss = pd.read_csv(folder / "metrics.csv")["loss"].iloc[-1]
+    if model == "cat":
+        assert loss < 0.2
+    else:
+        assert "the model has collapsed" in caplog.text
+        assert loss > 0.4

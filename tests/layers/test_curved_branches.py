@@ -1,0 +1,277 @@
+"""CAT's branches: numbers of the specification, one token, many tokens, the limits of curvature."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.layers.curved_branches import (
+    AGGREGATIONS,
+    BranchRouter,
+    EuclideanBranch,
+    FeedForward,
+    HyperbolicBranch,
+    SphericalBranch,
+    entropy,
+    hyperbolic_sum,
+    sphere_exp,
+    sphere_log,
+)
+from curvlab.manifolds import stereographic as k_space
+
+pytestmark = pytest.mark.usefixtures("float64")
+DIM = 64
+SHARED = {"dim": DIM, "ffn_ratio": 2, "activation": "relu"}
+BALL = {"kappa": -1.0, "learnable": False, "aggregation": "midpoint", "residual": False}
+SPHERE = {
+    "kappa": 1.0,
+    "learnable": False,
+    "in_proj": True,
+    "max_angle": 3.1406,
+    "ambient": True,
+    "residual": False,
+}
+
+
+def euclidean():
+    return EuclideanBranch(**SHARED, heads=4)
+
+
+def hyperbolic(**options):
+    return HyperbolicBranch(**SHARED, **{**BALL, **options})
+
+
+def spherical(**options):
+    return SphericalBranch(**SHARED, **{**SPHERE, **options})
+
+
+BRANCHES = [euclidean, hyperbolic, spherical]
+
+
+def points():
+    return torch.tensor([[0.3, -0.4], [-0.2, 0.5], [0.6, 0.1]])
+
+
+MINUS_ONE = torch.tensor(-1.0)
+
+
+def test_parameters_are_those_that_the_paper_prints():
+    router = BranchRouter(DIM, 3, "relu")
+    counts = [sum(p.numel() for p in m.parameters()) for m in (*(b() for b in BRANCHES), router)]
+    assert counts == [33_472, 28_928, 20_864, 2_179]
+
+
+def test_hyperbolic_attention_of_the_specification():
+    v = points()
+    distances = k_space.pairwise_dist(v, v, -1.0)
+    expected = torch.tensor([2.28859083, 1.53985067, 2.20204164])
+    torch.testing.assert_close(distances[[0, 0, 1], [1, 2, 2]], expected, atol=1e-7, rtol=0)
+    weights = torch.tensor(
+        [
+            [0.7599810, 0.0770691, 0.1629499],
+            [0.0836720, 0.8250917, 0.0912363],
+            [0.1618224, 0.0834551, 0.7547225],
+        ]
+    )
+    torch.testing.assert_close((-distances).softmax(-1), weights, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [
+        ("midpoint", [0.17386496, -0.01344068]),
+        ("moebius_sum", [0.23280478, -0.02539295]),
+        ("tangent", [0.23262209, -0.02826757]),
+    ],
+)
+def test_sums_in_the_ball_of_the_specification(aggregation, expected):
+    weights = torch.tensor([[0.5, 0.3, 0.2], [0.0, 1.0, 0.0]])
+    found = hyperbolic_sum(weights, points(), MINUS_ONE, aggregation)
+    torch.testing.assert_close(found[0], torch.tensor(expected), atol=1e-7, rtol=0)
+    torch.testing.assert_close(found[1], points()[1])  # weights of one point give it back
+
+
+def test_the_midpoint_is_geoopts_and_commutes_with_the_isometries():
+    weights = torch.tensor([[0.5, 0.3, 0.2]])
+    found = hyperbolic_sum(weights, points(), MINUS_ONE, "midpoint")[0]
+    ball = geoopt.PoincareBall(c=1.0)
+    torch.testing.assert_close(found, ball.weighted_midpoint(points(), weights[0]))
+    a = torch.tensor([-0.4, 0.2])
+    moved = hyperbolic_sum(weights, k_space.mobius_add(a, points(), -1.0), MINUS_ONE, "midpoint")[0]
+    torch.testing.assert_close(moved, k_space.mobius_add(a, found, -1.0))
+
+
+def test_the_printed_sum_leaves_the_ball():
+    """N copies of exp0(3 e) with weights 1/N: their plain sum is clipped but for N = 1."""
+    point = torch.zeros(1, DIM, dtype=torch.float32)
+    point[0, 0] = 3
+    for count, length in ((1, 3.0), (8, 3.10630305), (64, 3.10630305)):
+        copies = k_space.expmap0_projected(point.expand(count, DIM), -1.0)
+        weights = torch.full((1, count), 1 / count, dtype=torch.float32)
+        printed = hyperbolic_sum(weights, copies, MINUS_ONE.float(), "moebius_sum")
+        assert float(k_space.logmap0(printed, -1.0).norm()) == pytest.approx(length, abs=2e-4)
+        # Out there the middle needs more digits than float32 has.
+        middle = hyperbolic_sum(weights.double(), copies.double(), MINUS_ONE, "midpoint")
+        assert float(k_space.logmap0(middle, -1.0).norm()) == pytest.approx(3, abs=2e-4)
+
+
+def test_the_sphere_of_the_specification():
+    u = torch.tensor([[0.3, -0.4], [1.0, 2.0], [0.0, 0.0]], requires_grad=True)
+    t = sphere_exp(u)
+    expected = [
+        [0.28765532, -0.38354043, 0.87758256],
+        [0.35184491, 0.70368982, -0.61727288],
+        [0.0, 0.0, 1.0],
+    ]
+    torch.testing.assert_close(t, torch.tensor(expected), atol=1e-7, rtol=0)
+    weights = (t @ t.mT).softmax(-1)
+    rows = [
+        [0.4841269, 0.0875277, 0.4283453],
+        [0.1310836, 0.7250400, 0.1438763],
+        [0.4247174, 0.0952561, 0.4800266],
+    ]
+    torch.testing.assert_close(weights, torch.tensor(rows), atol=1e-6, rtol=0)
+    summed = weights @ t
+    norms = torch.tensor([0.82644040, 0.57693420, 0.81473238])
+    torch.testing.assert_close(summed.norm(dim=-1), norms, atol=1e-7, rtol=0)
+    logs = sphere_log(summed / summed.norm(dim=-1, keepdim=True))
+    expected = [[0.20806441, -0.15182294], [1.02246412, 1.60602989], [0.19273183, -0.11867580]]
+    torch.testing.assert_close(logs, torch.tensor(expected), atol=1e-7, rtol=0)
+    logs.sum().backward()
+    assert u.grad.isfinite().all()
+
+
+def test_beyond_the_antipode_the_exponential_folds():
+    direction = torch.tensor([0.6, 0.8])
+    for norm, expected in (
+        (3.0, [1.8, 2.4]),
+        (3.5, [-1.66991118, -2.22654825]),
+        (5.0, [-0.76991118, -1.02654825]),
+        (7.0, [0.6 * (7 - 2 * math.pi), 0.8 * (7 - 2 * math.pi)]),
+    ):
+        found = sphere_log(sphere_exp(norm * direction))
+        torch.testing.assert_close(found, torch.tensor(expected), atol=1e-7, rtol=0)
+
+
+def test_the_ball_clips_tangent_vectors_at_its_rim():
+    for dtype, expected in ((torch.float32, [1.86378183, 2.48504244]), (torch.float64, [3.0, 4.0])):
+        u = torch.tensor([3.0, 4.0], dtype=dtype)
+        found = k_space.logmap0(k_space.expmap0_projected(u, -1.0), -1.0)
+        torch.testing.assert_close(found, torch.tensor(expected, dtype=dtype), atol=1e-5, rtol=0)
+
+
+def test_one_token_makes_feed_forward_networks_of_the_branches():
+    x = torch.randn(7, 1, DIM)
+    branch = hyperbolic()
+    expected = branch.feed_forward(branch.output(branch.value(x)))
+    torch.testing.assert_close(branch(x), expected)
+    torch.testing.assert_close(_with(branch, hyperbolic(kappa=-0.5))(x), branch(x))
+    for aggregation in AGGREGATIONS:
+        torch.testing.assert_close(_with(branch, hyperbolic(aggregation=aggregation))(x), branch(x))
+    branch, x = spherical(), 0.2 * x
+    padded = F.pad(branch.project(x), (0, 1))
+    torch.testing.assert_close(branch(x), branch.feed_forward(padded))
+    branch = euclidean()
+    h = branch.attention_norm(x + branch.attention(x, x, x)[0])
+    torch.testing.assert_close(branch(x), branch.norm(h + branch.feed_forward(h)))
+
+
+def _with(branch, other):
+    """The other branch with the weights of the first."""
+    other.load_state_dict(branch.state_dict() | {"curvature.raw": other.curvature.raw})
+    return other
+
+
+def test_what_is_left_out_for_one_token_is_what_attention_would_give():
+    """Two equal tokens: attention's weights are halves, its sums the token itself."""
+    x = torch.randn(5, 1, DIM)
+    for make in BRANCHES:
+        branch = make()
+        twice = branch(x.expand(-1, 2, -1))
+        torch.testing.assert_close(twice, branch(x).expand(-1, 2, -1))
+
+
+def test_one_token_gives_queries_and_keys_no_gradient():
+    x = torch.randn(7, 1, DIM)
+    branch = hyperbolic()
+    branch(x).sum().backward()
+    assert branch.query.weight.grad is None
+    assert branch.value.weight.grad.abs().max() > 0
+    branch = euclidean()
+    (branch(x) * torch.randn(7, 1, DIM)).sum().backward()
+    assert branch.attention.in_proj_weight.grad[: 2 * DIM].abs().max() == 0
+    assert branch.attention.in_proj_weight.grad[2 * DIM :].abs().max() > 0
+
+
+@pytest.mark.parametrize("make", BRANCHES)
+def test_tokens_may_come_in_any_order_and_sequences_do_not_mix(make):
+    branch, x = make(), torch.randn(2, 5, DIM)
+    order = torch.randperm(5)
+    torch.testing.assert_close(branch(x[:, order]), branch(x)[:, order])
+    torch.testing.assert_close(branch(x[:1]), branch(x)[:1])
+
+
+@pytest.mark.parametrize("make", BRANCHES)
+def test_gradients_are_finite_for_equal_long_and_vanishing_tokens(make):
+    for x in (torch.ones(1, 4, DIM), 1e4 * torch.randn(1, 4, DIM), torch.zeros(1, 4, DIM)):
+        branch = make().float()
+        leaf = x.float().requires_grad_()
+        branch(leaf).square().sum().backward()
+        assert leaf.grad.isfinite().all()
+        assert all(p.grad.isfinite().all() for p in branch.parameters())
+
+
+def test_flat_limits_of_the_curved_branches():
+    """Of a curvature near 0 the ball is flat: distances 2 |q_i - q_j|, midpoints means."""
+    x, branch = torch.randn(1, 5, DIM), hyperbolic(kappa=-1e-9)
+    query, value = branch.query(x), branch.value(x)
+    mean = (-2 * torch.cdist(query, query)).softmax(-1) @ value
+    expected = branch.feed_forward(branch.output(mean))
+    torch.testing.assert_close(branch(x), expected, atol=1e-6, rtol=1e-5)
+    branch = spherical(kappa=1e-9)  # cosines of short arcs are 1: the mean of all tokens
+    mean = branch.project(x).mean(1, keepdim=True).expand_as(x)
+    expected = branch.feed_forward(F.pad(mean, (0, 1)))
+    torch.testing.assert_close(branch(x), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_learned_curvatures_get_a_gradient_from_several_tokens():
+    x = torch.randn(1, 5, DIM)
+    for branch in (hyperbolic(learnable=True), spherical(learnable=True)):
+        branch(x).square().sum().backward()
+        assert float(branch.curvature.raw.grad.abs()) > 0
+
+
+def test_a_residual_adds_the_input():
+    x = torch.randn(2, 3, DIM)
+    for make in (hyperbolic, spherical):
+        branch = make()
+        torch.testing.assert_close(_with(branch, make(residual=True))(x), x + branch(x))
+
+
+def test_router_and_entropy():
+    x = 10 * torch.randn(4, 3, DIM)
+    weights = BranchRouter(DIM, 3, "relu")(x)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(4, 3))
+    assert (weights > 0).all()
+    assert float(entropy(torch.tensor([0.7, 0.2, 0.1]))) == pytest.approx(0.80181855, abs=1e-8)
+    assert float(entropy(torch.full((3,), 1 / 3))) == pytest.approx(math.log(3))
+    assert float(entropy(torch.tensor([1.0, 0.0, 0.0]))) == 0
+
+
+def test_feed_forward():
+    layer = FeedForward(5, 7, 3, "tanh")
+    x = torch.randn(2, 5)
+    expected = layer.reduce(torch.tanh(layer.expand(x)))
+    torch.testing.assert_close(layer(x), expected)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(UsageError, match="must be one of midpoint, moebius_sum, tangent"):
+        hyperbolic(aggregation="mean")
+    with pytest.raises(UsageError, match="must be between 0 and pi"):
+        spherical(max_angle=3.5)
+    with pytest.raises(UsageError, match="must lie strictly between"):
+        hyperbolic(kappa=1.0)

@@ -1,0 +1,197 @@
+"""CAT: counts, routing, its entropy term, its layouts of tokens, nodes and triples."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from torch_geometric.data import Data
+
+from curvlab.config import register_resolvers
+from curvlab.errors import UsageError
+from curvlab.models.cat import CAT, RoutingEntropy
+from curvlab.parts import build_encoder
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+class Sizes:
+    """What a data module tells a model."""
+
+    def __init__(self, steps_per_pass=1, **inputs):
+        self.inputs, self.steps_per_pass = inputs, steps_per_pass
+
+
+def model(name="cat", *words, dataset="wn18rr", **sizes):
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [f"model={name}", f"dataset={dataset}", *words])
+    inputs = {"num_entities": 9, "num_relations": 3} if dataset == "wn18rr" else {"in_channels": 5}
+    torch.manual_seed(0)
+    return build_encoder(config, Sizes(**(inputs | sizes)))
+
+
+def queries():
+    return Data(head=torch.tensor([0, 4, 4, 8]), relation=torch.tensor([0, 1, 2, 2]))
+
+
+def parameters(module):
+    return sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "fb15k237", "wn18rr"),
+    [
+        ("cat_euclidean", 979_264, 2_654_528),
+        ("cat_hyperbolic", 974_720, 2_649_984),
+        ("cat_spherical", 966_656, 2_641_920),  # printed 967,090, and a misprint
+        ("cat", 1_031_235, 2_706_499),  # printed 1,031,669 and 2,706,933
+    ],
+)
+def test_parameters_of_table_2(name, fb15k237, wn18rr):
+    assert parameters(model(name, num_entities=14_541, num_relations=237)) == fb15k237
+    assert parameters(model(name, num_entities=40_943, num_relations=11)) == wn18rr
+
+
+def test_the_whole_is_its_branches_and_a_router():
+    """Which holds of the printed numbers too, and of the control with three equal branches."""
+    blocks = {n: parameters(model(n).blocks) for n in ("cat_euclidean", "cat_hyperbolic")}
+    blocks["cat_spherical"] = parameters(model("cat_spherical").blocks)
+    assert parameters(model().blocks) == sum(blocks.values()) + 2_179 == 85_443
+    assert parameters(model("cat_eee").blocks) == 3 * 33_472 + 2_179 == 102_595
+    assert parameters(model("cat_uniform").blocks) == sum(blocks.values())
+    tables = 945_792
+    printed = [979_264 - tables, 974_720 - tables, 967_090 - tables]
+    assert 1_031_669 - tables - sum(printed) == 2_179
+
+
+def test_scores_are_products_with_the_entities():
+    cat = model().eval()
+    batch = queries()
+    expected = torch.stack([cat(batch) @ e for e in cat.tokens.entities.weight], 1)
+    torch.testing.assert_close(cat.scores(batch), expected)
+    assert cat.scores(batch).shape == (4, 9)
+
+
+def test_a_router_that_is_sure_leaves_one_branch():
+    cat = model().eval()
+    last = cat.blocks[0].router.logits.reduce
+    last.weight.data.zero_()
+    for chosen, name in enumerate(cat.branch_names):
+        last.bias.data = torch.full((3,), -1e9).index_fill(0, torch.tensor(chosen), 0.0)
+        alone = model(f"cat_{name}").eval()
+        alone.tokens.load_state_dict(cat.tokens.state_dict())
+        alone.blocks[0].branches[0].load_state_dict(cat.blocks[0].branches[chosen].state_dict())
+        torch.testing.assert_close(cat(queries()), alone(queries()))
+
+
+def test_without_a_router_all_branches_count_the_same():
+    uniform = model("cat_uniform").eval()
+    x = uniform.tokens(queries())
+    mean = torch.stack([branch(x) for branch in uniform.blocks[0].branches]).mean(0)
+    torch.testing.assert_close(uniform(queries()), mean.squeeze(1))
+    assert uniform.routing is None
+    assert uniform.auxiliary_loss() is None
+    assert model("cat_euclidean").auxiliary_loss() is None
+
+
+@pytest.mark.parametrize("layout", ["single", "batch", "cls_h_r"])
+def test_only_in_the_batch_layout_a_query_depends_on_those_beside_it(layout):
+    cat = model("cat", f"model.token_layout={layout}").eval()
+    batch = queries()
+    other = Data(head=batch.head.clone(), relation=batch.relation)
+    other.head[0] = 7
+    same = torch.isclose(cat(batch)[1:], cat(other)[1:], atol=1e-6).all()
+    assert bool(same) == (layout != "batch")
+    order = torch.tensor([2, 0, 3, 1])
+    permuted = Data(head=batch.head[order], relation=batch.relation[order])
+    torch.testing.assert_close(cat(permuted), cat(batch)[order])
+    assert parameters(cat) - parameters(model()) == (3 * 64 if layout == "cls_h_r" else 0)
+
+
+def test_dropout_is_of_head_relation_and_token():
+    cat = model().train()
+    shares = [float((cat.tokens(queries()) == 0).float().mean()) for _ in range(300)]
+    expected = 0.2 + 0.8 * 0.2**2  # the token is, or head and relation both are
+    assert sum(shares) / 300 == pytest.approx(expected, abs=0.01)
+
+
+def test_the_entropy_term_is_annealed_once_a_pass():
+    term = RoutingEntropy(0.01, 0.95, 0.001, "encourage", steps_per_pass=4)
+    weights = torch.tensor([[0.7, 0.2, 0.1]])
+    found = {}
+    for step in range(4 * 46):
+        found[step] = float(term.coefficient)
+        assert float(term(weights)) == pytest.approx(-found[step] * 0.80181855, rel=1e-5)
+    assert [found[s] for s in (0, 3, 4, 40)] == pytest.approx(
+        [0.01, 0.01, 0.0095, 0.0059873694], rel=1e-5
+    )
+    assert found[4 * 44 + 3] > 0.001 == pytest.approx(found[4 * 45])
+    assert "step" in term.state_dict()  # a resumed run goes on with it
+
+
+@pytest.mark.parametrize("sign", ["encourage", "paper_formula"])
+def test_a_step_on_the_entropy_term_raises_or_lowers_the_entropy(sign):
+    words = (f"model.entropy.sign={sign}", "model.entropy.weight=1")
+    cat = model("cat", *words, steps_per_pass=1000).eval()
+    cat.blocks[0].router.logits.reduce.bias.data = torch.tensor([1.0, 0.0, -1.0])
+
+    def term():
+        cat(queries())
+        return cat.auxiliary_loss()
+
+    optimizer = torch.optim.SGD(cat.blocks.parameters(), lr=0.1)
+    before = term()
+    before.backward()
+    optimizer.step()
+    sense = -1 if sign == "encourage" else 1
+    entropies = sense * before.item(), sense * term().item()
+    assert 0 < min(entropies) < math.log(3)
+    assert (entropies[1] > entropies[0]) == (sign == "encourage")
+
+
+def test_nodes_are_one_sequence_or_alone():
+    graph = Data(x=torch.rand(6, 5))
+    whole, alone = (
+        model("cat", f"model.token_layout={layout}", dataset="cora").eval()
+        for layout in ("graph", "single")
+    )
+    assert whole(graph).shape == (6, 64) == alone(graph).shape
+    other = Data(x=graph.x.clone())
+    other.x[0] = 1
+    assert not torch.allclose(whole(graph)[1:], whole(other)[1:], atol=1e-6)
+    torch.testing.assert_close(alone(graph)[1:], alone(other)[1:])
+
+
+def test_blocks_are_stacked():
+    deep = model("cat", "model.layers=3").eval()
+    assert parameters(deep.blocks) == 3 * 85_443
+    deep(queries())
+    torch.testing.assert_close(deep.routing.sum(1), torch.ones(4))
+    assert deep.branch_names == ["euclidean", "hyperbolic", "spherical"]
+    assert model("cat_eee").branch_names == ["euclidean", "euclidean_2", "euclidean_3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("model.branches=[euclidean,flat]", "must be a list of euclidean, hyperbolic, spherical"),
+        ("model.branches=[]", "must be a list of euclidean, hyperbolic, spherical"),
+        ("model.token_layout=graph", "must be one of single, batch, cls_h_r"),
+        ("model.euclidean.heads=5", "heads=5 does not divide model.dim=64"),
+        ("model.entropy.sign=plus", "must be encourage or paper_formula"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        model("cat", words)
+
+
+def test_a_residual_is_the_only_difference_of_the_variants():
+    for name in ("cat_hyperbolic", "cat_spherical"):
+        plain, other = model(name), model(f"{name}__residual")
+        assert isinstance(other, CAT)
+        assert not plain.blocks[0].branches[0].residual
+        assert other.blocks[0].branches[0].residual
+        assert plain.state_dict().keys() == other.state_dict().keys()

@@ -1,0 +1,223 @@
+"""Baselines of knowledge-graph completion: scores are the papers', triple by triple."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import kge
+
+from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
+from curvlab.manifolds import Curvature
+from curvlab.models.kg_bilinear import ComplEx, DistMult
+from curvlab.models.kg_distance import RotatE, TransE
+from curvlab.models.kg_floors import RelationFrequency, ReverseLookup
+from curvlab.models.kg_hyperbolic import AttH, MuRP, RotH, _ArsinhSquared, reflect, rotate
+
+ENTITIES, RELATIONS, DIM = 9, 3, 6
+HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
+ALL = torch.arange(ENTITIES)
+CURVATURE = partial(Curvature, kappa=-0.7, max=0.0)
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def queries():
+    return Data(head=HEAD, relation=RELATION)
+
+
+def made(kind, **options):
+    torch.manual_seed(1)
+    return kind(ENTITIES, RELATIONS, DIM, **options).eval()
+
+
+def triple_by_triple(score):
+    """The scores of all tails from a function of head, relation and tail."""
+    rows = zip(HEAD.tolist(), RELATION.tolist(), strict=True)
+    return torch.stack([torch.stack([score(h, r, t) for t in ALL.tolist()]) for h, r in rows])
+
+
+def pyg_scores(model):
+    """PyTorch Geometric's scores, all tails of each query."""
+    columns = (HEAD, RELATION, ALL)
+    head, relation, tail = (c.flatten() for c in torch.meshgrid(*columns, indexing="ij"))
+    cube = model(head, relation, tail).view(len(HEAD), len(RELATION), ENTITIES)
+    return cube.diagonal().T
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_transe_is_pygs(norm):
+    model, theirs = made(TransE, norm=norm, dropout=0.0), kge.TransE(9, 3, DIM, p_norm=norm)
+    with torch.no_grad():  # PyTorch Geometric normalises heads and tails
+        model.entities.weight /= model.entities.weight.norm(dim=1, keepdim=True)
+        theirs.node_emb.weight.copy_(model.entities.weight)
+        theirs.rel_emb.weight.copy_(model.relations.weight)
+        # It normalises by the p-norm, too.
+        if norm == 1:
+            p = model.entities.weight.norm(p=1, dim=1, keepdim=True)
+            model.entities.weight /= p
+            theirs.node_emb.weight.copy_(model.entities.weight)
+    torch.testing.assert_close(model.scores(queries()), pyg_scores(theirs), atol=1e-7, rtol=1e-6)
+
+
+def test_distmult_is_pygs():
+    model, theirs = made(DistMult, dropout=0.0), kge.DistMult(9, 3, DIM)
+    theirs.node_emb.weight.data.copy_(model.entities.weight)
+    theirs.rel_emb.weight.data.copy_(model.relations.weight)
+    torch.testing.assert_close(model.scores(queries()), pyg_scores(theirs))
+    swapped = model.scores(Data(head=ALL, relation=ALL * 0 + 1))
+    torch.testing.assert_close(swapped, swapped.T)
+
+
+def test_complex_is_pygs():
+    model, theirs = made(ComplEx, dropout=0.0), kge.ComplEx(9, 3, DIM // 2)
+    for own, real, imaginary in (
+        (model.entities, theirs.node_emb, theirs.node_emb_im),
+        (model.relations, theirs.rel_emb, theirs.rel_emb_im),
+    ):
+        for table, half in zip((real, imaginary), own.weight.chunk(2, 1), strict=True):
+            table.weight.data.copy_(half)
+    torch.testing.assert_close(model.scores(queries()), pyg_scores(theirs))
+
+
+def test_rotate_is_pygs():
+    model, theirs = made(RotatE, dropout=0.0), kge.RotatE(9, 3, DIM // 2, margin=0.0)
+    real, imaginary = model.entities.weight.chunk(2, 1)
+    theirs.node_emb.weight.data.copy_(real)
+    theirs.node_emb_im.weight.data.copy_(imaginary)
+    theirs.rel_emb.weight.data.copy_(model.angles.weight)
+    torch.testing.assert_close(model.scores(queries()), pyg_scores(theirs), atol=1e-6, rtol=1e-6)
+    head = model.entities(HEAD)
+    torch.testing.assert_close(model(queries()).norm(dim=1), head.norm(dim=1))
+
+
+def enlarged(model):
+    """With points away from the origin, and biases."""
+    for name, parameter in model.named_parameters():
+        scale = 0.1 if "bias" in name else 0.35
+        if not name.startswith("curvature"):
+            parameter.data.copy_(scale * torch.randn_like(parameter))
+    return model
+
+
+def test_murp_is_its_formula_on_geoopts_ball():
+    model = enlarged(made(MuRP, curvature=partial(CURVATURE, learnable=False)))
+    ball = geoopt.PoincareBall(c=0.7)
+
+    def score(h, r, t):
+        v = model.stretches.weight[r] * model.entities.weight[h]
+        tail = ball.mobius_add(
+            ball.expmap0(model.entities.weight[t]), ball.expmap0(model.translations.weight[r])
+        )
+        distance = ball.dist(ball.expmap0(v), tail)
+        return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
+
+    torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
+
+
+def test_roth_is_its_formula_on_geoopts_balls():
+    model = enlarged(made(RotH, curvature=CURVATURE))
+    kappas = torch.tensor([-0.3, -1.0, -2.5])
+    model.curvature.raw.data.copy_(torch.expm1(-kappas).log())
+
+    def score(h, r, t):
+        ball = geoopt.PoincareBall(c=-kappas[r])
+        first, last = (
+            ball.expmap0(table.weight[r]) for table in (model.translations, model.last_translations)
+        )
+        moved = ball.mobius_add(ball.expmap0(model.entities.weight[h]), first)
+        moved = ball.mobius_add(rotate(model.rotations.weight[r], moved), last)
+        distance = ball.dist(moved, ball.expmap0(model.entities.weight[t]))
+        return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
+
+    torch.testing.assert_close(model.curvature(), kappas)
+    torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
+
+
+def test_atth_is_its_formula_on_geoopts_balls():
+    model = enlarged(made(AttH, curvature=CURVATURE))
+    ball = geoopt.PoincareBall(c=0.7)
+
+    def score(h, r, t):
+        head = model.entities.weight[h]
+        both = torch.stack(
+            [rotate(model.rotations.weight[r], head), reflect(model.reflections.weight[r], head)]
+        )
+        weights = (both @ model.contexts.weight[r] / DIM**0.5).softmax(0)
+        moved = ball.mobius_add(
+            ball.expmap0(weights @ both), ball.expmap0(model.translations.weight[r])
+        )
+        distance = ball.dist(moved, ball.expmap0(model.entities.weight[t]))
+        return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
+
+    torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
+
+
+def test_roth_flattens_to_a_euclidean_distance():
+    """For kappa to 0 it is -4 |h' - t|^2 with h' = Rot(h + w) + w'."""
+    model = enlarged(made(RotH, curvature=partial(CURVATURE, kappa=-1e-8)))
+    moved = model.entities(HEAD) + model.translations(RELATION)
+    moved = rotate(model.rotations(RELATION), moved) + model.last_translations(RELATION)
+    flat = -4 * torch.cdist(moved, model.entities.weight).square()
+    biases = model.head_bias[HEAD, None] + model.tail_bias
+    torch.testing.assert_close(model.scores(queries()), flat + biases, atol=1e-4, rtol=1e-4)
+
+
+def test_planes_are_rotated_and_reflected():
+    angle, x = torch.randn(4, DIM), torch.randn(4, DIM)
+    for move in (rotate, reflect):
+        torch.testing.assert_close(move(angle, x).norm(dim=1), x.norm(dim=1))
+    torch.testing.assert_close(reflect(angle, reflect(angle, x)), x)
+    quarter = torch.tensor([0.0, 2.0] * 3)
+    torch.testing.assert_close(
+        rotate(quarter, torch.tensor([1.0, 0.0] * 3)), torch.tensor([0.0, 1.0] * 3)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_squared_arsinh_is_exact_for_small_and_large_numbers(dtype):
+    u2 = torch.logspace(-10, 6, 60, dtype=dtype).requires_grad_()
+    found = _ArsinhSquared.apply(u2)
+    exact = u2.detach().double().sqrt().asinh()
+    rounding = 20 * torch.finfo(dtype).eps
+    torch.testing.assert_close(found.double(), exact.square(), rtol=rounding, atol=0)
+    (slope,) = torch.autograd.grad(found.sum(), u2)
+    u2 = u2.detach().double()
+    torch.testing.assert_close(
+        slope.double(), exact / (u2 * (1 + u2)).sqrt(), rtol=rounding, atol=0
+    )
+    zero = torch.zeros(1, dtype=dtype, requires_grad=True)
+    _ArsinhSquared.apply(zero).backward()
+    assert float(zero.grad) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
+def test_gradients_are_finite_where_points_coincide_and_at_the_rim(kind):
+    model = made(kind, curvature=CURVATURE)
+    model.entities.weight.data[4] = model.entities.weight.data[0] = 0
+    model.entities.weight.data[8] *= 1e4
+    model.translations.weight.data.zero_()
+    scores = model.scores(queries())
+    assert scores.isfinite().all()
+    scores.sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+def test_halves_need_an_even_width():
+    for kind in (ComplEx, RotatE):
+        with pytest.raises(UsageError, match=r"model\.dim=5 must be even"):
+            kind(ENTITIES, RELATIONS, 5, dropout=0.0)
+    with pytest.raises(UsageError, match=r"model\.norm=3 must be 1 or 2"):
+        made(TransE, norm=3, dropout=0.0)
+
+
+def test_floors_count_training_triples():
+    triples = torch.tensor([[0, 1, 2, 0, 5], [1, 1, 1, 0, 1], [4, 4, 3, 4, 8]])
+    batch = Data(head=torch.tensor([8, 3, 8]), relation=torch.tensor([1, 1, 0]))
+    frequency = RelationFrequency(ENTITIES, RELATIONS, triples).scores(batch)
+    counts = [0, 0, 0, 1, 2, 0, 0, 0, 1]
+    assert frequency.tolist() == [counts, counts, [0, 0, 0, 0, 1, 0, 0, 0, 0]]
+    lookup = ReverseLookup(ENTITIES, RELATIONS, triples).scores(batch)
+    assert lookup.argmax(1).tolist() == [5, 2, 4]  # (5, 1, 8) and (2, 1, 3) are known
+    assert lookup[0].argsort(descending=True, stable=True)[:2].tolist() == [5, 4]

@@ -1,0 +1,81 @@
+"""The loss: the paper's label smoothing, queries scored once, products in blocks."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from curvlab.tasks import one_vs_all
+from curvlab.tasks.one_vs_all import dot_product_loss, one_vs_all_loss
+
+
+def problem(dtype=torch.float64):
+    """Five queries over eleven entities and eight triples, some of the same query."""
+    generator = torch.Generator().manual_seed(0)
+    queries = torch.randn(5, 4, generator=generator, dtype=dtype).requires_grad_()
+    candidates = torch.randn(11, 4, generator=generator, dtype=dtype).requires_grad_()
+    query = torch.tensor([0, 1, 1, 2, 3, 4, 4, 4])
+    tail = torch.randint(0, 11, (8,), generator=generator)
+    return queries, candidates, query, tail
+
+
+def test_numbers_of_the_specification():
+    scores = torch.tensor([[2.0, 1.0, 0.0]], dtype=torch.float64)
+    first = torch.tensor([0])
+    loss = one_vs_all_loss(scores, first, first, 0.1)
+    assert float(loss) == pytest.approx(0.55760596, abs=1e-8)
+    assert float(loss) == pytest.approx(float(F.cross_entropy(scores, first, label_smoothing=0.15)))
+    for entities, least in ((14541, 1.28354885), (40943, 1.38707414)):
+        target = torch.full((1, entities), 0.1 / (entities - 1), dtype=torch.float64)
+        target[0, 0] = 0.9
+        assert float(one_vs_all_loss(target.log(), first, first, 0.1)) == pytest.approx(least)
+        level = one_vs_all_loss(torch.zeros(1, entities), first, first, 0.1)
+        assert float(level) == pytest.approx(math.log(entities), rel=1e-5)
+
+
+def test_it_is_torchs_smoothing_with_the_share_that_the_true_tail_gives_up():
+    queries, candidates, query, tail = problem()
+    scores = (queries @ candidates.T).detach()
+    expected = F.cross_entropy(scores[query], tail, label_smoothing=0.1 * 11 / 10)
+    assert float(one_vs_all_loss(scores, query, tail, 0.1)) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("block", [1, 30, 2**20])
+def test_blocks_change_neither_loss_nor_gradient(smoothing, block, monkeypatch):
+    monkeypatch.setattr(one_vs_all, "BLOCK", block)
+    queries, candidates, query, tail = problem()
+    leaves = (queries, candidates)
+    plain = F.cross_entropy(
+        (queries @ candidates.T)[query], tail, label_smoothing=smoothing * 11 / 10
+    )
+    expected = torch.autograd.grad(plain, leaves)
+    for loss in (
+        dot_product_loss(queries, candidates, query, tail, smoothing),
+        one_vs_all_loss(queries @ candidates.T, query, tail, smoothing),
+    ):
+        assert float(loss.detach()) == pytest.approx(float(plain.detach()), abs=1e-12)
+        for own, right in zip(torch.autograd.grad(3 * loss, leaves), expected, strict=True):
+            torch.testing.assert_close(own, 3 * right, atol=1e-12, rtol=0)
+
+
+def test_large_scores_do_not_overflow():
+    queries, candidates, query, tail = problem(torch.float32)
+    loss = dot_product_loss(1000 * queries, candidates, query, tail, 0.1)
+    exact = one_vs_all_loss(1000 * queries.double() @ candidates.double().T, query, tail, 0.1)
+    assert float(loss.detach()) == pytest.approx(float(exact.detach()), rel=1e-5)
+
+
+def test_mixed_precision_is_as_exact_as_its_products():
+    queries, candidates, query, tail = problem(torch.float32)
+    exact = dot_product_loss(queries, candidates, query, tail, 0.1)
+    expected = torch.autograd.grad(exact, (queries, candidates))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rough = dot_product_loss(queries, candidates, query, tail, 0.1)
+    found = torch.autograd.grad(rough, (queries, candidates))
+    assert rough.dtype == torch.float32
+    assert float(rough.detach()) == pytest.approx(float(exact.detach()), rel=2e-2)
+    for own, right in zip(found, expected, strict=True):
+        assert own.dtype == torch.float32
+        torch.testing.assert_close(own, right, atol=2e-2, rtol=5e-2)
