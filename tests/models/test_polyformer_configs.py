@@ -29,7 +29,7 @@ COUNTS = {  # with the decoder, on features and logits of the real sets
 
 class Described:
     def __init__(self, features, classes):
-        self.num_features, self.num_classes = features, classes
+        self.inputs, self.num_classes = {"in_channels": features}, classes
 
 
 @pytest.fixture(scope="module")
