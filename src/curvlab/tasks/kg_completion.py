@@ -1,6 +1,7 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from lightning import LightningModule
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.building import build
 from curvlab.data.triples import MASKS, KnownTails
+from curvlab.distributed import in_group
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.layers.curved_branches import entropy
@@ -166,14 +168,17 @@ class KnowledgeGraphCompletion(LightningModule):
     def _log(self, part: str, batch: Data) -> None:
         """Log the metrics of a part, the one that weights are chosen by first.
 
-        Of several processes the first does, on all triples.
+        Of several processes the first ranks all triples and tells the others, whose schedulers of
+        the learning rate have to do what its does.
         """
-        if not self.trainer.is_global_zero:
-            return
-        scores = dict(self.evaluated(batch, part))
-        scores = {self.score: scores.pop(self.score), **scores}
-        logged = {f"{part}/{name}": score for name, score in scores.items()}
-        self.log_dict(logged, batch_size=1, rank_zero_only=True)
+        found: list[dict[str, Any]] = [{}]
+        if self.trainer.is_global_zero:
+            found = [dict(self.evaluated(batch, part))]
+        if in_group():
+            found = [{name: float(score) for name, score in found[0].items()}]
+            torch.distributed.broadcast_object_list(found, src=0)
+        scores = {self.score: found[0].pop(self.score), **found[0]}
+        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     @torch.no_grad()
     def _ranked(self, batch: Data, part: str) -> dict[str, Tensor]:

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-# Entries of a block of scores: a few megabytes, which a processor's cache holds.
-BLOCK = 2**20
+# Entries of a block of scores: a few megabytes, which a processor's cache holds; an accelerator
+# wants larger ones.
+BLOCK, ACCELERATOR_BLOCK = 2**20, 2**26
 
 
 def one_vs_all_loss(scores: Tensor, query: Tensor, tail: Tensor, smoothing: float) -> Tensor:
@@ -62,7 +63,8 @@ class _WeightedLogSumExp(Function):
     @staticmethod
     def forward(ctx: Any, queries: Tensor, candidates: Tensor, weight: Tensor) -> Tensor:
         """Go through the queries in blocks."""
-        rows = max(1, BLOCK // len(candidates))
+        entries = BLOCK if candidates.device.type == "cpu" else ACCELERATOR_BLOCK
+        rows = max(1, entries // len(candidates))
         total = torch.zeros((), dtype=weight.dtype, device=weight.device)
         of_queries = []
         of_candidates = torch.zeros_like(candidates)
