@@ -316,4 +316,8 @@ def test_known_checksums_are_stated_for_every_file_but_those_named_here(request)
         "proteins.zip",
         "products.zip",
         "papers100M-bin.zip",
+        "pokec.mat",
+        "pokec-splits.npy",
+        "twitch_gamers.zip",
+        "twitch-gamer-splits.npy",
     }
