@@ -1,20 +1,18 @@
 """Filter regression: what spectral filters make of a signal, node by node."""
 
 import torch.nn.functional as F
-from lightning import LightningModule
 from omegaconf import DictConfig
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from torch_geometric.data import Data
 from torchmetrics.functional.regression import r2_score
 
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
-from curvlab.optim import build_optimizer
 from curvlab.tasks.node_classification import PARTS
+from curvlab.tasks.selected import SelectedTask
 
 
-class FilterRegression(LightningModule):
+class FilterRegression(SelectedTask):
     """Sum of squared errors of a linear map of the embeddings; the best fit chooses the weights.
 
     Every part of the split is the same scored nodes (`split=fit`), since the paper asks how well
@@ -32,8 +30,6 @@ class FilterRegression(LightningModule):
         UsageError: There is no such metric, or the embeddings are logits or not flat.
     """
 
-    chooses_weights = True
-
     def __init__(self, encoder: Encoder, optimizer: DictConfig, metric: str) -> None:
         super().__init__()
         if metric != "r2":
@@ -44,10 +40,6 @@ class FilterRegression(LightningModule):
         self.score = metric
         self._nodes: Tensor | None = None
         self._seen: Tensor | None = None
-
-    def configure_optimizers(self) -> Optimizer:
-        """Make the optimiser."""
-        return build_optimizer(self, self.optimizer_config)
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         """Predictions and targets `[scored nodes]`."""
@@ -69,20 +61,8 @@ class FilterRegression(LightningModule):
         """R2 of the fit."""
         return r2_score(*self(batch))
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the point of the curve."""
-        self._log("val", batch)
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
-        self._log("val", batch)
-        self._log("test", batch)
-
-    def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: nothing, as in the paper's sums."""
-        return 1
-
-    def _log(self, part: str, batch: Data) -> None:
+    def log_part(self, part: str, batch: Data) -> None:
+        """Log R2 and the sum of squared errors, of all scored nodes whatever the part."""
         predicted, target = self(batch)
         scores = {
             "r2": r2_score(predicted, target),

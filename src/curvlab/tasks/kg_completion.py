@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning import LightningModule
 from omegaconf import DictConfig
 from torch import Tensor
 from torch.optim import Optimizer
@@ -21,6 +20,7 @@ from curvlab.metrics.ranking import TIES, RankingMetrics, standings
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer
 from curvlab.optim import build_optimizer
 from curvlab.tasks.one_vs_all import dot_product_loss, one_vs_all_loss
+from curvlab.tasks.selected import SelectedTask
 
 METRICS = ("mrr", "hits1", "hits3", "hits10")
 RAW = ("mrr", "hits10")
@@ -29,7 +29,7 @@ RAW = ("mrr", "hits10")
 EVALUATION_ENTRIES = 2**22
 
 
-class KnowledgeGraphCompletion(LightningModule):
+class KnowledgeGraphCompletion(SelectedTask):
     """Cross-entropy of the true tail against all entities; ranks of the true tails are scored.
 
     A batch is of a `TripleDataModule`. In evaluation every triple (h, r, t) of a part is the query
@@ -54,8 +54,6 @@ class KnowledgeGraphCompletion(LightningModule):
     Raises:
         UsageError: There is no such metric or rule of ties.
     """
-
-    chooses_weights = True
 
     def __init__(
         self,
@@ -116,19 +114,6 @@ class KnowledgeGraphCompletion(LightningModule):
         """The metric that weights are chosen by, of the validation triples."""
         return self.evaluated(batch, "val")[self.score]
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the point of the curve."""
-        self._log("val", batch)
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
-        self._log("val", batch)
-        self._log("test", batch)
-
-    def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: nothing, it is a mean."""
-        return 1
-
     def save(self, graph: Data, folder: Path) -> None:
         """Write `routing.npz`, and `routing.csv` of the test queries, if the model has a router."""
         self.eval()
@@ -165,7 +150,7 @@ class KnowledgeGraphCompletion(LightningModule):
             self._evaluated[part] = self._ranked(batch, part)
         return self._evaluated[part]
 
-    def _log(self, part: str, batch: Data) -> None:
+    def log_part(self, part: str, batch: Data) -> None:
         """Log the metrics of a part, the one that weights are chosen by first.
 
         Of several processes the first ranks all triples and tells the others, whose schedulers of

@@ -1,24 +1,22 @@
 """Link prediction: which pairs of nodes are joined by an edge that was taken out of the graph."""
 
 import torch
-from lightning import LightningModule
 from omegaconf import DictConfig
 from torch import Tensor
-from torch.optim import Optimizer
 from torch_geometric.data import Data
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
 from curvlab.data.link_splits import NonEdges
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
-from curvlab.optim import build_optimizer
 from curvlab.tasks.labels import ranks
 from curvlab.tasks.link_decoders import link_decoder
+from curvlab.tasks.selected import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
 
 
-class LinkPrediction(LightningModule):
+class LinkPrediction(SelectedTask):
     """Loss of the training edges and of as many random pairs; ROC-AUC of those taken out.
 
     Messages are passed along the training edges, which are the graph's `edge_index`. Every step
@@ -43,7 +41,6 @@ class LinkPrediction(LightningModule):
     Source: HGCN (Chami et al. 2019), Section 5, and its code.
     """
 
-    chooses_weights = True
     score = "roc_auc"
 
     def __init__(
@@ -65,10 +62,6 @@ class LinkPrediction(LightningModule):
         self.metric = metric
         self._non_edges: tuple[Tensor, NonEdges] | None = None
 
-    def configure_optimizers(self) -> Optimizer:
-        """Make the optimiser, with a group of its own for curvatures."""
-        return build_optimizer(self, self.optimizer_config)
-
     def forward(self, batch: Data, edges: Tensor, non_edges: Tensor) -> tuple[Tensor, Tensor]:
         """Scores `[edges]` and `[non_edges]` of pairs `[2, ...]`."""
         pairs = torch.cat([edges, non_edges], dim=1)
@@ -88,25 +81,13 @@ class LinkPrediction(LightningModule):
         """The metric that weights are chosen by, in percent, of the validation edges."""
         return self._scores(batch, "val")[self.metric]
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the point of the curve."""
-        self._log("val", batch)
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
-        self._log("val", batch)
-        self._log("test", batch)
-
-    def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: nothing, it is a mean."""
-        return 1
-
     def _scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of a part in percent."""
         edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
         return link_scores(edges, others)
 
-    def _log(self, part: str, batch: Data) -> None:
+    def log_part(self, part: str, batch: Data) -> None:
+        """Log the metrics of the edges of a part."""
         scores = self._scores(batch, part)
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 

@@ -4,17 +4,15 @@ import logging
 from typing import NamedTuple
 
 import torch
-from lightning import LightningModule
 from omegaconf import DictConfig
 from torch import Tensor
-from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
-from curvlab.optim import build_optimizer
 from curvlab.tasks.decoders import decoder_of
 from curvlab.tasks.labels import OneOfMany, kind_of_labels
+from curvlab.tasks.selected import SelectedTask
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +26,7 @@ class Part(NamedTuple):
     labels: Tensor
 
 
-class NodeClassification(LightningModule):
+class NodeClassification(SelectedTask):
     """Loss of the training nodes; weights are chosen by the validation nodes' score.
 
     Every step sees the whole graph and decodes the nodes of one part of its split only. Parts come
@@ -55,7 +53,7 @@ class NodeClassification(LightningModule):
             space.
     """
 
-    chooses_weights = True
+    tested = PARTS
 
     def __init__(
         self,
@@ -77,10 +75,6 @@ class NodeClassification(LightningModule):
         self._parts: dict[str, Part] = {}
         self._labels_seen: Tensor | None = None
         self._evaluated: Tensor | None = None
-
-    def configure_optimizers(self) -> Optimizer:
-        """Make the optimiser, with a group of its own for curvatures."""
-        return build_optimizer(self, self.optimizer_config)
 
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         """Logits `[nodes, logits]` and labels of the nodes of a part."""
@@ -107,21 +101,12 @@ class NodeClassification(LightningModule):
         """The metric that weights are chosen by, in percent, of the validation nodes."""
         return self.labels.score(self.score, *self(batch, "val"))
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the point of the curve."""
-        self._log("val", batch)
-
     def test_step(self, batch: Data, batch_idx: int) -> None:
         """Log the result."""
-        for part in PARTS:
-            self._log(part, batch)
+        super().test_step(batch, batch_idx)
         self._warn_of_collapse(batch)
 
-    def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: nothing, it is a mean."""
-        return 1
-
-    def _log(self, part: str, batch: Data) -> None:
+    def log_part(self, part: str, batch: Data) -> None:
         """Log all metrics of a part, the one that weights are chosen by first.
 
         Of several processes the first does, on the whole graph.
