@@ -18,7 +18,9 @@ HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title"
 
 
 def status(specs: list[TableSpec], results: Path, form: str) -> str:
-    """One line a table, and below it the models of the paper that are not there.
+    """One line a table, and below them the models of the papers that are not there.
+
+    Panels that show other metrics of the same runs have the first one's line.
 
     Columns: finished cells and finished runs of those planned; cells within the intervals, below
     and above the printed number; hours that the runs took.
@@ -29,7 +31,11 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         form: `terminal` or `markdown`.
     """
     lines, missing = [], []
+    panels: dict[tuple[object, ...], TableSpec] = {}
     for spec in specs:
+        of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
+        panels.setdefault(of_runs, spec)
+    for spec in panels.values():
         report = build_report(spec, results)
         lines.append(_line(spec, report, collect(results / spec.name, spec.report)))
         absent = _missing(report)
