@@ -11,13 +11,12 @@ from torch_geometric.nn import SimpleConv
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.features import FeatureLinear
-from curvlab.manifolds import Euclidean
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 NORMALISATIONS = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
 
-class GraphNetwork(Encoder):
+class GraphNetwork(FlatEncoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
     `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; of the last layer's output neither norm nor
@@ -106,23 +105,12 @@ class GraphNetwork(Encoder):
             self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=dropout)
         activated = layers if last_activation else layers - 1
         self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
-        self.width = outputs[-1]
+        self.dim = outputs[-1]
         self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
         self.skip_average = skip_average
         self.last_activation = last_activation
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings: the last layer's."""
-        return self.width
 
     @property
     def gives_logits(self) -> bool:

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.layers.curved_branches import BranchRouter, entropy
 from curvlab.layers.features import FeatureLinear
-from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, table
 
 
@@ -150,7 +150,7 @@ class CurvatureBlock(nn.Module):
         return torch.linalg.vecdot(outputs, weights.unsqueeze(-2).to(outputs.dtype)), weights
 
 
-class CAT(DotProductScorer):
+class CAT(FlatEncoder, DotProductScorer):
     """Blocks of attention branches in several geometries that every token weighs by itself.
 
     On triples the score of a tail is the product of the query's output and its embedding; on nodes
@@ -239,19 +239,8 @@ class CAT(DotProductScorer):
             name if count == 1 else f"{name}_{count}"
             for name, count in zip(branches, counts, strict=True)
         ]
-        self.space = Euclidean(conformal_factor=1.0)
         self.dim = dim
         self._weights: Tensor | None = None
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.dim
 
     @property
     def candidates(self) -> Tensor:

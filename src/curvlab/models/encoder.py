@@ -5,7 +5,7 @@ from abc import abstractmethod
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.manifolds import EmbeddingSpace
+from curvlab.manifolds import EmbeddingSpace, Euclidean
 
 
 class Encoder(nn.Module):
@@ -46,3 +46,27 @@ class Encoder(nn.Module):
     def __call__(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         return super().__call__(batch)
+
+
+class FlatEncoder(Encoder):
+    """An encoder into flat space with the ordinary distance.
+
+    Attributes:
+        dim: width of the embeddings; an encoder sets it.
+    """
+
+    dim: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.space = Euclidean(conformal_factor=1.0)
+
+    @property
+    def manifold_out(self) -> Euclidean:
+        """Flat space."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings."""
+        return self.dim

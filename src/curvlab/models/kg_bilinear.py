@@ -5,11 +5,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, table
 
 
-class DistMult(DotProductScorer):
+class DistMult(FlatEncoder, DotProductScorer):
     """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
 
     Args:
@@ -24,20 +24,10 @@ class DistMult(DotProductScorer):
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, dropout: float) -> None:
         super().__init__()
+        self.dim = dim
         self.entities = table(num_entities, dim)
         self.relations = table(num_relations, dim)
         self.drop = nn.Dropout(dropout)
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.entities.embedding_dim
 
     @property
     def candidates(self) -> Tensor:

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean
+from curvlab.models.encoder import FlatEncoder
 from curvlab.models.kg_bilinear import check_even, complex_product
 from curvlab.models.triple_scorer import TripleScorer, table
 
 
-class TransE(TripleScorer):
+class TransE(FlatEncoder, TripleScorer):
     """score(h, r, t) = -|h + r - t|_p.
 
     Args:
@@ -29,23 +29,13 @@ class TransE(TripleScorer):
         self, num_entities: int, num_relations: int, dim: int, norm: int, dropout: float
     ) -> None:
         super().__init__()
+        self.dim = dim
         if norm not in (1, 2):
             raise UsageError(f"model.norm={norm} must be 1 or 2")
         self.entities = table(num_entities, dim)
         self.relations = table(num_relations, dim)
         self.norm = norm
         self.drop = nn.Dropout(dropout)
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.entities.embedding_dim
 
     def forward(self, batch: Data) -> Tensor:
         """The place of the tail, `[queries, dim]`."""
@@ -59,7 +49,7 @@ class TransE(TripleScorer):
         return -squared_distances(place, self.entities.weight).sqrt()
 
 
-class RotatE(TripleScorer):
+class RotatE(FlatEncoder, TripleScorer):
     """score(h, r, t) = -|h o r - t| of complex vectors, r_i = exp(i theta_i).
 
     The first half of an embedding is the real, the second the imaginary part; the distance is the
@@ -78,22 +68,12 @@ class RotatE(TripleScorer):
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, dropout: float) -> None:
         super().__init__()
+        self.dim = dim
         check_even(dim)
         self.entities = table(num_entities, dim)
         self.angles = nn.Embedding(num_relations, dim // 2)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
         self.drop = nn.Dropout(dropout)
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.entities.embedding_dim
 
     def forward(self, batch: Data) -> Tensor:
         """The rotated head, `[queries, dim]`."""

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
-from curvlab.manifolds import Euclidean
 from curvlab.manifolds.kernels import working
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 STABILISER = 1e-6
 
@@ -220,7 +219,7 @@ class KernelAttention(nn.Module):
         return (edge_logarithms(q, k, edge_index) / degree.index_select(0, target)).mean()
 
 
-class NodeFormer(Encoder):
+class NodeFormer(FlatEncoder):
     r"""Graph to node embeddings by a few layers of `KernelAttention`.
 
     `x <- drop(elu(LN(W x + b)))`, then for each layer `x <- drop(LN(attention(x) + x))`.
@@ -277,13 +276,7 @@ class NodeFormer(Encoder):
         self.edge_loss = edge_loss
         self.jumping_knowledge = jumping_knowledge
         self.dim = dim
-        self.space = Euclidean(conformal_factor=1.0)
         self._edge_terms: list[Tensor] = []
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
 
     @property
     def dim_out(self) -> int:

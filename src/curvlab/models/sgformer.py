@@ -9,8 +9,7 @@ from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
-from curvlab.manifolds import Euclidean
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 
 def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -156,7 +155,7 @@ class GCNBranch(nn.Module):
         return self.propagation(adjacency, linear(x)) + bias
 
 
-class SGFormer(Encoder):
+class SGFormer(FlatEncoder):
     r"""Simplified graph transformer: `alpha x_graph + (1 - alpha) x_attention`.
 
     The decoder that follows is one linear map of this sum.
@@ -217,17 +216,6 @@ class SGFormer(Encoder):
         self.graph_branch = graph_branch(in_channels, dim)
         self.graph_weight = graph_weight
         self.dim = dim
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings: the model's."""
-        return self.dim
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -8,8 +8,7 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.manifolds import Euclidean
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 SCALE = 100.0
 """Of eigenvalues in their encoding, so that the frequencies tell close ones apart."""
@@ -40,7 +39,7 @@ class EigenvalueEncoding(nn.Module):
         return self.linear(torch.cat([values, angles.sin(), angles.cos()], dim=1))
 
 
-class Specformer(Encoder):
+class Specformer(FlatEncoder):
     r"""Specformer (Bo et al. 2023), on all eigenpairs of the Laplacian or on some.
 
     With eigenvalues l and vectors U, `l_m = (W Block(rho(l)) + b)_m` for each head m, and layers
@@ -87,12 +86,6 @@ class Specformer(Encoder):
         self.feature_dropout = feature_dropout
         self.filter_dropout = filter_dropout
         self.logits = num_classes is not None
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
 
     @property
     def dim_out(self) -> int:

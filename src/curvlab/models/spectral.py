@@ -9,11 +9,10 @@ from torch_geometric.data import Data
 
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.manifolds import Euclidean
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 
-class FilteredPerceptron(Encoder):
+class FilteredPerceptron(FlatEncoder):
     """`Z = h(A) drop(MLP(X))` with a learned filter h; the MLP drops out the input of every map.
 
     With `num_classes` that is the width of its last map, and Z are the logits.
@@ -51,24 +50,13 @@ class FilteredPerceptron(Encoder):
         widths = [dim] * (layers - 1) + [num_classes or dim]
         self.input = FeatureLinear(in_channels, widths[0], dropout=dropout)
         self.maps = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
-        self.width = widths[-1]
+        self.dim = widths[-1]
         self.filter = filter()
         # Read by `parameter_groups`.
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
         self.dropout = dropout
         self.filter_dropout = filter_dropout
         self.logits = num_classes is not None
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.width
 
     @property
     def gives_logits(self) -> bool:

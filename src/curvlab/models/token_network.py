@@ -10,11 +10,10 @@ from torch_geometric.data import Data
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.polynomials import check_basis, polynomials
-from curvlab.manifolds import Euclidean
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 
-class TokenNetwork(Encoder):
+class TokenNetwork(FlatEncoder):
     """Maps the tokens `h_k = (g_k(A) X)_v` of each node v, `H = W h + b`, and reads what they say.
 
     Nodes never see each other, so that a step makes the embeddings of its training nodes only, and
@@ -41,17 +40,6 @@ class TokenNetwork(Encoder):
         self.basis = basis
         self.orders = orders
         self.dim = dim
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.dim
 
     @property
     def node_wise(self) -> bool:

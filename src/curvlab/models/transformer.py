@@ -4,11 +4,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
-from curvlab.manifolds import Euclidean
-from curvlab.models.encoder import Encoder
+from curvlab.models.encoder import FlatEncoder
 
 
-class NodeTransformer(Encoder):
+class NodeTransformer(FlatEncoder):
     """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
 
     PyTorch's own layers, whose attention never keeps the scores where the device has a kernel for
@@ -36,12 +35,6 @@ class NodeTransformer(Encoder):
             for _ in range(layers)
         )
         self.norm = nn.LayerNorm(dim)
-        self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space with the ordinary distance."""
-        return self.space
 
     @property
     def dim_out(self) -> int:
