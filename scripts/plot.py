@@ -18,17 +18,14 @@ from pathlib import Path
 import pandas as pd
 from torch_geometric.data import Data
 
-from curvlab.analysis.figures import (
-    curvature_figure,
-    depth_figure,
-    filters_figure,
-    save_figure,
-    scaling_figure,
-)
+from curvlab.analysis.figures import curvature_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
+from curvlab.analysis.model_figures import filters_figure
 from curvlab.analysis.plots import COLORS, filter_panel, plot_routing, plot_run, run_title
 from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
+from curvlab.analysis.style import save_figure
+from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError

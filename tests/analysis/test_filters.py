@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.analysis.figures import FilterPanel, filters_figure, save_figure
 from curvlab.analysis.filters import (
     EIGENVALUES,
     NodeFilters,
@@ -12,6 +11,8 @@ from curvlab.analysis.filters import (
     load_filters,
     save_filters,
 )
+from curvlab.analysis.model_figures import FilterPanel, filters_figure
+from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 
 

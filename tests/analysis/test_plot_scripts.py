@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from curvlab.analysis.figures import depth_figure, scaling_figure
+from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError

@@ -17,8 +17,9 @@ from curvlab.analysis.embeddings import (
     principal_components,
     save_embedding,
 )
-from curvlab.analysis.figures import curvature_figure, curves_figure, embedding_figure, save_figure
+from curvlab.analysis.figures import curvature_figure, curves_figure, embedding_figure
 from curvlab.analysis.plots import node_values, plot_run
+from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 

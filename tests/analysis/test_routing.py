@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from curvlab.analysis.figures import save_figure, ternary_figure
+from curvlab.analysis.model_figures import ternary_figure
 from curvlab.analysis.plots import plot_routing
 from curvlab.analysis.routing import FILE, Routing, load_routing, routing_table, save_routing
+from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 
 WEIGHTS = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]])

@@ -1,38 +1,21 @@
-"""Figures: curves of a run, an embedding, the curvature of graphs. No global state."""
+"""Figures of runs and graphs: curves, an embedding, the curvature of graphs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from curvlab.analysis.embeddings import Projection
-from curvlab.analysis.filters import EIGENVALUES, FilterCluster
+from curvlab.analysis.style import DASHES, INK, LINES, MUTED, NEGATIVE, POSITIVE, tidy
 from curvlab.errors import UsageError
-from curvlab.files import arriving
 
-NEGATIVE, POSITIVE, INK, MUTED = "#2a6fbb", "#d9722e", "#222222", "#777777"
-LINES = ("#2a6fbb", "#d9722e", "#2e8b57", "#b03a7c", "#7a5fc4", "#8a6d1d", "#1f9aa8", "#c0392b")
-DASHES = ("solid", "dashed", "dotted", "dashdot")  # once the colours are used up
-DPI = 150
 MOST_CURVATURES = 48
-
-
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG, whole or not at all, and return the path."""
-    FigureCanvasAgg(figure)
-    with arriving(path) as partial:
-        figure.savefig(partial, format="png", dpi=DPI)
-    return path
 
 
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
@@ -63,7 +46,7 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     figure.suptitle(title, fontsize=12, x=0.02, ha="left")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, kind in zip(axes, panels, strict=True):
-        _tidy(axis)
+        tidy(axis)
         if kind == "map":
             last = _line(axis, metrics, "map", LINES[0])
             axis.set_ylabel("mAP (%)")
@@ -198,63 +181,6 @@ def embedding_figure(
     return figure
 
 
-def ternary_figure(
-    weights: np.ndarray, corners: Sequence[str], title: str, subtitle: str = ""
-) -> Figure:
-    """How many tokens have which weights of three branches, in a triangle.
-
-    A token stands at the mean of the corners under its weights. The cross is the mean of all.
-
-    Args:
-        weights: `[tokens, 3]`, rows that add up to 1.
-        corners: What each of the three is called.
-        title: Heading.
-        subtitle: Second line.
-
-    Raises:
-        UsageError: There are not three branches.
-    """
-    if weights.shape[1] != 3:
-        raise UsageError(f"a triangle has three corners, the model {weights.shape[1]} branches")
-    height = float(np.sqrt(3) / 2)
-    places = np.array([[0.5, height], [0.0, 0.0], [1.0, 0.0]])
-    figure = Figure(figsize=(6.8, 6), layout="constrained")
-    figure.suptitle(title, fontsize=12, x=0.02, ha="left")
-    axis = figure.add_subplot()
-    axis.set_title(subtitle, loc="left", fontsize=9, color=MUTED)
-    for share in np.linspace(0, 1, 6)[1:-1]:
-        for corner in range(3):
-            others = places[[i for i in range(3) if i != corner]]
-            ends = share * places[corner] + (1 - share) * others
-            axis.plot(*ends.T, color="#e6e6e6", linewidth=0.8, zorder=0)
-    axis.fill(*places.T, facecolor="none", edgecolor=INK, linewidth=1)
-    points = weights @ places
-    drawn = axis.hexbin(
-        points[:, 0],
-        points[:, 1],
-        gridsize=(60, 30),
-        extent=(0, 1, 0, height),
-        mincnt=1,
-        bins="log",
-        cmap="viridis",
-        linewidths=0.2,
-    )
-    axis.plot(*points.mean(0), marker="x", color=POSITIVE, markersize=9, markeredgewidth=2)
-    texts = ((0.5, height + 0.03, "center", "bottom"), (0, -0.03, "center", "top"))
-    for name, mean, (x, y, horizontal, vertical) in zip(
-        corners, weights.mean(0), (*texts, (1, -0.03, "center", "top")), strict=True
-    ):
-        axis.text(x, y, f"{name}\nmean {mean:.2f}", ha=horizontal, va=vertical, fontsize=10)
-    bar = figure.colorbar(drawn, ax=axis, shrink=0.7, pad=0.04)
-    bar.set_label("queries")
-    bar.outline.set_visible(False)
-    axis.set_xlim(-0.12, 1.12)
-    axis.set_ylim(-0.15, height + 0.14)
-    axis.set_aspect("equal")
-    axis.axis("off")
-    return figure
-
-
 def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
     """Histograms of sectional curvature, one graph a row, on common axes.
 
@@ -270,7 +196,7 @@ def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figu
     width = 0.05
     bins = np.arange(np.floor(low / width), np.ceil(high / width) + 1.5) * width  # 0 is an edge
     for axis, (label, (values, mean)) in zip(axes, curvatures.items(), strict=True):
-        _tidy(axis)
+        tidy(axis)
         share = np.histogram(values, bins)[0] / len(values)
         colors = np.where(bins[:-1] < -width / 2, NEGATIVE, POSITIVE)
         axis.bar(bins[:-1], share, width * 0.9, align="edge", color=colors)
@@ -283,128 +209,3 @@ def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figu
     figure.supylabel("share of triples", fontsize=10)
     axes[-1].set_xlabel("curvature (blue: below 0, as in hyperbolic space; orange: 0 and above)")
     return figure
-
-
-def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) -> Figure:
-    """Costs against a size, both logarithmic, one panel below the other; slopes by least squares.
-
-    Args:
-        panels: For each panel's title, each method's cost by size (the index).
-        x_label: What the size is.
-
-    Raises:
-        UsageError: There is nothing to draw.
-    """
-    panels = {title: lines for title, lines in panels.items() if any(map(len, lines.values()))}
-    if not panels:
-        raise UsageError("no finished run has a number of this table: nothing to draw")
-    figure = Figure(figsize=(7, 0.7 + 2.8 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-        _tidy(axis)
-        for color, (label, costs) in zip(cycle(LINES), lines.items(), strict=False):
-            if len(costs):
-                axis.loglog(
-                    costs.index.to_numpy(float),
-                    costs.to_numpy(float),
-                    marker="o",
-                    markersize=4,
-                    color=color,
-                    label=label + _slope(costs),
-                )
-        axis.set_title(title, loc="left", fontsize=10)
-        axis.legend(frameon=False, fontsize=9)
-    axes[-1].set_xlabel(x_label)
-    return figure
-
-
-def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference: str) -> Figure:
-    """Scores less those of a reference of the same depth, against the number of layers.
-
-    Args:
-        title: Heading.
-        lines: Each method's score by number of layers (the index), the reference's among them;
-            depths without a number of both are left out.
-        reference: Which of the lines the others are compared with.
-
-    Raises:
-        UsageError: There is nothing to draw.
-    """
-    gaps = {
-        label: (scores - lines[reference]).dropna()
-        for label, scores in lines.items()
-        if label != reference
-    }
-    if not any(map(len, gaps.values())):
-        raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    axis = figure.subplots()
-    _tidy(axis)
-    axis.axhline(0, color=MUTED, linewidth=0.8)
-    for color, (label, gap) in zip(cycle(LINES), gaps.items(), strict=False):
-        if len(gap):
-            depths = gap.index.to_numpy(float)
-            axis.plot(depths, gap.to_numpy(float), "o-", markersize=4, color=color, label=label)
-    ticks = sorted({float(depth) for gap in gaps.values() for depth in gap.index})
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set_xlabel("layers")
-    axis.set_ylabel(f"points above {reference}")
-    axis.set_title(title, loc="left", fontsize=10)
-    axis.legend(frameon=False, fontsize=9)
-    return figure
-
-
-@dataclass(frozen=True)
-class FilterPanel:
-    """Clusters of learned filters, and the true responses `[eigenvalues]` where they are known."""
-
-    clusters: Sequence[FilterCluster]
-    true: Sequence[np.ndarray]
-
-
-def filters_figure(panels: Mapping[str, FilterPanel]) -> Figure:
-    """Responses of learned filters by Laplacian eigenvalue, a line a cluster, one panel a run.
-
-    A band holds the responses of all but a tenth of a cluster's nodes at either end; true filters
-    are dashed. Source: PolyFormer, Figures 2 to 6.
-
-    Args:
-        panels: For each panel's title what is drawn.
-    """
-    columns = min(len(panels), 2)
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(6 * columns + 1, 0.4 + 3.4 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
-    for axis, (title, panel) in zip(axes, panels.items(), strict=False):
-        _tidy(axis)
-        for i, true in enumerate(panel.true):
-            label = "true filters" if i == 0 else None
-            axis.plot(EIGENVALUES, true, color=INK, linewidth=1.2, dashes=(4, 3), label=label)
-        for color, cluster in zip(cycle(LINES), panel.clusters, strict=False):
-            label = f"{cluster.share:.0%} of nodes"
-            axis.plot(EIGENVALUES, cluster.mean, color=color, linewidth=1.6, label=label)
-            axis.fill_between(EIGENVALUES, cluster.low, cluster.high, color=color, alpha=0.15)
-        axis.set_title(title, loc="left", fontsize=10)
-        axis.set_xlabel("eigenvalue of the normalised Laplacian")
-        axis.set_ylabel("response")
-        axis.set_xlim(0, 2)
-        axis.legend(frameon=False, fontsize=8)
-    return figure
-
-
-def _slope(costs: "pd.Series[float]") -> str:
-    """Words for the slope of the logarithms; none for a single size."""
-    if len(costs) < 2:
-        return ""
-    slope = np.polyfit(np.log(costs.index.to_numpy(float)), np.log(costs.to_numpy(float)), 1)[0]
-    return f" (slope {slope:.2f})"
-
-
-def _tidy(axis: Axes) -> None:
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=9)

@@ -14,16 +14,11 @@ from curvlab.analysis.embeddings import (
     principal_components,
     tangent_coordinates,
 )
-from curvlab.analysis.figures import (
-    FilterPanel,
-    curves_figure,
-    embedding_figure,
-    filters_figure,
-    save_figure,
-    ternary_figure,
-)
+from curvlab.analysis.figures import curves_figure, embedding_figure
 from curvlab.analysis.filters import EIGENVALUES, filter_clusters, load_filters
+from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
 from curvlab.analysis.routing import FILE, load_routing
+from curvlab.analysis.style import save_figure
 from curvlab.data.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic

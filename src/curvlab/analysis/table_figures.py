@@ -1,0 +1,89 @@
+"""Figures of tables: costs and scores against what a sweep varies."""
+
+from collections.abc import Mapping
+from itertools import cycle
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from curvlab.analysis.style import LINES, MUTED, tidy
+from curvlab.errors import UsageError
+
+
+def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) -> Figure:
+    """Costs against a size, both logarithmic, one panel below the other; slopes by least squares.
+
+    Args:
+        panels: For each panel's title, each method's cost by size (the index).
+        x_label: What the size is.
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    panels = {title: lines for title, lines in panels.items() if any(map(len, lines.values()))}
+    if not panels:
+        raise UsageError("no finished run has a number of this table: nothing to draw")
+    figure = Figure(figsize=(7, 0.7 + 2.8 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        tidy(axis)
+        for color, (label, costs) in zip(cycle(LINES), lines.items(), strict=False):
+            if len(costs):
+                axis.loglog(
+                    costs.index.to_numpy(float),
+                    costs.to_numpy(float),
+                    marker="o",
+                    markersize=4,
+                    color=color,
+                    label=label + _slope(costs),
+                )
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.legend(frameon=False, fontsize=9)
+    axes[-1].set_xlabel(x_label)
+    return figure
+
+
+def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference: str) -> Figure:
+    """Scores less those of a reference of the same depth, against the number of layers.
+
+    Args:
+        title: Heading.
+        lines: Each method's score by number of layers (the index), the reference's among them;
+            depths without a number of both are left out.
+        reference: Which of the lines the others are compared with.
+
+    Raises:
+        UsageError: There is nothing to draw.
+    """
+    gaps = {
+        label: (scores - lines[reference]).dropna()
+        for label, scores in lines.items()
+        if label != reference
+    }
+    if not any(map(len, gaps.values())):
+        raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axis = figure.subplots()
+    tidy(axis)
+    axis.axhline(0, color=MUTED, linewidth=0.8)
+    for color, (label, gap) in zip(cycle(LINES), gaps.items(), strict=False):
+        if len(gap):
+            depths = gap.index.to_numpy(float)
+            axis.plot(depths, gap.to_numpy(float), "o-", markersize=4, color=color, label=label)
+    ticks = sorted({float(depth) for gap in gaps.values() for depth in gap.index})
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_xlabel("layers")
+    axis.set_ylabel(f"points above {reference}")
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def _slope(costs: "pd.Series[float]") -> str:
+    """Words for the slope of the logarithms; none for a single size."""
+    if len(costs) < 2:
+        return ""
+    slope = np.polyfit(np.log(costs.index.to_numpy(float)), np.log(costs.to_numpy(float)), 1)[0]
+    return f" (slope {slope:.2f})"
