@@ -312,9 +312,9 @@ def test_the_operators_are_those_of_the_sums():
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_many_points_at_once_are_the_same_as_few(operator):
     """Without derivatives they are added in parts that fit a cache."""
-    x, y = pair(-1.0, 3, 900, 63)
+    x, y = pair(-1.0, 3, 3000, 63)
     layer = residual(-1.0, operator, output_scale=1.5)
     with torch.no_grad():
         parts = layer(x, y)
-    assert parts.shape == (3, 900, 64)
+    assert parts.shape == (3, 3000, 64)
     torch.testing.assert_close(parts, layer(x, y), rtol=1e-4, atol=1e-4)

@@ -71,6 +71,16 @@ def test_compiles_as_one_graph(module, name):
     torch.testing.assert_close(*gradients)
 
 
+@torch.no_grad()
+def test_a_midpoint_compiles_without_derivatives_too():
+    # With one curvature and no derivative it takes a shorter way.
+    x = lorentz.from_space(POINTS, -0.5)
+    compiled = torch.compile(lorentz.midpoint, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(
+        compiled(x, x.flip(0), -0.5, 0.3), lorentz.midpoint(x, x.flip(0), -0.5, 0.3)
+    )
+
+
 def test_every_public_function_is_listed():
     for module in (stereographic, lorentz):
         public = {

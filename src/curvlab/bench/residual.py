@@ -19,7 +19,9 @@ SIZES = ((10_000, 2_048), (100_000, 4_096))
 """Points and space-like coordinates; the second on a GPU alone."""
 
 LARGEST_RATIO = 2.0
-"""Of the centroid to the Euclidean addition."""
+"""Of the compiled centroid to the Euclidean addition."""
+
+ADDITION = "Euclidean addition"
 
 PAPER_MS = {
     ("parallel_transport", "maps"): (3.6, 1448.0),
@@ -47,27 +49,32 @@ def run(args: argparse.Namespace) -> None:
     for position, (points, dim) in enumerate(SIZES):
         if position and device.type != "cuda":
             continue
-        _one_size(position, points, dim, device, args.runs)
+        _one_size(position, points, dim, device, args)
 
 
-def _one_size(position: int, points: int, dim: int, device: torch.device, runs: int) -> None:
+def _one_size(
+    position: int, points: int, dim: int, device: torch.device, args: argparse.Namespace
+) -> None:
     space = Lorentz(learnable=False).to(device)
     # Of length about one, so that the literal forms are right too.
     x, y = (
         lorentz.expmap0(dim**-0.5 * torch.randn(points, dim, device=device), -1.0) for _ in "xy"
     )
     out = torch.empty_like(x)
-    works: dict[str, Work] = {"copy": lambda: out.copy_(x), "Euclidean addition": lambda: x + y}
+    works: dict[str, Work] = {"copy": lambda: out.copy_(x), ADDITION: lambda: x + y}
     for operator, form in FORMS:
         layer = LorentzResidual(space, operator, form=form)
         works[f"{operator}, {form}"] = partial(layer, x, y)
-    ms = median_ms(works, device, runs)
+        if form == "stable" and not args.eager:
+            compiled = torch.compile(layer, fullgraph=True)
+            works[f"{operator}, {form}, compiled"] = partial(compiled, x, y)
+    ms = median_ms(works, device, args.runs)
     array = x.numel() * x.element_size()
-    bandwidth = 2 * array / ms["copy"]
+    bandwidth = 2 * array / ms.pop("copy")
     rows = []
-    for name, time in list(ms.items())[1:]:
-        ratio = time / ms["Euclidean addition"]
-        target = name == "centroid, stable"
+    for name, time in ms.items():
+        ratio = time / ms[ADDITION]
+        target = name == "centroid, stable, compiled"
         operator, _, form = name.partition(", ")
         printed = PAPER_MS.get((operator, form))
         rows.append(

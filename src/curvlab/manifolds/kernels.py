@@ -27,7 +27,7 @@ def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tens
     return x.new_full((1,), kappa, dtype=dtype)
 
 
-_CACHED_ELEMENTS = 2**17
+_CACHED_ELEMENTS = 2**19
 
 
 def by_rows(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
@@ -69,17 +69,17 @@ def join_last(*parts: Tensor) -> Tensor:
 def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """|x|^2 over the last axis, which is kept, accumulated and returned in `dtype`.
 
-    Where no derivative is recorded it is the square of a norm, which needs no temporary array; on
-    a CPU a wider `dtype` does (of the size of its input), so that is done in pieces that fit a
-    cache: fresh memory costs more than the arithmetic.
+    Where no derivative is recorded it is the square of a norm, which needs no temporary array (nor
+    does the sum once compiled); on a CPU a wider `dtype` does (of the size of its input), so that
+    is done in pieces that fit a cache: fresh memory costs more than the arithmetic.
     """
     # With the points side by side in memory a norm would jump from coordinate to coordinate.
-    if torch.is_grad_enabled() or x.stride(-1) != 1:
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or x.stride(-1) != 1:
         wide = x.to(dtype or x.dtype)
         return dot(wide, wide)
     pieces: tuple[Tensor, ...] = (x,)
     widens = dtype not in (None, x.dtype) and x.device.type == "cpu"
-    if widens and x.numel() > _CACHED_ELEMENTS and not torch.compiler.is_compiling():
+    if widens and x.numel() > _CACHED_ELEMENTS:
         pieces = x.split(max(1, _CACHED_ELEMENTS * x.shape[0] // x.numel()))
     norms = [torch.linalg.vector_norm(p, dim=-1, keepdim=True, dtype=dtype) for p in pieces]
     return (norms[0] if len(norms) == 1 else torch.cat(norms)).square_()

@@ -246,12 +246,12 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
 
     Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
-    p, q = working(space(x)), working(space(y))
-    k, w = (curvature_like(value, p.dtype, p) for value in (kappa, weight))
+    x_wide, y_wide = working(x), working(y)
+    k, w = (curvature_like(value, x_wide.dtype, x_wide) for value in (kappa, weight))
     if not torch.is_grad_enabled() and x.shape == y.shape and k.numel() == w.numel() == 1:
-        out = p.new_empty(x.shape)
-        return hyperboloid.midpoint_without_derivative(p, q, k, w, out).to(x.dtype)
-    return hyperboloid.lift(hyperboloid.midpoint(p, q, k, w), k).to(x.dtype)
+        return hyperboloid.midpoint_without_derivative(x_wide, y_wide, k, w).to(x.dtype)
+    middle = hyperboloid.midpoint(space(x_wide), space(y_wide), k, w)
+    return hyperboloid.lift(middle, k).to(x.dtype)
 
 
 def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | float) -> Tensor:
