@@ -18,6 +18,7 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds.hyperboloid import split_time
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
 from curvlab.manifolds.trigonometry import sin_ratio
 
@@ -64,13 +65,14 @@ class SigmoidTime(nn.Module):
         if self.max_scale is not None:
             scale = scale.clamp(max=self.max_scale)
         radius = (-kappa).rsqrt()
-        time = torch.addcmul(radius + self.time_offset, torch.sigmoid(h[..., :1]), scale)
-        squared = squared_norm(h[..., 1:])
+        of_time, of_space = split_time(h)
+        time = torch.addcmul(radius + self.time_offset, torch.sigmoid(of_time), scale)
+        squared = squared_norm(of_space)
         # Dropout leaves vectors without a direction, whose derivative would be 1 / SMALLEST.
         directed = squared > SMALLEST**2
         length = ((time.square() + 1 / kappa) / squared.where(directed, 1)).sqrt()
         factor, time = length.where(directed, 0), time.where(directed, radius)
-        return torch.cat([time, h[..., 1:] * factor], -1)
+        return torch.cat([time, of_space * factor], -1)
 
 
 class HyboNetLinear(nn.Linear):
@@ -180,7 +182,8 @@ def _draw(linear: nn.Linear) -> None:
 class CentroidAggregation(nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
-    A node without neighbours stays where it is. Scaling a row of A changes nothing.
+    A node without neighbours stays where it is; whether a matrix has any is looked up when it is
+    first seen. Scaling a row of A changes nothing.
 
     Shapes: points `[nodes, 1 + dim]` to the same.
 
@@ -194,10 +197,20 @@ class CentroidAggregation(nn.Module):
         super().__init__()
         self.space = space
         self.propagation = SparsePropagation()
+        self._seen: tuple[Tensor, bool] | None = None
 
     def forward(self, adjacency: Tensor, x: Tensor) -> Tensor:
         """Aggregate along a matrix `[nodes, nodes]` (sparse CSR, at least 0, rows are targets)."""
-        return normalised(self.propagation(adjacency, x), x, self.space)
+        if self._seen is None or self._seen[0] is not adjacency:
+            self._seen = adjacency, _has_empty_rows(adjacency)
+        u = self.propagation(adjacency, x)
+        return lorentz.normalise(_or_else(u, x) if self._seen[1] else u, self.space.kappa)
+
+
+def _has_empty_rows(matrix: Tensor) -> bool:
+    """Whether the entries of some row of a matrix (sparse CSR, at least 0) are all 0."""
+    sums = torch.segment_reduce(matrix.values(), "sum", offsets=matrix.crow_indices())
+    return bool((sums <= 0).any())
 
 
 class CentroidAttention(nn.Module):
@@ -238,9 +251,10 @@ class CentroidAttention(nn.Module):
         near = 2 * lorentz.inner(query, key) - 2 / self.space.kappa
         weights = adjacency.values() * torch.sigmoid(near / self.scale + self.offset)
         messages = weights.unsqueeze(-1) * x.index_select(0, source)
-        return normalised(torch.zeros_like(x).index_add(0, target, messages), x, self.space)
+        u = torch.zeros_like(x).index_add(0, target, messages)
+        return lorentz.normalise(_or_else(u, x), self.space.kappa)
 
 
-def normalised(u: Tensor, x: Tensor, space: Lorentz) -> Tensor:
-    """The points in the direction of sums u, or x where nothing was summed, `[nodes, 1 + dim]`."""
-    return lorentz.normalise(torch.where(u[..., :1] > 0, u, x), space.kappa)
+def _or_else(u: Tensor, x: Tensor) -> Tensor:
+    """Sums u of points, or x where nothing was summed, `[nodes, 1 + dim]`."""
+    return torch.where(u[..., :1] > 0, u, x)

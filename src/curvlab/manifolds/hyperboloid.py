@@ -13,6 +13,14 @@ from torch.autograd import Function
 from curvlab.manifolds.kernels import dot, squared_norm
 
 
+def split_time(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Time `[..., 1]` and space part `[..., dim]` of `[..., 1 + dim]`, in one operation.
+
+    Its derivative is one concatenation; that of each slice is an array of zeros to be added.
+    """
+    return x.split([1, x.shape[-1] - 1], -1)
+
+
 def time_of(s: Tensor, kappa: Tensor) -> Tensor:
     """The time sqrt(|s|^2 - 1 / kappa) of space parts `[..., dim]`, `[..., 1]`."""
     return (squared_norm(s) - 1 / kappa).sqrt()

@@ -52,7 +52,8 @@ __all__ = [
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentzian product -x_0 y_0 + <x_s, y_s>, `[...]` from `[..., 1 + dim]`."""
-    return torch.linalg.vecdot(space(x), space(y)) - x[..., 0] * y[..., 0]
+    (t, s), (t_y, s_y) = hyperboloid.split_time(x), hyperboloid.split_time(y)
+    return torch.linalg.vecdot(s, s_y) - (t * t_y).squeeze(-1)
 
 
 def origin(dim: int, kappa: Tensor | float) -> Tensor:
@@ -223,9 +224,10 @@ def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
 
 def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
     """`normalise` in float64 of a sum whose time has the digits of a dtype."""
-    floor = tolerance(digits).floor * m[..., :1].square()
-    length = torch.maximum(-inner(m, m).unsqueeze(-1), floor)
-    return hyperboloid.lift(space(m) * (-k * length).rsqrt(), k)
+    t, s = hyperboloid.split_time(m)
+    t2 = t.square()
+    length = torch.maximum(t2 - dot(s, s), tolerance(digits).floor * t2)
+    return hyperboloid.lift(s * (-k * length).rsqrt(), k)
 
 
 def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
