@@ -5,6 +5,7 @@ scripts/wandb_sync.py                        all finished offline runs below out
 scripts/wandb_sync.py outputs/tables/fpst    those below a folder
 scripts/wandb_sync.py --dry-run              only name them
 scripts/wandb_sync.py --table fpst/fig3      the table itself, into the group of its runs
+scripts/wandb_sync.py --report fpst/fig3     a report with its methods side by side
 """
 
 import argparse
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
-from curvlab.wandb_sync import log_table, offline_runs, require_account, upload
+from curvlab.wandb_sync import log_table, offline_runs, require_account, save_report, upload
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUTS = ROOT / "outputs"
@@ -27,7 +28,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("folder", nargs="?", type=Path, default=OUTPUTS, help="where runs are")
     parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
     parser.add_argument("--table", help="log this table as an artifact instead")
-    parser.add_argument("--project", default="curvlab", help="of the table (default: curvlab)")
+    parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
+    parser.add_argument(
+        "--project", default="curvlab", help="of table and report (default: curvlab)"
+    )
+    parser.add_argument("--entity", help="of the report: user or team (default: the account's)")
     return parser.parse_args()
 
 
@@ -39,6 +44,10 @@ def main() -> int:
             specs = load_table(ROOT / "configs", arguments.table)
             reports = [build_report(spec, OUTPUTS / "tables") for spec in specs]
             print(f"logged {log_table(reports, arguments.table, arguments.project, OUTPUTS)}")
+            return 0
+        if arguments.report is not None:
+            specs = load_table(ROOT / "configs", arguments.report)
+            print(f"saved {save_report(specs, arguments.project, arguments.entity)}")
             return 0
         runs = offline_runs(arguments.folder)
         if not arguments.dry_run and runs:

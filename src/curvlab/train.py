@@ -188,6 +188,8 @@ def _run_process(
         result.metrics = by_part(scores)
         result.score = result.metrics["test"][task.score]
         result.val_score = result.metrics["val"][task.score] if best else None
+        if logger is not None:
+            logger.log_metrics({"score": result.score})  # what reports on W&B compare
         result.parameters = sum(p.numel() for p in task.parameters())
         result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
         result.ms_per_step = timer.ms_per_step

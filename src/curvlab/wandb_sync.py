@@ -8,6 +8,8 @@ from pathlib import Path
 from curvlab.errors import UsageError
 from curvlab.results import CONCLUSIVE, read_result
 from curvlab.tables.report import Report
+from curvlab.tables.spec import TableSpec
+from curvlab.wandb_report import table_report
 
 
 def offline_runs(folder: Path) -> list[Path]:
@@ -88,3 +90,24 @@ def log_table(reports: Sequence[Report], name: str, project: str, folder: Path) 
     run.log_artifact(artifact)
     run.finish()
     return artifact.name
+
+
+def save_report(specs: Sequence[TableSpec], project: str, entity: str | None) -> str:
+    """Put a table's report on the site (see `table_report`).
+
+    Args:
+        specs: From `load_table`.
+        project: Where the runs are.
+        entity: User or team; None for the account's default.
+
+    Returns:
+        Its address.
+
+    Raises:
+        UsageError: wandb is not installed, or knows no account.
+    """
+    require_account()
+    import wandb
+
+    report = table_report(specs, project, entity or str(wandb.Api().default_entity))
+    return str(report.save().url)

@@ -108,7 +108,7 @@ def test_wandb_without_an_account_is_offline_and_goes_on_with_the_same_run(comma
     (run,) = (path.parent / "wandb").glob("offline-run-*")
     assert run.name.endswith(result["config_hash"])
     (log,) = run.glob("*.wandb")
-    assert all(name in log.read_bytes() for name in (b"loss", b"map", b"curves"))
+    assert all(name in log.read_bytes() for name in (b"loss", b"map", b"score", b"curves"))
 
     path.unlink()
     done = command(*words)
