@@ -13,6 +13,7 @@ from curvlab.layers.curved_branches import (
     BranchRouter,
     EuclideanBranch,
     FeedForward,
+    FeedForwardBranch,
     HyperbolicBranch,
     SphericalBranch,
     entropy,
@@ -55,6 +56,10 @@ def points():
     return torch.tensor([[0.3, -0.4], [-0.2, 0.5], [0.6, 0.1]])
 
 
+def feed_forward():
+    return FeedForwardBranch(**SHARED)
+
+
 MINUS_ONE = torch.tensor(-1.0)
 
 
@@ -62,6 +67,18 @@ def test_parameters_are_those_that_the_paper_prints():
     router = BranchRouter(DIM, 3, "relu")
     counts = [sum(p.numel() for p in m.parameters()) for m in (*(b() for b in BRANCHES), router)]
     assert counts == [33_472, 28_928, 20_864, 2_179]
+
+
+@pytest.mark.parametrize("make", [*BRANCHES, feed_forward])
+def test_masked_attention_is_that_among_the_tokens_it_leaves(make):
+    branch, x = make().eval(), torch.randn(1, 5, DIM)
+    everyone = torch.ones(5, 5, dtype=torch.bool)
+    torch.testing.assert_close(branch(x, everyone), branch(x))
+    two_groups = torch.block_diag(torch.ones(2, 2), torch.ones(3, 3)).bool()
+    apart = torch.cat([branch(x[:, :2]), branch(x[:, 2:])], 1)
+    torch.testing.assert_close(branch(x, two_groups), apart)
+    alone = torch.cat([branch(token) for token in x.split(1, 1)], 1)
+    torch.testing.assert_close(branch(x, torch.eye(5).bool()), alone)
 
 
 def test_hyperbolic_attention_of_the_specification():

@@ -164,6 +164,16 @@ def test_nodes_are_one_sequence_or_alone():
     torch.testing.assert_close(alone(graph)[1:], alone(other)[1:])
 
 
+def test_with_a_mask_nodes_hear_their_neighbours_alone():
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2, and 3 by itself
+    graph = Data(x=torch.rand(4, 5), edge_index=path)
+    other = Data(x=graph.x.clone(), edge_index=path)
+    other.x[0] = 1
+    masked = model("cat__neighbours", dataset="cora").eval()
+    changed = (masked(graph) - masked(other)).abs().amax(1) > 1e-6
+    assert changed.tolist() == [True, True, False, False]
+
+
 def test_blocks_are_stacked():
     deep = model("cat", "model.layers=3").eval()
     assert parameters(deep.blocks) == 3 * 85_443
@@ -180,6 +190,7 @@ def test_blocks_are_stacked():
         ("model.branches=[]", "must be a list of euclidean, hyperbolic, spherical"),
         ("model.token_layout=graph", "must be one of single, batch, cls_h_r"),
         ("model.euclidean.heads=5", "heads=5 does not divide model.dim=64"),
+        ("model.attention_mask=adjacency", "queries of triples have none"),
         ("model.entropy.sign=plus", "must be encourage or paper_formula"),
     ],
 )
@@ -195,3 +206,8 @@ def test_a_residual_is_the_only_difference_of_the_variants():
         assert not plain.blocks[0].branches[0].residual
         assert other.blocks[0].branches[0].residual
         assert plain.state_dict().keys() == other.state_dict().keys()
+
+
+def test_a_mask_needs_nodes_in_one_sequence():
+    with pytest.raises(UsageError, match="use it with model"):
+        model("cat__neighbours", "model.token_layout=single", dataset="cora")

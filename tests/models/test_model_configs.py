@@ -22,7 +22,7 @@ def tasks_of(model):
     config = OmegaConf.load(CONFIGS / "model" / f"{model}.yaml")
     tasks = OmegaConf.select(config, "requires.tasks") or []
     bases = [base for base in config.get("defaults", []) if isinstance(base, str)]
-    return [*tasks, *(task for base in bases for task in tasks_of(base))]
+    return list(tasks) or [task for base in bases for task in tasks_of(base)]
 
 
 OF_TRIPLES = [name for name in MODELS if "kg_completion" in tasks_of(name)]

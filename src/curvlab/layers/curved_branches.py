@@ -1,7 +1,8 @@
 """Attention in flat, hyperbolic and spherical space: branches of CAT, and the router over them.
 
 A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
-maps to its space and back. Attention over a single token has the weight 1 whatever the geometry,
+maps to its space and back. A mask `[tokens, tokens]` says which token (row) may attend to which;
+without one all may. Attention over a single token has the weight 1 whatever the geometry,
 and the branches then leave it out (same result): what is left of them is a feed-forward network,
 behind a radius to which the tangent vectors are clipped.
 
@@ -42,6 +43,24 @@ class FeedForward(nn.Module):
         return self.reduce(self.activation(self.expand(x)))
 
 
+class FeedForwardBranch(nn.Module):
+    """x + FF(x): a control without attention or geometry.
+
+    Args:
+        dim: width of the tokens.
+        ffn_ratio: width inside the feed-forward network over `dim`.
+        activation: of the feed-forward network.
+    """
+
+    def __init__(self, dim: int, ffn_ratio: int, activation: str) -> None:
+        super().__init__()
+        self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """Map `[batch, tokens, dim]`; a mask changes nothing."""
+        return x + self.feed_forward(x)
+
+
 class EuclideanBranch(nn.Module):
     """H = LayerNorm(x + MultiheadAttention(x)); LayerNorm(H + FF(H)). Source: CAT, Section 4.1.
 
@@ -63,14 +82,15 @@ class EuclideanBranch(nn.Module):
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
         self.attention_norm, self.norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map `[batch, tokens, dim]`."""
-        h = self.attention_norm(x + self._attend(x))
+        h = self.attention_norm(x + self._attend(x, mask))
         return self.norm(h + self.feed_forward(h))
 
-    def _attend(self, x: Tensor) -> Tensor:
+    def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         if x.shape[-2] > 1:
-            return self.attention(x, x, x, need_weights=False)[0]
+            forbidden = None if mask is None else ~mask
+            return self.attention(x, x, x, need_weights=False, attn_mask=forbidden)[0]
         dim = x.shape[-1]
         values = self.attention.in_proj_weight[2 * dim :], self.attention.in_proj_bias[2 * dim :]
         return self.attention.out_proj(nn.functional.linear(x, *values))
@@ -124,16 +144,21 @@ class HyperbolicBranch(nn.Module):
         self.aggregation = aggregation
         self.residual = residual
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map `[batch, tokens, dim]`."""
         kappa = self.curvature()
         value = k_space.expmap0_projected(self.value(x), kappa)
         if x.shape[-2] > 1:
             query = k_space.expmap0_projected(self.query(x), kappa)
-            weights = (-k_space.pairwise_dist(query, query, kappa)).softmax(-1)
+            weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)
             value = k_space.project(hyperbolic_sum(weights, value, kappa, self.aggregation), kappa)
         y = self.feed_forward(self.output(k_space.logmap0(value, kappa)))
         return x + y if self.residual else y
+
+
+def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the tokens that each may attend to, `[..., tokens, tokens]`."""
+    return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
 
 
 def hyperbolic_sum(weights: Tensor, points: Tensor, kappa: Tensor, aggregation: str) -> Tensor:
@@ -203,7 +228,7 @@ class SphericalBranch(nn.Module):
         self.ambient = ambient
         self.residual = residual
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map `[batch, tokens, dim]`."""
         root = self.curvature().sqrt()
         u = root * self.project(x)
@@ -212,8 +237,7 @@ class SphericalBranch(nn.Module):
             u = u * (self.max_angle / norm).clamp(max=1)
         if x.shape[-2] > 1 or self.max_angle is None:
             points = sphere_exp(u)
-            weights = (points @ points.mT).softmax(-1)
-            summed = weights @ points
+            summed = _weights(points @ points.mT, mask) @ points
             u = sphere_log(summed / summed.norm(dim=-1, keepdim=True).clamp(min=1e-8))
         u = u / root
         y = self.feed_forward(nn.functional.pad(u, (0, 1)) if self.ambient else u)

@@ -8,80 +8,9 @@ from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.layers.curved_branches import BranchRouter, entropy
-from curvlab.layers.features import FeatureLinear
+from curvlab.models.cat_tokens import NodeTokens, TripleTokens
 from curvlab.models.encoder import FlatEncoder
-from curvlab.models.triple_scorer import DotProductScorer, table
-
-
-class TripleTokens(nn.Module):
-    """Tokens of queries (h, r): x = Drop(Drop(e_h) + Drop(e_r)). Source: CAT, Section 4.5.
-
-    Layouts: `single`, a query is a sequence of one token (the paper's); `batch`, the batch is one
-    sequence, so that a score depends on the queries beside it; `cls_h_r`, a query is the three
-    tokens CLS, e_h + type, e_r + type, read at CLS, so that attention has something to attend to.
-
-    Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
-        dim: width of the tokens.
-        dropout: of head, relation and token.
-        layout: see above.
-    """
-
-    LAYOUTS = ("single", "batch", "cls_h_r")
-
-    def __init__(
-        self, num_entities: int, num_relations: int, dim: int, dropout: float, layout: str
-    ) -> None:
-        super().__init__()
-        self.entities = table(num_entities, dim)
-        self.relations = table(num_relations, dim)
-        self.drop = nn.Dropout(dropout)
-        self.layout = layout
-        if layout == "cls_h_r":
-            self.types = table(3, dim)
-
-    def forward(self, batch: Data) -> Tensor:
-        """Tokens `[sequences, tokens, dim]`."""
-        head = self.drop(self.entities(batch.head))
-        relation = self.drop(self.relations(batch.relation))
-        if self.layout == "cls_h_r":
-            three = torch.stack([torch.zeros_like(head), head, relation], 1)
-            return self.drop(three + self.types.weight)
-        return self.drop(head + relation).unsqueeze(0 if self.layout == "batch" else 1)
-
-    def readout(self, tokens: Tensor) -> Tensor:
-        """One vector a query `[queries, dim]`."""
-        return tokens[:, 0] if self.layout == "cls_h_r" else tokens.flatten(0, 1)
-
-
-class NodeTokens(nn.Module):
-    """Tokens of nodes: Drop(W x + b). Edges are not used. Source: CAT, Appendix (Cora).
-
-    Layouts: `graph`, all nodes are one sequence; `single`, each node is one of its own.
-
-    Args:
-        in_channels: number of features.
-        dim: width of the tokens.
-        dropout: of the tokens.
-        layout: see above.
-    """
-
-    LAYOUTS = ("graph", "single")
-
-    def __init__(self, in_channels: int, dim: int, dropout: float, layout: str) -> None:
-        super().__init__()
-        self.map = FeatureLinear(in_channels, dim)
-        self.drop = nn.Dropout(dropout)
-        self.layout = layout
-
-    def forward(self, batch: Data) -> Tensor:
-        """Tokens `[sequences, tokens, dim]`."""
-        return self.drop(self.map(batch.x)).unsqueeze(0 if self.layout == "graph" else 1)
-
-    def readout(self, tokens: Tensor) -> Tensor:
-        """One vector a node `[nodes, dim]`."""
-        return tokens.flatten(0, 1)
+from curvlab.models.triple_scorer import DotProductScorer
 
 
 class RoutingEntropy(nn.Module):
@@ -131,7 +60,7 @@ class CurvatureBlock(nn.Module):
     A single branch has no router. Neither residual nor norm is around the sum. Source: CAT, Eq. 12.
 
     Args:
-        branches: maps `[batch, tokens, dim]` to the same.
+        branches: maps `[batch, tokens, dim]` to the same; told who may attend to whom, if not all.
         router: weights `[batch, tokens, branches]` of tokens; None for equal ones.
     """
 
@@ -140,9 +69,9 @@ class CurvatureBlock(nn.Module):
         self.branches = nn.ModuleList(branches)
         self.router = router
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens of the same shape, and the weights."""
-        outputs = torch.stack([branch(x) for branch in self.branches], -1)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Tokens of the same shape, and the weights; with a mask `[tokens, tokens]` for all."""
+        outputs = torch.stack([branch(x, mask) for branch in self.branches], -1)
         count = len(self.branches)
         if self.router is None:
             return outputs.mean(-1), outputs.new_full((*x.shape[:-1], count), 1 / count)
@@ -168,12 +97,14 @@ class CAT(FlatEncoder, DotProductScorer):
         activation: of feed-forward networks and router.
         dropout: of embeddings and tokens.
         token_layout: see `TripleTokens` and `NodeTokens`.
-        branches: geometries of a block, of `euclidean`, `hyperbolic` and `spherical`; one may
-            stand there several times.
+        attention_mask: see `NodeTokens`; null on triples.
+        branches: geometries of a block, of `euclidean`, `hyperbolic` and `spherical`, or
+            `feed_forward` for none; one may stand there several times.
         routed: whether tokens weigh the branches; else all count the same.
         euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`.
         hyperbolic: the same.
         spherical: the same.
+        feed_forward: the same.
         entropy: makes `RoutingEntropy` from `steps_per_pass`.
         steps_per_pass: training steps of a pass over the data.
         in_channels: number of features of a node, on graphs.
@@ -181,7 +112,7 @@ class CAT(FlatEncoder, DotProductScorer):
         num_relations: number of relations, on triples.
 
     Raises:
-        UsageError: there is no such branch or layout of tokens.
+        UsageError: there is no such branch, layout of tokens or mask.
 
     Source: "Curvature-Adaptive Transformers for Geometry-Aware Learning" (2025), Section 4.
     """
@@ -194,11 +125,13 @@ class CAT(FlatEncoder, DotProductScorer):
         activation: str,
         dropout: float,
         token_layout: str,
+        attention_mask: str | None,
         branches: Sequence[str],
         routed: bool,
         euclidean: Callable[..., nn.Module],
         hyperbolic: Callable[..., nn.Module],
         spherical: Callable[..., nn.Module],
+        feed_forward: Callable[..., nn.Module],
         entropy: Callable[..., RoutingEntropy],
         steps_per_pass: int,
         in_channels: int | None = None,
@@ -206,21 +139,26 @@ class CAT(FlatEncoder, DotProductScorer):
         num_relations: int | None = None,
     ) -> None:
         super().__init__()
-        kinds = {"euclidean": euclidean, "hyperbolic": hyperbolic, "spherical": spherical}
+        kinds = {
+            "euclidean": euclidean,
+            "hyperbolic": hyperbolic,
+            "spherical": spherical,
+            "feed_forward": feed_forward,
+        }
         if not branches or set(branches) - kinds.keys():
             raise UsageError(
                 f"model.branches={list(branches)} must be a list of {', '.join(kinds)}"
             )
-        layouts = NodeTokens.LAYOUTS if num_entities is None else TripleTokens.LAYOUTS
-        if token_layout not in layouts:
+        self.tokens: NodeTokens | TripleTokens
+        if num_entities is None:
+            self.tokens = NodeTokens(in_channels or 0, dim, dropout, token_layout, attention_mask)
+        elif attention_mask is None:
+            self.tokens = TripleTokens(num_entities, num_relations or 0, dim, dropout, token_layout)
+        else:
             raise UsageError(
-                f"model.token_layout={token_layout} must be one of {', '.join(layouts)}"
+                f"model.attention_mask={attention_mask} is of nodes of a graph: queries of triples "
+                "have none (model.attention_mask=null)"
             )
-        self.tokens = (
-            TripleTokens(num_entities, num_relations or 0, dim, dropout, token_layout)
-            if num_entities is not None
-            else NodeTokens(in_channels or 0, dim, dropout, token_layout)
-        )
         routed = routed and len(branches) > 1
         self.blocks = nn.ModuleList(
             CurvatureBlock(
@@ -250,9 +188,9 @@ class CAT(FlatEncoder, DotProductScorer):
 
     def forward(self, batch: Data) -> Tensor:
         """Outputs `[queries, dim]` of queries, or `[nodes, dim]` of nodes."""
-        x, weights = self.tokens(batch), []
+        x, mask, weights = self.tokens(batch), self.tokens.mask(batch), []
         for block in self.blocks:
-            x, of_block = block(x)
+            x, of_block = block(x, mask)
             weights.append(self.tokens.readout(of_block))
         self._weights = torch.stack(weights)
         return self.tokens.readout(x)
