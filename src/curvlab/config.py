@@ -277,6 +277,7 @@ def identity(config: DictConfig) -> dict[str, Any]:
     kept["trainer"] = {
         key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
     }
+    kept["optimizer"].pop("fused", None)  # how, not what
     if config.trainer.devices != 1:  # each has a batch of its own in a step
         kept["trainer"]["devices"] = config.trainer.devices
     if kept["batching"]["one_graph"]:
