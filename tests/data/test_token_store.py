@@ -1,6 +1,9 @@
 """Tokens on disk: the same as in memory, resumed after a kill, checked when read."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -128,6 +131,38 @@ def test_a_killed_computation_goes_on(raw, graph, tmp_path, monkeypatch):
     expected = in_memory(raw, again.spec)[torch.from_numpy(again.nodes)]
     torch.testing.assert_close(again.tokens(), expected)
     assert not (tmp_path / "tokens" / "progress.json").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from curvlab.data.disk_graph import open_disk_graph
+from curvlab.data.token_store import TokenSpec, TokenStore
+
+def write(self, order, first, signals, original=TokenStore._write):
+    if (order, first) == (2, 3):
+        os.kill(os.getpid(), signal.SIGKILL)
+    original(self, order, first, signals)
+
+TokenStore._write = write
+folder = Path(sys.argv[1])
+spec = TokenSpec("cheb", 3, False, "float32")
+store = TokenStore(folder / "tokens", open_disk_graph(folder / "graph"), spec)
+store.compute(8 * store.graph.num_nodes)
+"""
+"""Computes tokens one column after the other, and is killed at the second order of the fourth."""
+
+
+def test_a_process_that_is_killed_loses_the_column_it_was_at(raw, graph, tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    again = store(graph, tmp_path, basis="cheb", self_loops=False)
+    assert not again.complete
+    assert json.loads((again.folder / "progress.json").read_text())["columns"] == 3
+    again.compute(1e9)
+    again.verify()
+    expected = in_memory(raw, again.spec)[torch.from_numpy(again.nodes)]
+    torch.testing.assert_close(again.tokens(), expected)
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut"])
