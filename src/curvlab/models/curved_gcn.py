@@ -1,0 +1,249 @@
+r"""Graph convolutions in spaces of constant curvature: HGCN, HGNN, HAT and kappa-GCN.
+
+Layers hand on logarithms at the origin: the exponential at the end of one and the logarithm at the
+beginning of the next cancel, but for points at the very rim of the ball. So an activation between
+two curvatures, `exp_0'(act(log_0 x))`, is one of tangent vectors.
+
+Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-loops, rows targets.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import softmax
+
+from curvlab.layers.activations import activation_function
+from curvlab.layers.features import FeatureLinear
+from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.layers.stereographic import StereographicLinear
+from curvlab.manifolds import Stereographic
+from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.kernels import working
+from curvlab.models.encoder import Encoder
+
+
+class CurvedGCN(Encoder):
+    """What they share: points of one space, an activation, sums over neighbourhoods.
+
+    Args:
+        space: where the embeddings lie.
+        dim: their width.
+        activation: `relu`, `elu`, `tanh` or `sigmoid`.
+    """
+
+    def __init__(self, space: Stereographic, dim: int, activation: str) -> None:
+        super().__init__()
+        self.space, self.dim = space, dim
+        self.activation = activation_function(activation)
+        self.propagation = SparsePropagation()
+
+    @property
+    def manifold_out(self) -> Stereographic:
+        """The space of the embeddings."""
+        return self.space
+
+    @property
+    def dim_out(self) -> int:
+        """Width of the embeddings."""
+        return self.dim
+
+    def mean(self, adjacency: Tensor, v: Tensor) -> Tensor:
+        """Means of vectors over the neighbourhoods, `[nodes, dim]`."""
+        neighbours = adjacency.crow_indices().diff().clamp(min=1).unsqueeze(1)
+        return self.propagation(adjacency, v) / neighbours
+
+
+class HGCN(CurvedGCN):
+    r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) (+) exp_0(b_l))))`, embeddings `exp_0(v_L)`.
+
+    `v_0` are the features. Every layer has a curvature of its own, and so have the embeddings.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes a space.
+        dim: width of layers and embeddings.
+        layers: L.
+        activation: of the logarithms.
+        dropout: of the entries of the weights.
+
+    Source: HGCN (Chami et al. 2019), Section 4, and its code, with means at the origin and without
+    attention.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: Callable[[], Stereographic],
+        dim: int,
+        layers: int,
+        activation: str,
+        dropout: float,
+    ) -> None:
+        super().__init__(manifold(), dim, activation)
+        self.linears = nn.ModuleList(
+            StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
+            for width in [in_channels] + [dim] * (layers - 1)
+        )
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        v = batch.x
+        for linear in self.linears:
+            assert isinstance(linear, StereographicLinear)
+            moved = linear.space.logmap0(linear.from_tangent(v))
+            v = self.activation(self.mean(batch.adj_t, moved))
+        return self.space.expmap0_projected(v)
+
+
+class HGNN(CurvedGCN):
+    r"""`h_l = act(exp_0(drop(mean_N(W_l log_0 h_{l-1}))))`, with `log_0 h_0 = act(W_0 x + b_0)`.
+
+    The activation is of the coordinates of points, which relu, elu and tanh do not lengthen.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the space.
+        dim: width of layers and embeddings.
+        layers: number of layers behind the features' map.
+        activation: of the points' coordinates.
+        dropout: of the means.
+
+    Source: HGNN (Liu et al. 2019). Its code divides by artanh in the logarithm, where one
+    multiplies.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: Callable[[], Stereographic],
+        dim: int,
+        layers: int,
+        activation: str,
+        dropout: float,
+    ) -> None:
+        super().__init__(manifold(), dim, activation)
+        self.features = FeatureLinear(in_channels, dim)
+        self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(layers))
+        self.dropout = dropout
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        v = self.activation(self.features(batch.x))
+        for linear in self.linears:
+            v = F.dropout(self.mean(batch.adj_t, linear(v)), self.dropout, self.training)
+            h = self.space.project(self.activation(self.space.expmap0_projected(v)))
+            v = self.space.logmap0(h)
+        return h
+
+
+class HAT(CurvedGCN):
+    r"""`v_l = act(sum_j alpha_ij log_0 h_j)`, `h = exp_0(W_l v_{l-1})`, embeddings `exp_0(v_L)`.
+
+    `alpha_ij` is the softmax over the neighbours j of i of `-d(h_i, h_j)`. The space of a head is a
+    component of a product, so that the heads' sums stand beside each other in the tangent space.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes a space of so many `components`.
+        dim: width of layers and embeddings, a multiple of `heads`.
+        heads: of the attention.
+        layers: L.
+        activation: of the logarithms.
+        dropout: of the entries of the weights.
+
+    Source: Zhang et al. 2021, "Hyperbolic graph attention network", from its description.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: Callable[..., Stereographic],
+        dim: int,
+        heads: int,
+        layers: int,
+        activation: str,
+        dropout: float,
+    ) -> None:
+        super().__init__(manifold(components=heads), dim, activation)
+        self.linears = nn.ModuleList(
+            StereographicLinear(width, dim, self.space, bias=False, weight_dropout=dropout)
+            for width in [in_channels] + [dim] * (layers - 1)
+        )
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        start, source = batch.adj_t.crow_indices(), batch.adj_t.col_indices()
+        target = torch.repeat_interleave(start.diff(), output_size=len(source))
+        v = batch.x
+        for linear in self.linears:
+            assert isinstance(linear, StereographicLinear)
+            h = linear.from_tangent(v)
+            weights = self._attention(h, source, target)
+            heard = self.space.split(self.space.logmap0(h)).index_select(0, source)
+            messages = self.space.merge(weights.unsqueeze(-1) * heard)
+            v = self.activation(messages.new_zeros(h.shape).index_add(0, target, messages))
+        return self.space.expmap0_projected(v)
+
+    def _attention(self, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        """Weights `[edges, heads]`."""
+        x, y = (self.space.split(h.index_select(0, nodes)) for nodes in (target, source))
+        near = -k_space.dist(x, y, self.space.kappa)
+        return softmax(near, target, num_nodes=len(h))
+
+
+class KappaGCN(CurvedGCN):
+    r"""`v_l = act(log_0(midpoint_N(exp_0(W_l v_{l-1}))))`, embeddings `exp_0(v_L)`.
+
+    Neighbours are averaged by the gyro-midpoint of each component of a product space, whose
+    curvatures have any sign and are those of all layers.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes a space of so many `components`.
+        dim: width of layers and embeddings, a multiple of `components`.
+        components: of the product.
+        layers: L.
+        activation: of the logarithms.
+        dropout: of the entries of the weights.
+
+    Source: Bachmann et al. 2020, "Constant curvature graph convolutional networks", Section 3.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: Callable[..., Stereographic],
+        dim: int,
+        components: int,
+        layers: int,
+        activation: str,
+        dropout: float,
+    ) -> None:
+        super().__init__(manifold(components=components), dim, activation)
+        self.linears = nn.ModuleList(
+            StereographicLinear(width, dim, self.space, bias=False, weight_dropout=dropout)
+            for width in [in_channels] + [dim] * (layers - 1)
+        )
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        v = batch.x
+        for linear in self.linears:
+            assert isinstance(linear, StereographicLinear)
+            middle = self.midpoints(batch.adj_t, linear.from_tangent(v))
+            v = self.activation(self.space.logmap0(middle))
+        return self.space.expmap0_projected(v)
+
+    def midpoints(self, adjacency: Tensor, x: Tensor) -> Tensor:
+        """Gyro-midpoints of the points of each neighbourhood, by one sparse product."""
+        factor = self.space.conformal_factor(x)
+        weighted = self.space.merge(factor.unsqueeze(-1) * self.space.split(working(x)))
+        sums = self.propagation(adjacency, torch.cat([weighted, factor - 1], -1))
+        numerator, denominator = sums.split([self.dim, self.space.components], -1)
+        middle = k_space.midpoint_from_sums(
+            self.space.split(numerator), denominator, self.space.kappa
+        )
+        return self.space.project(self.space.merge(middle))

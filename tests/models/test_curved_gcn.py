@@ -1,0 +1,137 @@
+"""HGCN, HGNN, HAT and kappa-GCN: their layers as written, step by step, and their flat limits."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from curvlab._geoopt import geoopt
+from curvlab.data.transforms import SparseAdjacency
+from curvlab.manifolds import Stereographic
+from curvlab.manifolds import stereographic as k_space
+from curvlab.models.curved_gcn import HAT, HGCN, HGNN, KappaGCN
+
+NODES, FEATURES, DIM = 7, 5, 4
+
+pytestmark = [
+    pytest.mark.usefixtures("float64"),
+    # PyTorch Geometric's making of a sparse matrix, once a process.
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+]
+
+
+@pytest.fixture
+def graph():
+    torch.manual_seed(0)
+    path = torch.tensor([[0, 1, 2, 3, 4, 2], [1, 2, 3, 4, 5, 5]])  # and 6 by itself
+    data = Data(x=0.5 * torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
+    return SparseAdjacency(self_loops=True)(data)
+
+
+def network(kind, kappa=-1.0, layers=2, dropout=0.0, **options):
+    torch.manual_seed(1)
+    made = kind(
+        in_channels=FEATURES,
+        manifold=partial(Stereographic, kappa=kappa),
+        dim=DIM,
+        layers=layers,
+        activation="elu",
+        dropout=dropout,
+        **options,
+    )
+    for name, parameter in made.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter, std=0.3)
+    return made
+
+
+def mean(graph, x):
+    dense = graph.adj_t.to_dense().to(x.dtype)
+    return dense @ x / dense.sum(1, keepdim=True)
+
+
+def test_hgcn_is_the_papers_composition_on_balls_of_several_curvatures(graph):
+    model = network(HGCN)
+    spaces = [*(linear.space for linear in model.linears), model.space]
+    for space, kappa in zip(spaces, (-0.7, -1.6, -1.1), strict=True):
+        space.load_state_dict(Stereographic(kappa=kappa).state_dict())
+    balls = [geoopt.PoincareBall(c=-space.kappa.detach()) for space in spaces]
+    x = balls[0].expmap0(graph.x)
+    for linear, ball, after in zip(model.linears, balls[:-1], balls[1:], strict=True):
+        h = ball.mobius_matvec(linear.weight, x)
+        h = ball.mobius_add(h, ball.expmap0(linear.bias))
+        h = ball.expmap0(mean(graph, ball.logmap0(h)))
+        x = after.expmap0(F.elu(ball.logmap0(h)))
+    torch.testing.assert_close(model(graph), x)
+
+
+def test_hgnn_is_its_composition(graph):
+    model = network(HGNN)
+    ball = geoopt.PoincareBall(c=1.0)
+    h = ball.expmap0(F.elu(model.features(graph.x)))
+    for linear in model.linears:
+        h = F.elu(ball.expmap0(mean(graph, ball.logmap0(h) @ linear.weight.T)))
+    torch.testing.assert_close(model(graph), h)
+
+
+def test_hat_attends_to_what_is_near(graph):
+    model = network(HAT, heads=2, layers=1)
+    (linear,) = model.linears
+    ball = geoopt.PoincareBall(c=1.0)
+    heads = ball.expmap0((graph.x @ linear.weight.T).view(NODES, 2, DIM // 2))
+    dense = graph.adj_t.to_dense()
+    for node in range(NODES):
+        near = heads[dense[node] > 0]
+        weights = (-ball.dist(heads[node], near)).softmax(0)
+        v = (weights.unsqueeze(-1) * ball.logmap0(near)).sum(0)
+        torch.testing.assert_close(model(graph)[node], ball.expmap0(F.elu(v)).flatten())
+
+
+@pytest.mark.parametrize("kappa", [[-1.0, -0.5], [0.8, -1.0], [0.0, 0.0]])
+def test_kappa_gcn_averages_by_the_midpoint_of_each_component(graph, kappa):
+    model = network(KappaGCN, kappa=kappa, components=2, layers=1)
+    (linear,) = model.linears
+    kappa = torch.tensor(kappa)
+    blocks = (graph.x @ linear.weight.T).view(NODES, 2, DIM // 2)
+    points = k_space.expmap0(blocks, kappa)
+    dense = graph.adj_t.to_dense()
+    for node in range(NODES):
+        near = points[dense[node] > 0].transpose(0, 1)
+        middle = k_space.midpoint(near, torch.ones(2, near.shape[1]), kappa)
+        expected = k_space.expmap0(F.elu(k_space.logmap0(middle, kappa)), kappa)
+        torch.testing.assert_close(model(graph)[node], expected.flatten())
+
+
+def test_without_curvature_they_are_graph_networks_of_means(graph):
+    hgcn, kappa_gcn = network(HGCN, kappa=0.0), network(KappaGCN, kappa=0.0, components=2)
+    v = u = graph.x
+    for of_hgcn, of_kappa in zip(hgcn.linears, kappa_gcn.linears, strict=True):
+        v = F.elu(mean(graph, F.linear(v, of_hgcn.weight, of_hgcn.bias)))
+        u = F.elu(mean(graph, F.linear(u, of_kappa.weight)))
+    torch.testing.assert_close(hgcn(graph), v)
+    torch.testing.assert_close(kappa_gcn(graph), u)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(HGCN, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2})],
+)
+def test_nodes_hear_as_far_as_there_are_layers(graph, kind, options):
+    model = network(kind, **options)
+    other = graph.clone()
+    other.x = graph.x.clone()
+    other.x[0] += 1
+    changed = (model(graph) - model(other)).abs().amax(1) > 1e-12
+    assert changed.tolist() == [True, True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize("kind", [HGCN, HGNN])
+def test_far_points_stay_in_the_ball_with_finite_gradients(graph, kind):
+    model = network(kind).float()
+    graph.x = 1e3 * graph.x.float()
+    points = model(graph)
+    assert bool((points.norm(dim=1) < 1).all())
+    points.sum().backward()
+    assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
