@@ -69,7 +69,7 @@ def test_numbers_and_outcomes_are_told(report):
     assert "(4)" in ours
     assert "1 of 5 diverged" in line_of(text, "FPS-T ", 4)
     assert "1 of 2 failed, 1 of 2 out of memory" in text
-    assert "missing" in line_of(text, "κ-GCN", 1)
+    assert "missing" in line_of(text, "Q-GCN", 1)
     assert "not run" in line_of(text, "MLP", 1)
     assert "≈" in line_of(text, "FPS-T ", 2)
 

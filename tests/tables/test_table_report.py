@@ -40,7 +40,7 @@ def test_printed_numbers_of_figure_3(spec, tmp_path):
 
 def test_models_that_do_not_exist_are_missing(spec, tmp_path):
     report = build_report(spec, tmp_path)
-    assert cell(report, "hgcn", "power")["status"] == "missing"
+    assert cell(report, "q_gcn", "power")["status"] == "missing"
     assert cell(report, "gcn", "power")["status"] == "not run"
 
 
@@ -209,7 +209,7 @@ def test_the_papers_number_stands_beside_both_columns_of_one_graph(table1, tmp_p
     assert len(report.columns) == 9
     for column in ("airport", "airport_hgcn"):
         assert cell(report, "gcn", column)["paper_mean"] == 92.00
-        assert cell(report, "hgcn", column)["status"] == "missing"
+        assert cell(report, "q_gcn", column)["status"] == "missing"
     assert report.labels["column", "airport_hgcn"] == "Airport (HGCN split, leaks)"
     assert any("HGCN's split" in note for note in report.footnotes)
 
