@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 from curvlab.bench.runs import compose_run
 from curvlab.bench.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.data.triples import MASKS
+from curvlab.hardware import prepare_processor
 from curvlab.parts import build_data, build_task
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 
@@ -29,7 +30,7 @@ GRAPHS = ("fb15k237", "wn18rr")
 
 def run(args: argparse.Namespace) -> None:
     """Print steps, forward passes and the time of ranking."""
-    torch.set_flush_denormal(True)
+    prepare_processor(torch.get_num_threads())  # as a run does
     device = torch.device(args.device)
     calibrate(device)
     _steps(device, args.runs)

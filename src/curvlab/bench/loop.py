@@ -12,6 +12,7 @@ from lightning import Trainer
 from curvlab.bench.runs import build_run, compose_run, training_step
 from curvlab.bench.timing import calibrate, print_table, verdict
 from curvlab.callbacks import Curves, FiniteGuard, RandomState, RunProgress, StepTimer
+from curvlab.hardware import prepare_processor
 from curvlab.parts import build_data, build_task
 from curvlab.reporting import quiet
 
@@ -24,7 +25,7 @@ WORDS = ("dataset=web_edu", "trainer.progress=false")
 
 def run(args: argparse.Namespace) -> None:
     """Print milliseconds a step of both, measured in turn."""
-    torch.set_flush_denormal(True)
+    prepare_processor(torch.get_num_threads())  # as a run does
     device = torch.device(args.device)
     calibrate(device)
     rows = []

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from curvlab.bench.runs import build_run, training_step
 from curvlab.bench.timing import calibrate, console, median_ms, print_table, verdict
 from curvlab.compilation import compile_parts
+from curvlab.hardware import prepare_processor
 from curvlab.layers.stereographic import linear_attention
 
 GRAPHS = ("web_edu", "facebook")
@@ -24,7 +25,7 @@ HEADS, HEAD_DIM = 2, 8
 
 def run(args: argparse.Namespace) -> None:
     """Print both, with curvatures away from 0, eager and compiled."""
-    torch.set_flush_denormal(True)
+    prepare_processor(torch.get_num_threads())  # as a run does
     device = torch.device(args.device)
     calibrate(device)
     rows = []

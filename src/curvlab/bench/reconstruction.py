@@ -6,6 +6,7 @@ import torch
 
 from curvlab.bench.runs import build_run, training_step
 from curvlab.bench.timing import calibrate, median_ms, peak_memory_mb, print_table
+from curvlab.hardware import prepare_processor
 
 REFERENCE = "the code of Q-GCN, a GCN on Web-Edu with all pairs: 1,850 ms and 2,200 MB a step"
 CELLS = (
@@ -19,7 +20,7 @@ CELLS = (
 
 def run(args: argparse.Namespace) -> None:
     """Print a step's median time and the memory it needs beyond the graph and the model."""
-    torch.set_flush_denormal(True)
+    prepare_processor(torch.get_num_threads())  # as a run does
     device = torch.device(args.device)
     calibrate(device)
     rows = []

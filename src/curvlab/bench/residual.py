@@ -44,7 +44,7 @@ FORMS = (
 def run(args: argparse.Namespace) -> None:
     """Print the table for each size."""
     device = torch.device(args.device)
-    prepare_processor(torch.get_num_threads())  # as a run does: memory is kept
+    prepare_processor(torch.get_num_threads())  # as a run does
     calibrate(device)
     for position, (points, dim) in enumerate(SIZES):
         if position and device.type != "cuda":

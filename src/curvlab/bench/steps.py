@@ -7,6 +7,7 @@ import torch
 
 from curvlab.bench.runs import build_run, training_step
 from curvlab.bench.timing import calibrate, median_ms, peak_memory_mb, print_table, verdict
+from curvlab.hardware import prepare_processor
 
 PRODUCT = 11.0
 """Milliseconds of the calibration's product where the public code was timed, on two cores."""
@@ -40,7 +41,7 @@ CELLS = (
 
 def run(args: argparse.Namespace) -> None:
     """Print a step's median time, how many times faster it is, and what memory it needs."""
-    torch.set_flush_denormal(True)
+    prepare_processor(torch.get_num_threads())  # as a run does
     device = torch.device(args.device)
     product = calibrate(device)
     rows = []
