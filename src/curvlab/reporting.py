@@ -189,6 +189,12 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis))
 
 
+def log_routing(folder: Path, logger: Logger | None) -> None:
+    """Hand the table of which relations use which geometry to W&B, if there is one and it is on."""
+    if (folder / TABLE).exists() and logger is not None and hasattr(logger, "log_table"):
+        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))
+
+
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
     """Draw the curves and the embedding; hand the pictures to W&B when it is on.
 
@@ -204,5 +210,3 @@ def draw(label: str, folder: Path, logger: Logger | None) -> None:
     if logger is not None and hasattr(logger, "log_image"):
         for picture in pictures:
             logger.log_image(picture.stem, [str(picture)])
-    if (folder / TABLE).exists() and logger is not None and hasattr(logger, "log_table"):
-        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))

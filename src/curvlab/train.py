@@ -203,6 +203,7 @@ def _run_process(
             reporting.save_filters(task, data.graph, folder.path)
         result.status = "finished"
         result.write(folder.path)
+        reporting.log_routing(folder.path, logger)
         if config.trainer.plots:
             reporting.draw(label, folder.path, logger)
 

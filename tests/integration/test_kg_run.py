@@ -1,5 +1,7 @@
 """Runs on knowledge graphs: what they leave, who beats the floors, what is refused."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +51,18 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     assert curves["val/mrr"].max() == pytest.approx(result.val_score, abs=1e-6)
     assert [path.name for path in (folder / "plots").iterdir()] == ["curves.png"]
     assert not (folder / "embeddings.npz").exists()
+
+
+def test_routing_is_a_table_on_wandb(run_here, folder, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    run_here(*KG, "model=cat", "trainer.epochs=1", "logger=wandb")
+    (log,) = (folder / "wandb").glob("offline-run-*/*.wandb")
+    (table,) = (folder / "wandb").glob("offline-run-*/files/media/table/routing_*.table.json")
+    assert b"routing_entropy" in log.read_bytes()
+    logged, written = json.loads(table.read_text()), pd.read_csv(folder / "routing.csv")
+    assert logged["columns"] == list(written.columns)
+    assert len(logged["data"]) == len(written) > 1
 
 
 def test_both_sides_are_ranked_with_inverse_relations(run_here):
