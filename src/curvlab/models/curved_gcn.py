@@ -50,6 +50,13 @@ class CurvedGCN(Encoder):
         """Width of the embeddings."""
         return self.dim
 
+    def of_one_space(self, in_channels: int, layers: int, dropout: float) -> nn.ModuleList:
+        """Linear maps from the features on, without a bias, into the space of the embeddings."""
+        return nn.ModuleList(
+            StereographicLinear(width, self.dim, self.space, bias=False, weight_dropout=dropout)
+            for width in [in_channels] + [self.dim] * (layers - 1)
+        )
+
     def mean(self, adjacency: Tensor, v: Tensor) -> Tensor:
         """Means of vectors over the neighbourhoods, `[nodes, dim]`."""
         neighbours = adjacency.crow_indices().diff().clamp(min=1).unsqueeze(1)
@@ -168,10 +175,7 @@ class HAT(CurvedGCN):
         dropout: float,
     ) -> None:
         super().__init__(manifold(components=heads), dim, activation)
-        self.linears = nn.ModuleList(
-            StereographicLinear(width, dim, self.space, bias=False, weight_dropout=dropout)
-            for width in [in_channels] + [dim] * (layers - 1)
-        )
+        self.linears = self.of_one_space(in_channels, layers, dropout)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
@@ -223,10 +227,7 @@ class KappaGCN(CurvedGCN):
         dropout: float,
     ) -> None:
         super().__init__(manifold(components=components), dim, activation)
-        self.linears = nn.ModuleList(
-            StereographicLinear(width, dim, self.space, bias=False, weight_dropout=dropout)
-            for width in [in_channels] + [dim] * (layers - 1)
-        )
+        self.linears = self.of_one_space(in_channels, layers, dropout)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
