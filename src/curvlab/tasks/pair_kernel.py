@@ -19,10 +19,11 @@ _ANTIPODE = 1 - 1e-6
 # |kappa u^2| below which series replace the closed forms, of which one ends in a difference of two
 # numbers that are equal at 0.
 _NEAR = 0.1
-_TERMS = 12
+# Terms of the series, by what is left of them there: less than a rounding.
+_TERMS = {torch.float32: 8, torch.float64: 15}
 # (asin(sqrt z) / sqrt z)^2 = sum_n c_n z^n, c_n = 4^(n+1) / (2 (n+1)^2 binom(2n+2, n+1)), and its
 # derivative.
-_QUOTIENT = [4.0**n / (2 * n**2 * comb(2 * n, n)) for n in range(1, _TERMS + 1)]
+_QUOTIENT = [4.0**n / (2 * n**2 * comb(2 * n, n)) for n in range(1, max(_TERMS.values()) + 1)]
 _DERIVATIVE = [n * c for n, c in enumerate(_QUOTIENT)][1:]
 # Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
 SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
@@ -114,8 +115,9 @@ def _asin_quotient(form: Tensor, kappa: Tensor, spherical: bool) -> _Quotient:
 
 
 def _polynomial(z: Tensor, coefficients: list[float]) -> Tensor:
-    """`sum_n c_n z^n`."""
-    total = torch.full_like(z, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
+    """`sum_n c_n z^n`, as many terms as the dtype resolves."""
+    *others, last = coefficients[: _TERMS[z.dtype]]
+    total = torch.full_like(z, last)
+    for coefficient in reversed(others):
         total = total * z + coefficient
     return total

@@ -14,7 +14,6 @@ kept. The arrays live from step to step, since fresh memory costs more than the 
 A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,9 +92,10 @@ class _Workspace:
     """The arrays of one forward and backward pass, as views of every tile's shape.
 
     Attributes:
-        forms, totals: of one tile.
-        entries: of one tile and each component.
-        weights: of all tiles and each component, what the backward pass needs.
+        forms: of one tile, `[rows, columns]`.
+        summands: of one tile, `[1 + components, rows, columns]`, what is summed over nodes:
+            exponentials, and the entries of each component.
+        weights: of all tiles, `[components, rows, columns]`, what the backward pass needs.
     """
 
     def __init__(self, tiles: PairTiles, components: int, like: Tensor) -> None:
@@ -105,11 +105,10 @@ class _Workspace:
             shared[:, :area].unflatten(1, tile.shape)
             for tile, area in zip(tiles.tiles, areas, strict=True)
         ]
-        self.forms, self.totals = [v[0] for v in views], [v[1] for v in views]
-        self.entries = [v[2:].unbind() for v in views]
-        own = like.new_empty(components, sum(areas)).split(areas, dim=1)
+        self.forms, self.summands = [v[0] for v in views], [v[1:] for v in views]
+        own = like.new_empty(components * sum(areas)).split([components * area for area in areas])
         self.weights = [
-            part.unflatten(1, tile.shape).unbind()
+            part.unflatten(0, (components, *tile.shape))
             for tile, part in zip(tiles.tiles, own, strict=True)
         ]
 
@@ -225,17 +224,14 @@ class _NonNeighbourSums(torch.autograd.Function):
         tiles, work = ctx.tiles, ctx.work
         ctx.work = None
         grad_left = torch.zeros_like(right)
-        parts = [part.split(tiles.size, dim=1) for part in grad_left]
-        features = [part.split(tiles.size, dim=1) for part in right]
+        parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
         pulls = grad.split(tiles.size)
         for n, tile in enumerate(tiles.tiles):
-            i, j, pull = tile.row, tile.column, work.totals[n]
-            torch.add(pulls[i][:, None], pulls[j], out=pull)
-            for h, weight in enumerate(work.weights[n]):
-                weight.mul_(pull)
-                parts[h][i].addmm_(features[h][j], weight.T)
-                if i != j:
-                    parts[h][j].addmm_(features[h][i], weight)
+            i, j, weights = tile.row, tile.column, work.weights[n]
+            weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
+            parts[i].baddbmm_(features[j], weights.mT)
+            if i != j:
+                parts[j].baddbmm_(features[i], weights)
         tiles.give_back(work)
         grad_left *= -ctx.by_form
         grad_kappa = None
@@ -255,34 +251,30 @@ def _sums_in_passes(
     work: _Workspace,
 ) -> _Sums:
     """The sums by one operation at a time on a tile and component."""
-    components, _, nodes = left.shape
     profiles: list[FlatProfile | CurvedProfile]
     profiles = [FlatProfile(scale)] if kappa is None else [CurvedProfile(k) for k in kappa]
     scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
-    rows = [part.T.split(tiles.size) for part in scaled]
-    columns = [part.split(tiles.size, dim=1) for part in right]
-    sums = left.new_ones(nodes)  # the node itself: exp(0)
-    entry_sums = left.new_zeros(components, nodes)
-    sum_parts = sums.split(tiles.size)
-    entry_parts = [part.split(tiles.size) for part in entry_sums]
+    rows, columns = scaled.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
+    sums = _NodeSums(left, kappa is not None, tiles)
     for n, tile in enumerate(tiles.tiles):
-        form, total, weights = work.forms[n], work.totals[n].zero_(), work.weights[n]
+        form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
+        total.zero_()
         for h, profile in enumerate(profiles):
-            torch.mm(rows[h][tile.row], columns[h][tile.column], out=form)
+            torch.mm(rows[tile.row][h], columns[tile.column][h], out=form)
             if isinstance(profile, CurvedProfile):
-                profile.evaluate(form, total, weights[h], work.entries[n][h])
+                profile.evaluate(form, total, weights[h], entries[h])
             else:
                 profile.evaluate(form, total)
         exponential, slope = _exponential(total, power, tile.masked)
-        _add_sums(sum_parts, exponential, tile)
-        for h, profile in enumerate(profiles):
-            if isinstance(profile, CurvedProfile):
-                weights[h].mul_(slope)
-                _add_sums(entry_parts[h], work.entries[n][h].mul_(slope), tile)
-            else:
-                weights[h].copy_(slope)
+        total.copy_(exponential)
+        if kappa is None:
+            weights[0].copy_(slope)
+        else:
+            weights.mul_(slope)
+            work.summands[n][1:].mul_(slope)
+        sums.add(work.summands[n], tile)
     by_kappa = [p.by_kappa for p in profiles if isinstance(p, CurvedProfile)]
-    return _Sums(sums, entry_sums, profiles[0].by_form, by_kappa)
+    return _Sums(sums.exponentials, sums.entries, profiles[0].by_form, by_kappa)
 
 
 def _sums_by_kernel(
@@ -296,28 +288,21 @@ def _sums_by_kernel(
     kernel: PairKernel,
 ) -> _Sums:
     """The sums by one call of the kernel a tile."""
-    components, _, nodes = left.shape
     # On an accelerator looking at a sign would wait for the device.
     spherical = kappa is not None and (kappa.device.type != "cpu" or bool((kappa > 0).any()))
-    rows = [part.T.split(tiles.size) for part in left * scale]
-    columns = [part.split(tiles.size, dim=1) for part in right]
-    sums = left.new_ones(nodes)  # the node itself: exp(0)
-    entry_sums = left.new_zeros(components, nodes)
-    sum_parts = sums.split(tiles.size)
-    entry_parts = [part.split(tiles.size) for part in entry_sums]
+    rows, columns = (left * scale).mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
+    sums = _NodeSums(left, kappa is not None, tiles)
     for n, tile in enumerate(tiles.tiles):
-        forms, total = work.entries[n], work.totals[n]
-        for row, column, form in zip(rows, columns, forms, strict=True):
-            torch.mm(row[tile.row], column[tile.column], out=form)
+        # Forms, which become the entries.
+        torch.bmm(rows[tile.row], columns[tile.column], out=work.summands[n][1:])
+        total, *forms = work.summands[n].unbind()
         forms[0].view(-1).index_fill_(0, tile.masked, -torch.inf)
-        kernel(forms, kappa, spherical, power, total, work.weights[n])
-        _add_sums(sum_parts, total, tile)
-        if kappa is not None:
-            for part, entry in zip(entry_parts, forms, strict=True):
-                _add_sums(part, entry, tile)
+        kernel(forms, kappa, spherical, power, total, work.weights[n].unbind())
+        sums.add(work.summands[n], tile)
     if kappa is None:
-        return _Sums(sums, entry_sums, scale, [])
-    return _Sums(sums, entry_sums, kernel.by_form, [kernel.by_kappa] * components)
+        return _Sums(sums.exponentials, sums.entries, scale, [])
+    by_kappa: list[Number] = [kernel.by_kappa] * len(kappa)
+    return _Sums(sums.exponentials, sums.entries, kernel.by_form, by_kappa)
 
 
 def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Tensor]:
@@ -335,8 +320,20 @@ def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Ten
     return exponential, exponential / distance.mul_(2)
 
 
-def _add_sums(targets: Sequence[Tensor], entries: Tensor, tile: Tile) -> None:
-    """Add a tile's row sums and, for its mirror image below the diagonal, its column sums."""
-    targets[tile.row].add_(entries.sum(1))
-    if tile.row != tile.column:
-        targets[tile.column].add_(entries.sum(0))
+class _NodeSums:
+    """Sums over the other nodes of a pair: of exponentials, and of entries if there are any."""
+
+    def __init__(self, left: Tensor, with_entries: bool, tiles: PairTiles) -> None:
+        components, _, nodes = left.shape
+        self.kinds = 1 + components if with_entries else 1
+        sums = left.new_zeros(self.kinds, nodes)
+        sums[0] = 1  # the node itself: exp(0)
+        self.exponentials, self.entries = sums[0], sums[1:]
+        self._parts = sums.split(tiles.size, dim=1)
+
+    def add(self, summands: Tensor, tile: Tile) -> None:
+        """Add a tile's row sums and, for its mirror image below the diagonal, its column sums."""
+        summands = summands[: self.kinds]
+        self._parts[tile.row].add_(summands.sum(2))
+        if tile.row != tile.column:
+            self._parts[tile.column].add_(summands.sum(1))
