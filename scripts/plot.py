@@ -151,29 +151,37 @@ def plot_and_print_routing(arguments: argparse.Namespace) -> None:
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """Draw a table's numbers against its columns."""
     panels, sizes = table_lines(arguments)
+    panels = {title: means(lines) for title, lines in panels.items()}
     print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
 
 
 def plot_depth(arguments: argparse.Namespace) -> None:
     """Draw by how much each row of a table is above its first, against its columns."""
     panels, _ = table_lines(arguments)
-    (title, lines), *_ = panels.items()
-    print(f"wrote {save_figure(depth_figure(title, lines, next(iter(lines))), arguments.output)}")
+    (title, cells), *_ = panels.items()
+    diverged = {label: list(own.index[own["diverged"] > 0]) for label, own in cells.items()}
+    figure = depth_figure(title, means(cells), next(iter(cells)), diverged)
+    print(f"wrote {save_figure(figure, arguments.output)}")
 
 
-def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.Series]], str]:
-    """Each panel's rows by their labels, numbers by column; what the columns are."""
+def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
+    """Each panel's rows by their labels, cells by column; what the columns are."""
     panels, sizes = {}, ""
     for spec in load_table(CONFIGS, arguments.table):
         report = build_report(spec, arguments.results)
         if any(isinstance(column, str) for column in report.columns):
             raise UsageError(f"the columns of {arguments.table} are no sizes: {report.columns[0]}")
         panels[report.title] = {
-            report.labels["row", row]: cells.set_index("column")["our_mean"].dropna()
+            report.labels["row", row]: cells.set_index("column")
             for row, cells in report.cells.groupby("row", sort=False)
         }
         sizes = spec.report.columns
     return panels, sizes
+
+
+def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
+    """Our means of the cells that have one."""
+    return {label: cells["our_mean"].dropna() for label, cells in lines.items()}
 
 
 def plot_filters(arguments: argparse.Namespace) -> None:

@@ -148,7 +148,19 @@ def test_a_depth_without_a_number_of_both_is_left_out():
         "residual": pd.Series({8: 85.0, 16: 80.0}),
         "none": pd.Series({}, dtype=float),
     }
-    (axis,) = depth_figure("title", lines, "plain").axes
+    (axis,) = depth_figure("title", lines, "plain", {}).axes
     (line,) = [line for line in axis.get_lines() if line.get_label() == "residual"]
     assert line.get_xydata().tolist() == [[8.0, 15.0]]
     assert axis.get_legend_handles_labels()[1] == ["residual"]
+
+
+def test_depths_that_were_not_finite_are_crosses_below_all_lines():
+    lines = {"plain": pd.Series({4: 90.0, 8: 70.0}), "residual": pd.Series({4: 85.0, 8: 80.0})}
+    (axis,) = depth_figure("title", lines, "plain", {"residual": [8, 16]}).axes
+    drawn = {line.get_label(): line for line in axis.get_lines()}
+    crosses = drawn["residual: not finite"]
+    assert crosses.get_xdata().tolist() == [8, 16]
+    heights = crosses.get_transform().transform(crosses.get_xydata())[:, 1]
+    lowest = axis.transData.transform(drawn["residual"].get_xydata())[:, 1].min()
+    assert max(heights) < lowest
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["4", "8", "16"]

@@ -1,6 +1,6 @@
 """Figures of tables: costs and scores against what a sweep varies."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -44,7 +44,12 @@ def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) 
     return figure
 
 
-def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference: str) -> Figure:
+def depth_figure(
+    title: str,
+    lines: Mapping[str, "pd.Series[float]"],
+    reference: str,
+    diverged: Mapping[str, Sequence[float]],
+) -> Figure:
     """Scores less those of a reference of the same depth, against the number of layers.
 
     Args:
@@ -52,6 +57,8 @@ def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference:
         lines: Each method's score by number of layers (the index), the reference's among them;
             depths without a number of both are left out.
         reference: Which of the lines the others are compared with.
+        diverged: Each method's depths at which runs ended with numbers that are not finite:
+            crosses along the bottom.
 
     Raises:
         UsageError: There is nothing to draw.
@@ -63,21 +70,33 @@ def depth_figure(title: str, lines: Mapping[str, "pd.Series[float]"], reference:
     }
     if not any(map(len, gaps.values())):
         raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 4), layout="constrained")
     axis = figure.subplots()
     tidy(axis)
     axis.axhline(0, color=MUTED, linewidth=0.8)
-    for color, (label, gap) in zip(cycle(LINES), gaps.items(), strict=False):
+    across = axis.get_xaxis_transform()  # of what stands at a depth and at no score
+    height = 0.03
+    for color, marker, (label, gap) in zip(
+        cycle(LINES), cycle("osD^v"), gaps.items(), strict=False
+    ):
         if len(gap):
-            depths = gap.index.to_numpy(float)
-            axis.plot(depths, gap.to_numpy(float), "o-", markersize=4, color=color, label=label)
-    ticks = sorted({float(depth) for gap in gaps.values() for depth in gap.index})
+            depths, look = gap.index.to_numpy(float), f"{marker}-"
+            axis.plot(depths, gap.to_numpy(float), look, markersize=4, color=color, label=label)
+        if len(ended := diverged.get(label, ())):
+            words = f"{label}: not finite"
+            crosses = [height] * len(ended)
+            axis.plot(ended, crosses, "x", color=color, label=words, transform=across)
+            height += 0.05
+    drawn = (*(gap.index for gap in gaps.values()), *diverged.values())
+    ticks = sorted({float(depth) for depths in drawn for depth in depths})
     axis.set_xscale("log", base=2)
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set_xlabel("layers")
     axis.set_ylabel(f"points above {reference}")
     axis.set_title(title, loc="left", fontsize=10)
-    axis.legend(frameon=False, fontsize=9)
+    low, high = axis.get_ylim()
+    axis.set_ylim(low - height * (high - low), high)  # the crosses below all lines
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
 
