@@ -151,7 +151,11 @@ class TokenStore:
             self._write(order, first, now)
 
     def _products(self, signals: Tensor) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`."""
+        """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`.
+
+        The sums are overwritten by those of the next block.
+        """
+        sums = signals.new_empty(0)
         for rows, offsets in self._adjacency_blocks():
             neighbours = _read(
                 self.graph.folder / "neighbours.npy", np.int32, offsets[0], offsets[-1]
@@ -163,7 +167,12 @@ class TokenStore:
                 (len(offsets) - 1, len(signals)),
                 check_invariants=False,
             )
-            yield rows, (matrix @ signals).numpy(), self._inverse_root(offsets)
+            shape = len(matrix), signals.shape[1]
+            if sums.numel() < shape[0] * shape[1]:
+                sums = signals.new_empty(shape)
+            total = sums[: shape[0]]
+            torch.addmm(total, matrix, signals, beta=0, out=total)
+            yield rows, total.numpy(), self._inverse_root(offsets)
 
     def _adjacency_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows of the adjacency with about `BLOCK_ENTRIES` entries, and their offsets."""
