@@ -13,7 +13,7 @@ from curvlab.analysis.embeddings import (
     tangent_coordinates,
 )
 from curvlab.errors import UsageError
-from curvlab.manifolds import Curvature, Euclidean, Lorentz, Stereographic
+from curvlab.manifolds import Curvature, Euclidean, Lorentz, PseudoHyperboloid, Stereographic
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 
@@ -126,5 +126,9 @@ def test_points_of_the_lorentz_model_are_stored_at_their_distances(tmp_path):
     torch.testing.assert_close(distances, expected, atol=1e-6, rtol=1e-6)
     flat = Euclidean()
     assert in_components(points, flat) == (points, flat)
+    pseudo = PseudoHyperboloid(2)
+    tangents, around = in_components(points, pseudo)
+    assert isinstance(around, Euclidean)
+    torch.testing.assert_close(tangents, pseudo.logmap0(points))
     with pytest.raises(UsageError, match="Module cannot be stored"):
         in_components(points, torch.nn.Module())

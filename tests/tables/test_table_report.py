@@ -6,6 +6,7 @@ import pytest
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.render import terminal
 from curvlab.tables.spec import Better, ReportBlock, paper_numbers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -38,10 +39,12 @@ def test_printed_numbers_of_figure_3(spec, tmp_path):
     assert report.cells["paper_mean"].notna().all()
 
 
-def test_models_that_do_not_exist_are_missing(spec, tmp_path):
+def test_models_that_do_not_exist_are_missing(configs, tmp_path):
+    (spec,) = load_table(configs, "hypformer/table2")
     report = build_report(spec, tmp_path)
-    assert cell(report, "q_gcn", "power")["status"] == "missing"
-    assert cell(report, "gcn", "power")["status"] == "not run"
+    assert cell(report, "hgat", "cora")["status"] == "missing"
+    assert cell(report, "gcn", "cora")["status"] == "not run"
+    assert "missing" in terminal(report, 160)
 
 
 def test_ours_beside_the_papers(spec, write_run, tmp_path):
@@ -209,7 +212,7 @@ def test_the_papers_number_stands_beside_both_columns_of_one_graph(table1, tmp_p
     assert len(report.columns) == 9
     for column in ("airport", "airport_hgcn"):
         assert cell(report, "gcn", column)["paper_mean"] == 92.00
-        assert cell(report, "q_gcn", column)["status"] == "missing"
+        assert cell(report, "q_gcn", column)["status"] == "not run"
     assert report.labels["column", "airport_hgcn"] == "Airport (HGCN split, leaks)"
     assert any("HGCN's split" in note for note in report.footnotes)
 

@@ -58,10 +58,10 @@ def test_status_counts_what_is_finished_and_how_it_compares(write_run, tmp_path)
     run = tables("status", "--results", tmp_path, "--format", "markdown")
     assert run.returncode == 0, run.stderr
     (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
-    assert line.split(" | ")[1:6] == ["1 of 44", "6 of 220", "0", "1", "0"]
-    assert "- fpst/fig3 has no Q-GCN." in run.stdout
+    assert line.split(" | ")[1:6] == ["1 of 48", "6 of 240", "0", "1", "0"]
+    assert "- hypformer/table2 has no HGAT, " in run.stdout
     shown = tables("status", "--results", tmp_path)
-    assert "1 of 44" in shown.stdout
+    assert "1 of 48" in shown.stdout
 
 
 def test_estimate_prints_commands_within_a_budget(tmp_path):

@@ -7,7 +7,14 @@ from torch import Tensor
 from curvlab.compilation import compile_parts
 from curvlab.data.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz, stereographic
+from curvlab.manifolds import (
+    Euclidean,
+    Lorentz,
+    PseudoHyperboloid,
+    Stereographic,
+    lorentz,
+    stereographic,
+)
 from curvlab.tasks import reconstruction_loss as tiled
 from curvlab.tasks.pair_kernel import PairKernel
 from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
@@ -463,3 +470,26 @@ def test_compiled_kernel_serves_all_curvatures():
         assert_close(result, in_tiles(x, kappas, edge_index, 2), 1e-5)
         stance = "fail_on_recompile"
     torch.compiler.reset()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("power", [2, 1])
+@pytest.mark.parametrize("time_dims", [1, 3, 8])
+def test_tiles_of_the_pseudo_hyperboloid_are_the_definition(time_dims, power):
+    """In value and gradients, with pairs that time, space, and no geodesic joins."""
+    generator = torch.Generator().manual_seed(0)
+    space = PseudoHyperboloid(time_dims, -0.7)
+    v = 1.2 * torch.randn(NODES, 7, generator=generator)
+    edge_index = web()
+
+    def results(loss_of):
+        tangents = v.clone().requires_grad_()
+        loss = loss_of(space.expmap0(tangents))
+        return loss, *torch.autograd.grad(loss, [tangents, space.curvature.raw])
+
+    def dense(x):
+        return dense_loss(space.sqdist(x[:, None], x), edge_index, power)
+
+    tiles = PairTiles(edge_index, NODES, 8)
+    in_tiles = results(lambda x: reconstruction_loss(x, space, tiles, power, PairKernel()))
+    assert_close(in_tiles, results(dense), 1e-10)

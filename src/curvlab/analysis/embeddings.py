@@ -9,7 +9,15 @@ from torch import Tensor
 
 from curvlab.errors import UsageError
 from curvlab.files import arriving
-from curvlab.manifolds import Curvature, EmbeddingSpace, Euclidean, Lorentz, Space, Stereographic
+from curvlab.manifolds import (
+    Curvature,
+    EmbeddingSpace,
+    Euclidean,
+    Lorentz,
+    PseudoHyperboloid,
+    Space,
+    Stereographic,
+)
 from curvlab.manifolds.lorentz import to_stereographic
 
 
@@ -31,7 +39,8 @@ def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]
     """Points of a space that splits into components, at the same distances from each other.
 
     Those of the Lorentz model become their stereographic images, in float64 (in float32 the rim of
-    the ball would be too near); others stay what they are.
+    the ball would be too near); others stay what they are. No such space is like the
+    pseudo-hyperboloid: its points become their logarithms at the origin, at other distances.
 
     Raises:
         UsageError: There is no such space.
@@ -44,6 +53,8 @@ def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]
             ball = Stereographic(1)
             ball.curvature = Curvature(float(kappa), 1, learnable=False)
             return to_stereographic(points.double(), kappa), ball
+        case PseudoHyperboloid():
+            return space.logmap0(points), Euclidean(1, conformal_factor=1.0)
         case other:
             raise UsageError(f"embeddings on {type(other).__name__} cannot be stored yet.")
 

@@ -36,6 +36,15 @@ class SparsePropagation(nn.Module):
         return _Product.apply(x, self._matrix, self._transpose)
 
 
+class NeighbourhoodMean(SparsePropagation):
+    """Means of vectors over neighbourhoods, rows of a sparse CSR matrix of ones; 0 of none."""
+
+    def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
+        """Means `[rows, dim]` of vectors `[nodes, dim]`."""
+        neighbours = matrix.crow_indices().diff().clamp(min=1).unsqueeze(1)
+        return super().forward(matrix, x) / neighbours
+
+
 class _Product(torch.autograd.Function):
     """A matrix times x, with the transpose at hand."""
 

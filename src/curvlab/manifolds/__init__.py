@@ -4,6 +4,15 @@ from curvlab.manifolds.base import EmbeddingSpace, Space
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.euclidean_space import Euclidean
 from curvlab.manifolds.lorentz_space import Lorentz
+from curvlab.manifolds.pseudo_hyperboloid_space import PseudoHyperboloid
 from curvlab.manifolds.stereographic_space import Stereographic
 
-__all__ = ["Curvature", "EmbeddingSpace", "Euclidean", "Lorentz", "Space", "Stereographic"]
+__all__ = [
+    "Curvature",
+    "EmbeddingSpace",
+    "Euclidean",
+    "Lorentz",
+    "PseudoHyperboloid",
+    "Space",
+    "Stereographic",
+]

@@ -17,7 +17,7 @@ from torch_geometric.utils import softmax
 
 from curvlab.layers.activations import activation_function
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.layers.graph_propagation import NeighbourhoodMean, SparsePropagation
 from curvlab.layers.stereographic import StereographicLinear
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
@@ -26,7 +26,7 @@ from curvlab.models.encoder import Encoder
 
 
 class CurvedGCN(Encoder):
-    """What they share: points of one space, an activation, sums over neighbourhoods.
+    """What they share: points of one space, and an activation.
 
     Args:
         space: where the embeddings lie.
@@ -38,7 +38,6 @@ class CurvedGCN(Encoder):
         super().__init__()
         self.space, self.dim = space, dim
         self.activation = activation_function(activation)
-        self.propagation = SparsePropagation()
 
     @property
     def manifold_out(self) -> Stereographic:
@@ -56,11 +55,6 @@ class CurvedGCN(Encoder):
             StereographicLinear(width, self.dim, self.space, bias=False, weight_dropout=dropout)
             for width in [in_channels] + [self.dim] * (layers - 1)
         )
-
-    def mean(self, adjacency: Tensor, v: Tensor) -> Tensor:
-        """Means of vectors over the neighbourhoods, `[nodes, dim]`."""
-        neighbours = adjacency.crow_indices().diff().clamp(min=1).unsqueeze(1)
-        return self.propagation(adjacency, v) / neighbours
 
 
 class HGCN(CurvedGCN):
@@ -90,6 +84,7 @@ class HGCN(CurvedGCN):
         dropout: float,
     ) -> None:
         super().__init__(manifold(), dim, activation)
+        self.mean = NeighbourhoodMean()
         self.linears = nn.ModuleList(
             StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
             for width in [in_channels] + [dim] * (layers - 1)
@@ -132,6 +127,7 @@ class HGNN(CurvedGCN):
         dropout: float,
     ) -> None:
         super().__init__(manifold(), dim, activation)
+        self.mean = NeighbourhoodMean()
         self.features = FeatureLinear(in_channels, dim)
         self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(layers))
         self.dropout = dropout
@@ -227,6 +223,7 @@ class KappaGCN(CurvedGCN):
         dropout: float,
     ) -> None:
         super().__init__(manifold(components=components), dim, activation)
+        self.propagation = SparsePropagation()
         self.linears = self.of_one_space(in_channels, layers, dropout)
 
     def forward(self, batch: Data) -> Tensor:

@@ -5,14 +5,15 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
-from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, Stereographic
+from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, PseudoHyperboloid, Stereographic
 from curvlab.models.encoder import Encoder
 
 
 class TangentLogits(nn.Linear):
     """A linear map of the logarithm at the origin; on flat space an ordinary linear layer.
 
-    Shapes: `[nodes, dim] -> [nodes, logits]`, on the Lorentz model `[nodes, 1 + dim]`.
+    Shapes: `[nodes, dim] -> [nodes, logits]`; points of the Lorentz model and of the
+    pseudo-hyperboloid are `[nodes, 1 + dim]`.
     """
 
     def __init__(self, dim: int, logits: int, space: EmbeddingSpace) -> None:
@@ -53,9 +54,9 @@ def logits_decoder(
 
     Args:
         kind: `auto` by the space: `stereographic` on stereographic spaces, `prototype` on the
-            Lorentz model, `linear` on flat ones.
+            Lorentz model, `linear` on flat ones and the pseudo-hyperboloid.
         space: where the points lie.
-        dim: width of the points, with the time of those of the Lorentz model.
+        dim: width of the points, with all times.
         logits: number of logits.
         logit_curvature: of `StereographicLogits`.
 
@@ -64,7 +65,7 @@ def logits_decoder(
     """
     if kind == "auto":
         kind = _natural(space)
-    directions = dim - 1 if isinstance(space, Lorentz) else dim
+    directions = dim - 1 if isinstance(space, Lorentz | PseudoHyperboloid) else dim
     if kind == "linear":
         return TangentLogits(directions, logits, space)
     if kind == "prototype":
@@ -87,7 +88,7 @@ def _natural(space: EmbeddingSpace) -> str:
             return "stereographic"
         case Lorentz():
             return "prototype"
-        case Euclidean():
+        case Euclidean() | PseudoHyperboloid():
             return "linear"
     raise UsageError(_refusal(space))
 

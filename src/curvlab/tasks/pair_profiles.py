@@ -1,9 +1,10 @@
 """Squared distances of many pairs of points as functions of one bilinear form, with derivatives.
 
 On every space of the reconstruction task the squared distance `D` of two points is a function of a
-form that is bilinear in features of the two: `|x - y|^2` where it is flat, and
-`u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model. A profile
-evaluates that function on a tile of pairs, in arrays that its caller keeps.
+form that is bilinear in features of the two: `|x - y|^2` where it is flat,
+`u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and
+`kappa <x - y, x - y> / 4` on the pseudo-hyperboloid. A profile evaluates that function on a tile of
+pairs, in arrays that its caller keeps.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,8 @@ _SMALLEST_KAPPA = 1e-10
 _SMALLEST_FORM = 1e-30
 # Just short of the antipode (4 sin^2 = 4), where the distance has a kink.
 _ANTIPODE = 4 - 4e-6
+# Of m (1 - m), a few roundings: the slope is finite at m = 0 and has a pole at m = 1.
+_SMALLEST_PSEUDO = 1e-6
 # |kappa| below which d(distance)/d(kappa) is summed from its series: the closed form divides a
 # difference of order kappa^2 by kappa^2. Pairs with kappa u^2 beyond the series' reach have
 # exp(-D) = 0 there.
@@ -109,6 +112,39 @@ class CurvedProfile:
         for n in range(len(_SERIES) - 1, 0, -1):
             entry.mul_(y).add_(n * _SERIES[n])
         entry.mul_(u2.square_()).mul_(4)
+
+
+class PseudoProfile:
+    """`D = -A / kappa` of the pseudo-hyperboloid as a function of `m` and of kappa.
+
+    `A(m)` and `m` are those of `curvlab.manifolds.pseudo_hyperboloid.squared_angle`, a form that
+    has any sign. `dD/dm = A' / -kappa`, and at fixed m `dD/d(kappa) = A / kappa^2`.
+
+    Attributes:
+        form_scale: what the features are multiplied by before their product.
+        by_form: `dD/dm` in units of `A'`.
+        by_kappa: `dD/d(kappa)` in units of the entries that `evaluate` leaves.
+    """
+
+    def __init__(self, kappa: Tensor) -> None:
+        kappa = kappa.detach()
+        # A number, as the other profile's, where looking at it does not wait for a device.
+        self.magnitude: Number = -kappa if kappa.device.type != "cpu" else -kappa.item()
+        self.form_scale: Number = 1.0
+        self.by_form: Number = 1 / self.magnitude
+        self.by_kappa: Number = self.by_form * self.by_form
+
+    def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
+        """Subtract `D` of a tile of forms from `total`; `slope` becomes `A'`, `entry` `A`."""
+        beyond = form > 1
+        # |m (1 - m)|, away from 0 at both of its ends, where light joins and where geodesics end.
+        root = (form * (1 - form)).abs_().clamp_min_(_SMALLEST_PSEUDO).sqrt_()
+        asin = form.clamp(0, 1).sqrt_().asin_()
+        asinh = torch.where(beyond, form - 1, -form).clamp_min_(0).sqrt_().asinh_()
+        angle = 2 * torch.where((form < 0) | beyond, asinh, asin) + torch.pi * beyond
+        entry.copy_(angle * angle)
+        total.sub_(entry * self.by_form)
+        slope.copy_(2 * torch.where(form < 0, -angle, angle) / root)
 
 
 def _kappa_difference(w: Tensor, slope: Tensor, entry: Tensor) -> None:

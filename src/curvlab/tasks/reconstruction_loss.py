@@ -21,9 +21,16 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, Stereographic, lorentz
+from curvlab.manifolds import (
+    EmbeddingSpace,
+    Euclidean,
+    Lorentz,
+    PseudoHyperboloid,
+    Stereographic,
+    lorentz,
+)
 from curvlab.tasks.pair_kernel import SMALLEST_SQDIST, PairKernel
-from curvlab.tasks.pair_profiles import CurvedProfile, FlatProfile, Number
+from curvlab.tasks.pair_profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
 
 
 @dataclass
@@ -139,10 +146,13 @@ def reconstruction_loss(
     it builds on (Q-GCN).
     """
     left, right, kappa, scale = _bilinear_features(x, space)
+    curved = PseudoProfile if isinstance(space, PseudoHyperboloid) else CurvedProfile
+    if curved is PseudoProfile:
+        kernel = None  # which has the arithmetic of the other
     sources, targets = x[tiles.source], x[tiles.target]
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     # Each pair is differentiated through its left features alone, once for either end.
-    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel)
+    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel, curved)
     return 2 * positive.sum() + (tiles.degree * sums.log()).sum()
 
 
@@ -153,8 +163,11 @@ def _bilinear_features(
 
     Flat: `|x - y|^2 = [|x|^2, 1, -2x] . [1, |y|^2, y]`; stereographic: each side divided by its
     `1 + kappa |.|^2`, of a Lorentz point's stereographic image `2 / (1 + sqrt(1 - kappa |s|^2))`,
-    which nothing cancels in. Both are `[components, dim + 2, nodes]`.
+    which nothing cancels in. Pseudo-hyperboloid: `m = -|x' - y'|^2` with the product's signs, where
+    `x' = sqrt(-kappa) x / 2`. Both are `[components, dim + 2, nodes]`.
     """
+    if isinstance(space, PseudoHyperboloid):
+        return _pseudo_features(x, space)
     if isinstance(space, Stereographic):
         blocks, kappa, scale = space.split(x), space.kappa, 1.0
         weight = 1 / (1 + kappa[:, None] * blocks.square().sum(-1, keepdim=True))
@@ -178,6 +191,20 @@ def _bilinear_features(
     return left, right, kappa, scale
 
 
+def _pseudo_features(x: Tensor, space: PseudoHyperboloid) -> tuple[Tensor, Tensor, Tensor, float]:
+    """What `_bilinear_features` returns on the pseudo-hyperboloid."""
+    kappa = space.kappa
+    scaled = (-kappa).sqrt() / 2 * x
+    time, rest = scaled.split([space.time_dims, x.shape[1] - space.time_dims], dim=1)
+    signed = torch.cat([time, -rest], dim=1)  # -<x, y> = signed x . y
+    norms = (signed * scaled).sum(-1, keepdim=True)
+    ones = torch.ones_like(norms)
+    left = torch.cat([norms, ones, -2 * signed], dim=1)
+    right = torch.cat([ones, norms, scaled], dim=1)
+    left, right = (side.T.contiguous().unsqueeze(0) for side in (left, right))
+    return left, right, kappa.reshape(1), 1.0
+
+
 class _Sums(NamedTuple):
     """What a forward pass finds, beside the weights in the workspace.
 
@@ -190,7 +217,7 @@ class _Sums(NamedTuple):
 
     exponentials: Tensor
     entries: Tensor
-    by_form: float
+    by_form: Number
     by_kappa: list[Number]
 
 
@@ -207,10 +234,11 @@ class _NonNeighbourSums(torch.autograd.Function):
         power: int,
         scale: float,
         kernel: PairKernel | None,
+        curved: type[CurvedProfile | PseudoProfile],
     ) -> Tensor:
         work = tiles.take_workspace(len(left), left)
         if kernel is None:
-            found = _sums_in_passes(left, right, kappa, tiles, power, scale, work)
+            found = _sums_in_passes(left, right, kappa, tiles, power, scale, work, curved)
         else:
             found = _sums_by_kernel(left, right, kappa, tiles, power, scale, work, kernel)
         ctx.save_for_backward(right, found.entries)
@@ -238,7 +266,7 @@ class _NonNeighbourSums(torch.autograd.Function):
         if ctx.by_kappa:
             by_entry = -entry_sums @ grad
             grad_kappa = torch.stack([by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)])
-        return grad_left, None, grad_kappa, None, None, None, None
+        return grad_left, None, grad_kappa, None, None, None, None, None
 
 
 def _sums_in_passes(
@@ -249,10 +277,11 @@ def _sums_in_passes(
     power: int,
     scale: float,
     work: _Workspace,
+    curved: type[CurvedProfile | PseudoProfile],
 ) -> _Sums:
     """The sums by one operation at a time on a tile and component."""
-    profiles: list[FlatProfile | CurvedProfile]
-    profiles = [FlatProfile(scale)] if kappa is None else [CurvedProfile(k) for k in kappa]
+    profiles: list[FlatProfile | CurvedProfile | PseudoProfile]
+    profiles = [FlatProfile(scale)] if kappa is None else [curved(k) for k in kappa]
     scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
     rows, columns = scaled.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
     sums = _NodeSums(left, kappa is not None, tiles)
@@ -261,10 +290,10 @@ def _sums_in_passes(
         total.zero_()
         for h, profile in enumerate(profiles):
             torch.mm(rows[tile.row][h], columns[tile.column][h], out=form)
-            if isinstance(profile, CurvedProfile):
-                profile.evaluate(form, total, weights[h], entries[h])
-            else:
+            if isinstance(profile, FlatProfile):
                 profile.evaluate(form, total)
+            else:
+                profile.evaluate(form, total, weights[h], entries[h])
         exponential, slope = _exponential(total, power, tile.masked)
         total.copy_(exponential)
         if kappa is None:
@@ -273,7 +302,7 @@ def _sums_in_passes(
             weights.mul_(slope)
             work.summands[n][1:].mul_(slope)
         sums.add(work.summands[n], tile)
-    by_kappa = [p.by_kappa for p in profiles if isinstance(p, CurvedProfile)]
+    by_kappa = [p.by_kappa for p in profiles if not isinstance(p, FlatProfile)]
     return _Sums(sums.exponentials, sums.entries, profiles[0].by_form, by_kappa)
 
 

@@ -1,0 +1,76 @@
+"""The pseudo-hyperboloid as a space."""
+
+from torch import Tensor, nn
+
+from curvlab.errors import UsageError
+from curvlab.manifolds import pseudo_hyperboloid as pseudo
+from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.trigonometry import safe_sqrt
+
+
+class PseudoHyperboloid(nn.Module):
+    """Pseudo-hyperboloid of signed curvature kappa < 0; points are `[..., dim]`, times first.
+
+    Tangent vectors at the origin are `[..., dim - 1]`. It has no metric in the sense of a distance:
+    different points that light joins are at distance 0.
+
+    Args:
+        time_dims: axes of time, 1 (the Lorentz model) to `dim` (a sphere).
+        kappa: initial curvature.
+        learnable: whether the curvature is a parameter.
+        min: open lower bound of the curvature, None for none.
+        max: open upper bound of the curvature; a learnable one has to stay negative.
+
+    Raises:
+        UsageError: There is no axis of time, or the curvature is not between its bounds.
+
+    Source: Xiong et al. 2022; see `curvlab.manifolds.pseudo_hyperboloid`.
+    """
+
+    def __init__(
+        self,
+        time_dims: int,
+        kappa: float = -1.0,
+        learnable: bool = True,
+        min: float | None = None,
+        max: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if time_dims < 1:
+            raise UsageError(f"manifold.time_dims={time_dims} must be at least 1")
+        self.time_dims = time_dims
+        self.curvature = Curvature(kappa, None, learnable, min, max)
+
+    @property
+    def kappa(self) -> Tensor:
+        """Signed curvature `[]`."""
+        return self.curvature()
+
+    def expmap0(self, v: Tensor) -> Tensor:
+        """Point of a tangent vector at the origin."""
+        return pseudo.expmap0(v, self.kappa, self.time_dims)
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        """Tangent vector at the origin of a point."""
+        return pseudo.logmap0(x, self.kappa, self.time_dims)
+
+    def move(self, x: Tensor, v: Tensor) -> Tensor:
+        """Where one vector `[dim - 1]`, transported from the origin to each point, leads."""
+        return pseudo.move(x, v, self.kappa, self.time_dims)
+
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance `[...]`."""
+        return pseudo.sqdist(x, y, self.kappa, self.time_dims)
+
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Distance `[...]`, with gradient 0 where it is 0."""
+        distance = safe_sqrt(self.sqdist(x, y))
+        return distance.unsqueeze(-1) if keepdim else distance
+
+    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
+        return pseudo.pairwise_sqdist(x, y, self.kappa, self.time_dims)
+
+    def extra_repr(self) -> str:
+        """Show the number of axes of time."""
+        return f"time_dims={self.time_dims}"
