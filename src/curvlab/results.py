@@ -49,11 +49,17 @@ class Result:
         return self.score if self.val_score is None else self.val_score
 
     def write(self, folder: Path) -> Path:
-        """Write `result.json` atomically, with versions and commit."""
+        """Write `result.json` atomically, with versions and commit.
+
+        The error names files of the folder as seen from there: the folder may be moved.
+        """
         self.versions = {name: version(name) for name in PACKAGES}
         self.git_commit = git_commit()
         path = folder / FILE
-        atomic_write(path, json.dumps(asdict(self), indent=2) + "\n")
+        written = asdict(self)
+        if self.error is not None:
+            written["error"] = self.error.replace(f"{folder}/", "")
+        atomic_write(path, json.dumps(written, indent=2) + "\n")
         return path
 
 

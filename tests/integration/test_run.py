@@ -141,6 +141,7 @@ def test_a_diverging_run_says_where_and_keeps_what_is_needed_to_look_into_it(run
     result = read_result(folder)
     assert result.status == "diverged"
     assert "\n" not in result.error
+    assert result.error.endswith("batch and weights are in diverged.pt")  # beside the result
     kept = torch.load(folder / "diverged.pt", weights_only=True)
     assert kept["step"] == 2
     assert kept["batch"]["edge_index"].shape[0] == 2
