@@ -405,7 +405,7 @@ def test_far_points_of_the_lorentz_model_keep_their_digits():
 
 
 def test_space_without_such_a_distance_is_refused():
-    with pytest.raises(UsageError, match=r"Module.*Stereographic, Lorentz and Euclidean"):
+    with pytest.raises(UsageError, match=r"Module.*Stereographic, Lorentz, PseudoHyperboloid and"):
         reconstruction_loss(torch.zeros(5, 3), torch.nn.Module(), tiles_of_example())
 
 

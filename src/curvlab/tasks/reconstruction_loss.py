@@ -140,15 +140,15 @@ def reconstruction_loss(
         space: where they lie; on a product `D` is the sum over components.
         tiles: the graph.
         power: 2 for squared distances, 1 for distances, in both terms.
-        kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes.
+        kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes, as
+            on the pseudo-hyperboloid, whose arithmetic it has not.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN).
     """
     left, right, kappa, scale = _bilinear_features(x, space)
-    curved = PseudoProfile if isinstance(space, PseudoHyperboloid) else CurvedProfile
-    if curved is PseudoProfile:
-        kernel = None  # which has the arithmetic of the other
+    pseudo = isinstance(space, PseudoHyperboloid)
+    curved, kernel = (PseudoProfile, None) if pseudo else (CurvedProfile, kernel)
     sources, targets = x[tiles.source], x[tiles.target]
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     # Each pair is differentiated through its left features alone, once for either end.
@@ -181,7 +181,7 @@ def _bilinear_features(
     else:
         raise UsageError(
             f"reconstruction has no distance for {type(space).__name__}; it has for Stereographic, "
-            "Lorentz and Euclidean"
+            "Lorentz, PseudoHyperboloid and Euclidean"
         )
     weighted = weight * blocks
     norms = (weighted * blocks).sum(-1, keepdim=True)
