@@ -60,7 +60,7 @@ def hyperbolicity(
 
 
 def four_point_delta(distance: np.ndarray) -> float:
-    """Gromov's delta of a finite metric `[points, points]` of whole numbers, exactly.
+    """Gromov's delta of finitely many points' distances `[points, points]`, whole numbers, exactly.
 
     Only pairs that no third point prolongs can attain the maximum (moving one end of the pair
     along the prolongation never lowers S1 - S2), and delta is at most half the smaller
@@ -89,7 +89,9 @@ def four_point_delta(distance: np.ndarray) -> float:
 def _far_apart(distance: np.ndarray) -> np.ndarray:
     """Pairs that no third point prolongs at either end, `[points, points]` boolean."""
     far = np.ones(distance.shape, dtype=bool)
-    others = ~np.eye(len(distance), dtype=bool)
+    others = (
+        distance > 0
+    )  # a point at distance 0 prolongs nothing, and two would rule each other out
     for point, row in enumerate(distance):
         prolonged = (row[None, :] == row[:, None] + distance) & others
         far[point] &= ~prolonged.any(axis=1)
