@@ -13,8 +13,9 @@ from curvlab.data.transforms import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPST
+from curvlab.tasks.pair_tiles import PairTiles
 from curvlab.tasks.reconstruction import Reconstruction
-from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
+from curvlab.tasks.reconstruction_loss import reconstruction_loss
 
 POINTS = [(0.0, 0.0), (1.0, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]

@@ -17,7 +17,8 @@ from curvlab.manifolds import (
 )
 from curvlab.tasks import reconstruction_loss as tiled
 from curvlab.tasks.pair_kernel import PairKernel
-from curvlab.tasks.reconstruction_loss import PairTiles, reconstruction_loss
+from curvlab.tasks.pair_tiles import PairTiles
+from curvlab.tasks.reconstruction_loss import reconstruction_loss
 
 POINTS = [(0, 0), (1, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]

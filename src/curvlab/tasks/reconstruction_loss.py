@@ -14,116 +14,16 @@ kept. The arrays live from step to step, since fresh memory costs more than the 
 A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from curvlab.errors import UsageError
-from curvlab.manifolds import (
-    EmbeddingSpace,
-    Euclidean,
-    Lorentz,
-    PseudoHyperboloid,
-    Stereographic,
-    lorentz,
-)
+from curvlab.manifolds import EmbeddingSpace, PseudoHyperboloid
+from curvlab.tasks.pair_features import bilinear_features
 from curvlab.tasks.pair_kernel import SMALLEST_SQDIST, PairKernel
 from curvlab.tasks.pair_profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
-
-
-@dataclass
-class Tile:
-    """A block of the pair matrix: its numbers, its size, and the entries that do not count."""
-
-    row: int
-    column: int
-    shape: tuple[int, int]
-    masked: Tensor  # positions in the flattened tile: neighbours, and the diagonal
-
-
-class PairTiles:
-    """The non-neighbour pairs of a graph, cut in tiles on and above the diagonal.
-
-    Args:
-        edge_index: both directions of every edge, no self-loops, no duplicates, `[2, 2M]`.
-        num_nodes: number of nodes.
-        size: nodes a tile side; four tiles of 256 float32 numbers a side stay in a core's cache,
-            accelerators like more.
-    """
-
-    def __init__(self, edge_index: Tensor, num_nodes: int, size: int | None = None) -> None:
-        self.edge_index = edge_index
-        size = size or (256 if edge_index.device.type == "cpu" else 4096)
-        device = edge_index.device
-        self.degree = torch.bincount(edge_index[0], minlength=num_nodes)
-        row, column = edge_index[0], edge_index[1]
-        once = row < column
-        self.source, self.target = row[once], column[once]
-
-        diagonal = torch.arange(num_nodes, device=device)
-        row, column = torch.cat([row, diagonal]), torch.cat([column, diagonal])
-        upper = row // size <= column // size
-        row, column = row[upper], column[upper]
-        per_side = -(-num_nodes // size)
-        tile = row // size * per_side + column // size
-        order = torch.argsort(tile)
-        row, column, tile = row[order], column[order], tile[order]
-        width = (num_nodes - column // size * size).clamp_max(size)
-        masked = (row % size * width + column % size).split(
-            torch.bincount(tile, minlength=per_side**2).tolist()
-        )
-        self.size = min(size, num_nodes)
-        sides = [min(size, num_nodes - start) for start in range(0, num_nodes, size)]
-        self.tiles = [
-            Tile(i, j, (sides[i], sides[j]), masked[i * per_side + j])
-            for i in range(per_side)
-            for j in range(i, per_side)
-        ]
-        self._idle: _Workspace | None = None
-
-    def take_workspace(self, components: int, like: Tensor) -> "_Workspace":
-        """The arrays of the last finished pass, or new ones."""
-        workspace, self._idle = self._idle, None
-        if workspace is None or not workspace.fits(components, like):
-            workspace = _Workspace(self, components, like)
-        return workspace
-
-    def give_back(self, workspace: "_Workspace") -> None:
-        """Keep the arrays for the next pass."""
-        self._idle = workspace
-
-
-class _Workspace:
-    """The arrays of one forward and backward pass, as views of every tile's shape.
-
-    Attributes:
-        forms: of one tile, `[rows, columns]`.
-        summands: of one tile, `[1 + components, rows, columns]`, what is summed over nodes:
-            exponentials, and the entries of each component.
-        weights: of all tiles, `[components, rows, columns]`, what the backward pass needs.
-    """
-
-    def __init__(self, tiles: PairTiles, components: int, like: Tensor) -> None:
-        areas = [rows * columns for rows, columns in (tile.shape for tile in tiles.tiles)]
-        shared = like.new_empty(2 + components, tiles.size**2)
-        views = [
-            shared[:, :area].unflatten(1, tile.shape)
-            for tile, area in zip(tiles.tiles, areas, strict=True)
-        ]
-        self.forms, self.summands = [v[0] for v in views], [v[1:] for v in views]
-        own = like.new_empty(components * sum(areas)).split([components * area for area in areas])
-        self.weights = [
-            part.unflatten(0, (components, *tile.shape))
-            for tile, part in zip(tiles.tiles, own, strict=True)
-        ]
-
-    def fits(self, components: int, like: Tensor) -> bool:
-        """Whether it is of the kind of such features."""
-        form = self.forms[0]
-        same = form.dtype == like.dtype and form.device == like.device
-        return same and len(self.weights[0]) == components
+from curvlab.tasks.pair_tiles import PairTiles, Tile, Workspace
 
 
 def reconstruction_loss(
@@ -146,7 +46,7 @@ def reconstruction_loss(
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN).
     """
-    left, right, kappa, scale = _bilinear_features(x, space)
+    left, right, kappa, scale = bilinear_features(x, space)
     pseudo = isinstance(space, PseudoHyperboloid)
     curved, kernel = (PseudoProfile, None) if pseudo else (CurvedProfile, kernel)
     sources, targets = x[tiles.source], x[tiles.target]
@@ -154,55 +54,6 @@ def reconstruction_loss(
     # Each pair is differentiated through its left features alone, once for either end.
     sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel, curved)
     return 2 * positive.sum() + (tiles.degree * sums.log()).sum()
-
-
-def _bilinear_features(
-    x: Tensor, space: EmbeddingSpace
-) -> tuple[Tensor, Tensor, Tensor | None, float]:
-    """Features whose products are the form `u^2`, the curvatures, and `D / u^2` where it is flat.
-
-    Flat: `|x - y|^2 = [|x|^2, 1, -2x] . [1, |y|^2, y]`; stereographic: each side divided by its
-    `1 + kappa |.|^2`, of a Lorentz point's stereographic image `2 / (1 + sqrt(1 - kappa |s|^2))`,
-    which nothing cancels in. Pseudo-hyperboloid: `m = -|x' - y'|^2` with the product's signs, where
-    `x' = sqrt(-kappa) x / 2`. Both are `[components, dim + 2, nodes]`.
-    """
-    if isinstance(space, PseudoHyperboloid):
-        return _pseudo_features(x, space)
-    if isinstance(space, Stereographic):
-        blocks, kappa, scale = space.split(x), space.kappa, 1.0
-        weight = 1 / (1 + kappa[:, None] * blocks.square().sum(-1, keepdim=True))
-    elif isinstance(space, Euclidean):
-        blocks, kappa, scale = x.unsqueeze(1), None, space.scale**2
-        weight = torch.ones_like(blocks[..., :1])
-    elif isinstance(space, Lorentz):
-        kappa, scale, s = space.kappa.reshape(1), 1.0, lorentz.space(x).unsqueeze(1)
-        weight = (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
-        blocks = s / (2 * weight)
-    else:
-        raise UsageError(
-            f"reconstruction has no distance for {type(space).__name__}; it has for Stereographic, "
-            "Lorentz, PseudoHyperboloid and Euclidean"
-        )
-    weighted = weight * blocks
-    norms = (weighted * blocks).sum(-1, keepdim=True)
-    left = torch.cat([norms, weight, -2 * weighted], dim=-1)
-    right = torch.cat([weight, norms, weighted], dim=-1)
-    left, right = (side.permute(1, 2, 0).contiguous() for side in (left, right))
-    return left, right, kappa, scale
-
-
-def _pseudo_features(x: Tensor, space: PseudoHyperboloid) -> tuple[Tensor, Tensor, Tensor, float]:
-    """What `_bilinear_features` returns on the pseudo-hyperboloid."""
-    kappa = space.kappa
-    scaled = (-kappa).sqrt() / 2 * x
-    time, rest = scaled.split([space.time_dims, x.shape[1] - space.time_dims], dim=1)
-    signed = torch.cat([time, -rest], dim=1)  # -<x, y> = signed x . y
-    norms = (signed * scaled).sum(-1, keepdim=True)
-    ones = torch.ones_like(norms)
-    left = torch.cat([norms, ones, -2 * signed], dim=1)
-    right = torch.cat([ones, norms, scaled], dim=1)
-    left, right = (side.T.contiguous().unsqueeze(0) for side in (left, right))
-    return left, right, kappa.reshape(1), 1.0
 
 
 class _Sums(NamedTuple):
@@ -276,7 +127,7 @@ def _sums_in_passes(
     tiles: PairTiles,
     power: int,
     scale: float,
-    work: _Workspace,
+    work: Workspace,
     curved: type[CurvedProfile | PseudoProfile],
 ) -> _Sums:
     """The sums by one operation at a time on a tile and component."""
@@ -313,7 +164,7 @@ def _sums_by_kernel(
     tiles: PairTiles,
     power: int,
     scale: float,
-    work: _Workspace,
+    work: Workspace,
     kernel: PairKernel,
 ) -> _Sums:
     """The sums by one call of the kernel a tile."""

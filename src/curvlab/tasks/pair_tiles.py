@@ -1,0 +1,99 @@
+"""The pairs of a graph's nodes that are no neighbours, in tiles, and the arrays that these take."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Tile:
+    """A block of the pair matrix: its numbers, its size, and the entries that do not count."""
+
+    row: int
+    column: int
+    shape: tuple[int, int]
+    masked: Tensor  # positions in the flattened tile: neighbours, and the diagonal
+
+
+class PairTiles:
+    """The non-neighbour pairs of a graph, cut in tiles on and above the diagonal.
+
+    Args:
+        edge_index: both directions of every edge, no self-loops, no duplicates, `[2, 2M]`.
+        num_nodes: number of nodes.
+        size: nodes a tile side; four tiles of 256 float32 numbers a side stay in a core's cache,
+            accelerators like more.
+    """
+
+    def __init__(self, edge_index: Tensor, num_nodes: int, size: int | None = None) -> None:
+        self.edge_index = edge_index
+        size = size or (256 if edge_index.device.type == "cpu" else 4096)
+        device = edge_index.device
+        self.degree = torch.bincount(edge_index[0], minlength=num_nodes)
+        row, column = edge_index[0], edge_index[1]
+        once = row < column
+        self.source, self.target = row[once], column[once]
+
+        diagonal = torch.arange(num_nodes, device=device)
+        row, column = torch.cat([row, diagonal]), torch.cat([column, diagonal])
+        upper = row // size <= column // size
+        row, column = row[upper], column[upper]
+        per_side = -(-num_nodes // size)
+        tile = row // size * per_side + column // size
+        order = torch.argsort(tile)
+        row, column, tile = row[order], column[order], tile[order]
+        width = (num_nodes - column // size * size).clamp_max(size)
+        masked = (row % size * width + column % size).split(
+            torch.bincount(tile, minlength=per_side**2).tolist()
+        )
+        self.size = min(size, num_nodes)
+        sides = [min(size, num_nodes - start) for start in range(0, num_nodes, size)]
+        self.tiles = [
+            Tile(i, j, (sides[i], sides[j]), masked[i * per_side + j])
+            for i in range(per_side)
+            for j in range(i, per_side)
+        ]
+        self._idle: Workspace | None = None
+
+    def take_workspace(self, components: int, like: Tensor) -> "Workspace":
+        """The arrays of the last finished pass, or new ones."""
+        workspace, self._idle = self._idle, None
+        if workspace is None or not workspace.fits(components, like):
+            workspace = Workspace(self, components, like)
+        return workspace
+
+    def give_back(self, workspace: "Workspace") -> None:
+        """Keep the arrays for the next pass."""
+        self._idle = workspace
+
+
+class Workspace:
+    """The arrays of one forward and backward pass, as views of every tile's shape.
+
+    Attributes:
+        forms: of one tile, `[rows, columns]`.
+        summands: of one tile, `[1 + components, rows, columns]`, what is summed over nodes:
+            exponentials, and the entries of each component.
+        weights: of all tiles, `[components, rows, columns]`, what the backward pass needs.
+    """
+
+    def __init__(self, tiles: PairTiles, components: int, like: Tensor) -> None:
+        areas = [rows * columns for rows, columns in (tile.shape for tile in tiles.tiles)]
+        shared = like.new_empty(2 + components, tiles.size**2)
+        views = [
+            shared[:, :area].unflatten(1, tile.shape)
+            for tile, area in zip(tiles.tiles, areas, strict=True)
+        ]
+        self.forms, self.summands = [v[0] for v in views], [v[1:] for v in views]
+        own = like.new_empty(components * sum(areas)).split([components * area for area in areas])
+        self.weights = [
+            part.unflatten(0, (components, *tile.shape))
+            for tile, part in zip(tiles.tiles, own, strict=True)
+        ]
+
+    def fits(self, components: int, like: Tensor) -> bool:
+        """Whether it is of the kind of such features."""
+        form = self.forms[0]
+        same = form.dtype == like.dtype and form.device == like.device
+        return same and len(self.weights[0]) == components
