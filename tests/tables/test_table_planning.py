@@ -97,3 +97,11 @@ def test_the_cost_is_of_all_steps_and_looks(configs, tmp_path):
     steps = cell.config.trainer.max_steps
     looks = steps / 2 * found.look_ms
     assert found.seconds == pytest.approx((steps * found.step_ms + looks) / 1e3)
+
+
+def test_a_scheduler_of_the_rate_does_not_keep_a_cell_from_being_timed(configs, tmp_path):
+    words = ("model=cat", "dataset=synthetic_kg", "seed=0", f"paths.data_dir={tmp_path}")
+    (cell,) = planned_cells(Path(configs), "cat/table1", tmp_path, words)
+    assert cell.config.task.scheduler is not None
+    found = cost(cell.config, torch.device("cpu"), runs=1)
+    assert found.step_ms > 0 and found.look_ms > 0

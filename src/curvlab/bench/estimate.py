@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from curvlab.bench.runs import training_step
 from curvlab.bench.timing import median_ms
 from curvlab.config import validate
 from curvlab.errors import UsageError
@@ -50,13 +51,8 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
     data.prepare_data()
     data.setup()
     task = build_task(config, data).to(device)
-    optimizer = task.configure_optimizers()
     batch = data.transfer_batch_to_device(next(iter(data.train_dataloader())), device, 0)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        task.training_step(batch, 0).backward()
-        optimizer.step()
+    step = training_step(task, batch)
 
     step_ms = data.accumulate * median_ms({"step": step}, device, runs)["step"]
     look_ms = 0.0

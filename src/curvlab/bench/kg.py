@@ -10,11 +10,9 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from lightning import LightningModule
-from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.bench.runs import compose_run
+from curvlab.bench.runs import compose_run, training_step
 from curvlab.bench.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.data.triples import MASKS
 from curvlab.hardware import prepare_processor
@@ -48,22 +46,6 @@ def _built(device: torch.device, *words: str) -> tuple[KnowledgeGraphCompletion,
     return task, data.batch(part).to(str(device)), data.graph.to(str(device))  # type: ignore[attr-defined]
 
 
-def _step(task: LightningModule, batch: Data) -> Work:
-    """Loss, backward and the optimiser's step of a run."""
-    configured = task.configure_optimizers()
-    assert isinstance(configured, dict)
-    optimizer = configured["optimizer"]
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss = task.training_step(batch, 0)
-        assert isinstance(loss, Tensor)
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
 def _bare(batch: Data, entities: int, relations: int, dim: int, device: torch.device) -> Work:
     """Product, cross-entropy, backward and Adam step of DistMult in plain torch."""
     head, relation = batch.head[batch.query], batch.relation[batch.query]
@@ -87,10 +69,10 @@ def _steps(device: torch.device, runs: int) -> None:
     for graph in GRAPHS:
         task, batch, triples = _built(device, "model=distmult", f"dataset={graph}")
         sizes = triples.num_nodes, len(triples.relation_names)
-        works = {"bare": _bare(batch, *sizes, 64, device), "distmult": _step(task, batch)}
+        works = {"bare": _bare(batch, *sizes, 64, device), "distmult": training_step(task, batch)}
         pairs = ("model=distmult", f"dataset={graph}", "batching.shuffle=pairs")
-        works["pairs"] = _step(*_built(device, *pairs)[:2])
-        works["cat"] = _step(*_built(device, "model=cat", f"dataset={graph}")[:2])
+        works["pairs"] = training_step(*_built(device, *pairs)[:2])
+        works["cat"] = training_step(*_built(device, "model=cat", f"dataset={graph}")[:2])
         ms = median_ms(works, device, runs)
         rows.append([f"{graph}: bare torch", f"{ms['bare']:.1f}", ""])
         ratio = verdict(ms["distmult"] / ms["bare"], STEP)

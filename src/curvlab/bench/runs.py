@@ -32,8 +32,9 @@ def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, D
 
 
 def training_step(task: LightningModule, graph: Data) -> Callable[[], None]:
-    """One optimiser step in plain PyTorch."""
-    optimizer = task.configure_optimizers()
+    """One optimiser step in plain PyTorch, without the schedule of its rate."""
+    configured = task.configure_optimizers()
+    optimizer = configured["optimizer"] if isinstance(configured, dict) else configured
     assert isinstance(optimizer, torch.optim.Optimizer)
 
     def step() -> None:

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 # Entries of a block of scores: a few megabytes, which a processor's cache holds; an accelerator
 # wants larger ones.
-BLOCK, ACCELERATOR_BLOCK = 2**20, 2**26
+BLOCK, ACCELERATOR_BLOCK = 2**21, 2**26
 
 
 def one_vs_all_loss(scores: Tensor, query: Tensor, tail: Tensor, smoothing: float) -> Tensor:
