@@ -104,4 +104,4 @@ def test_a_scheduler_of_the_rate_does_not_keep_a_cell_from_being_timed(configs, 
     (cell,) = planned_cells(Path(configs), "cat/table1", tmp_path, words)
     assert cell.config.task.scheduler is not None
     found = cost(cell.config, torch.device("cpu"), runs=1)
-    assert found.step_ms > 0 and found.look_ms > 0
+    assert min(found.step_ms, found.look_ms) > 0
