@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.nn import kge
 
@@ -14,6 +15,7 @@ from curvlab.models.kg_bilinear import ComplEx, DistMult
 from curvlab.models.kg_distance import RotatE, TransE
 from curvlab.models.kg_floors import RelationFrequency, ReverseLookup
 from curvlab.models.kg_hyperbolic import AttH, MuRP, RotH, _ArsinhSquared, reflect, rotate
+from curvlab.tasks import one_vs_all
 
 ENTITIES, RELATIONS, DIM = 9, 3, 6
 HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
@@ -221,3 +223,33 @@ def test_floors_count_training_triples():
     lookup = ReverseLookup(ENTITIES, RELATIONS, triples).scores(batch)
     assert lookup.argmax(1).tolist() == [5, 2, 4]  # (5, 1, 8) and (2, 1, 3) are known
     assert lookup[0].argsort(descending=True, stable=True)[:2].tolist() == [5, 4]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        made(DistMult, dropout=0.0),
+        made(ComplEx, dropout=0.0),
+        made(TransE, norm=1, dropout=0.0),
+        made(TransE, norm=2, dropout=0.0),
+        made(RotatE, dropout=0.0),
+        made(MuRP, curvature=CURVATURE),
+        made(RotH, curvature=CURVATURE),
+        made(AttH, curvature=CURVATURE),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("block", [1, 2 * ENTITIES, 2**20])
+def test_a_loss_in_blocks_has_the_gradient_of_all_scores(model, block, monkeypatch):
+    monkeypatch.setattr(one_vs_all, "BLOCK", block)
+    model.double()
+    query, tail = torch.tensor([0, 1, 1, 2, 3, 4, 4]), torch.tensor([3, 0, 8, 4, 4, 1, 2])
+    plain = F.cross_entropy(model.scores(queries())[query], tail)
+    parameters = list(model.parameters())
+    expected = torch.autograd.grad(plain, parameters)
+    scores, sources = model.block_scores(queries())
+    shape = len(HEAD), model.num_entities
+    loss = one_vs_all.one_vs_all_loss(scores, sources, shape, query, tail, 0.0)
+    assert float(loss.detach()) == pytest.approx(float(plain.detach()), abs=1e-12)
+    for own, right in zip(torch.autograd.grad(loss, parameters), expected, strict=True):
+        torch.testing.assert_close(own, right, atol=1e-12, rtol=1e-10)

@@ -7,7 +7,27 @@ import torch
 import torch.nn.functional as F
 
 from curvlab.tasks import one_vs_all
-from curvlab.tasks.one_vs_all import dot_product_loss, one_vs_all_loss
+from curvlab.tasks.one_vs_all import one_vs_all_loss
+
+
+def loss_of(scores, query, tail, smoothing):
+    """The loss of scores that are there."""
+    return one_vs_all_loss(
+        lambda rows, made: made[rows], [scores], scores.shape, query, tail, smoothing
+    )
+
+
+def number(scores, query, tail, smoothing):
+    """The loss of scores, as a number."""
+    scores = scores.detach().requires_grad_()
+    return float(loss_of(scores, query, tail, smoothing).detach())
+
+
+def of_products(queries, candidates, query, tail, smoothing):
+    """The loss of dot products, a block at a time."""
+    shape = len(queries), len(candidates)
+    sources = queries, candidates
+    return one_vs_all_loss(lambda rows, q, c: q[rows] @ c.T, sources, shape, query, tail, smoothing)
 
 
 def problem(dtype=torch.float64):
@@ -23,22 +43,22 @@ def problem(dtype=torch.float64):
 def test_numbers_of_the_specification():
     scores = torch.tensor([[2.0, 1.0, 0.0]], dtype=torch.float64)
     first = torch.tensor([0])
-    loss = one_vs_all_loss(scores, first, first, 0.1)
-    assert float(loss) == pytest.approx(0.55760596, abs=1e-8)
-    assert float(loss) == pytest.approx(float(F.cross_entropy(scores, first, label_smoothing=0.15)))
+    loss = number(scores, first, first, 0.1)
+    assert loss == pytest.approx(0.55760596, abs=1e-8)
+    assert loss == pytest.approx(float(F.cross_entropy(scores, first, label_smoothing=0.15)))
     for entities, least in ((14541, 1.28354885), (40943, 1.38707414)):
         target = torch.full((1, entities), 0.1 / (entities - 1), dtype=torch.float64)
         target[0, 0] = 0.9
-        assert float(one_vs_all_loss(target.log(), first, first, 0.1)) == pytest.approx(least)
-        level = one_vs_all_loss(torch.zeros(1, entities), first, first, 0.1)
-        assert float(level) == pytest.approx(math.log(entities), rel=1e-5)
+        assert number(target.log(), first, first, 0.1) == pytest.approx(least)
+        level = number(torch.zeros(1, entities), first, first, 0.1)
+        assert level == pytest.approx(math.log(entities), rel=1e-5)
 
 
 def test_it_is_torchs_smoothing_with_the_share_that_the_true_tail_gives_up():
     queries, candidates, query, tail = problem()
     scores = (queries @ candidates.T).detach()
     expected = F.cross_entropy(scores[query], tail, label_smoothing=0.1 * 11 / 10)
-    assert float(one_vs_all_loss(scores, query, tail, 0.1)) == pytest.approx(float(expected))
+    assert number(scores, query, tail, 0.1) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -52,8 +72,8 @@ def test_blocks_change_neither_loss_nor_gradient(smoothing, block, monkeypatch):
     )
     expected = torch.autograd.grad(plain, leaves)
     for loss in (
-        dot_product_loss(queries, candidates, query, tail, smoothing),
-        one_vs_all_loss(queries @ candidates.T, query, tail, smoothing),
+        of_products(queries, candidates, query, tail, smoothing),
+        loss_of(queries @ candidates.T, query, tail, smoothing),
     ):
         assert float(loss.detach()) == pytest.approx(float(plain.detach()), abs=1e-12)
         for own, right in zip(torch.autograd.grad(3 * loss, leaves), expected, strict=True):
@@ -62,17 +82,17 @@ def test_blocks_change_neither_loss_nor_gradient(smoothing, block, monkeypatch):
 
 def test_large_scores_do_not_overflow():
     queries, candidates, query, tail = problem(torch.float32)
-    loss = dot_product_loss(1000 * queries, candidates, query, tail, 0.1)
-    exact = one_vs_all_loss(1000 * queries.double() @ candidates.double().T, query, tail, 0.1)
-    assert float(loss.detach()) == pytest.approx(float(exact.detach()), rel=1e-5)
+    loss = of_products(1000 * queries, candidates, query, tail, 0.1)
+    exact = number(1000 * queries.double() @ candidates.double().T, query, tail, 0.1)
+    assert float(loss.detach()) == pytest.approx(exact, rel=1e-5)
 
 
 def test_mixed_precision_is_as_exact_as_its_products():
     queries, candidates, query, tail = problem(torch.float32)
-    exact = dot_product_loss(queries, candidates, query, tail, 0.1)
+    exact = of_products(queries, candidates, query, tail, 0.1)
     expected = torch.autograd.grad(exact, (queries, candidates))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = dot_product_loss(queries, candidates, query, tail, 0.1)
+        rough = of_products(queries, candidates, query, tail, 0.1)
     found = torch.autograd.grad(rough, (queries, candidates))
     assert rough.dtype == torch.float32
     assert float(rough.detach()) == pytest.approx(float(exact.detach()), rel=2e-2)

@@ -37,6 +37,11 @@ class TransE(FlatEncoder, TripleScorer):
         self.norm = norm
         self.drop = nn.Dropout(dropout)
 
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.entities.num_embeddings
+
     def forward(self, batch: Data) -> Tensor:
         """The place of the tail, `[queries, dim]`."""
         return self.drop(self.entities(batch.head)) + self.drop(self.relations(batch.relation))
@@ -74,6 +79,11 @@ class RotatE(FlatEncoder, TripleScorer):
         self.angles = nn.Embedding(num_relations, dim // 2)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
         self.drop = nn.Dropout(dropout)
+
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.entities.num_embeddings
 
     def forward(self, batch: Data) -> Tensor:
         """The rotated head, `[queries, dim]`."""

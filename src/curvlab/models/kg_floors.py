@@ -43,6 +43,11 @@ class RelationFrequency(TripleScorer):
         """A row of counts."""
         return self.counts.shape[1]
 
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.counts.shape[1]
+
     def forward(self, batch: Data) -> Tensor:
         """Counts of all tails `[queries, entities]`."""
         return self.counts[batch.relation]

@@ -56,6 +56,11 @@ class HyperbolicScorer(TripleScorer):
         """Width of the embeddings."""
         return self.entities.embedding_dim
 
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.entities.num_embeddings
+
     def scale(self, batch: Data) -> Tensor:
         """The queries' factor s = sqrt(-kappa), `[queries, 1]`, or `[1, 1]` for all."""
         kappa = self.curvature()

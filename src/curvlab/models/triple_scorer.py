@@ -1,7 +1,7 @@
 """What every model of knowledge-graph completion is to its task."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -24,9 +24,26 @@ class TripleScorer(Encoder):
         """Weights of the branches `[queries, branches]` in the last pass; None without a router."""
         return None
 
+    @property
+    @abstractmethod
+    def num_entities(self) -> int:
+        """Number of entities."""
+
     @abstractmethod
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`; larger is likelier."""
+
+    def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
+        """What makes the scores of a slice of the queries, and the tensors it makes them of.
+
+        Here every block is a batch of its own, after which an `auxiliary_loss` would be the last
+        block's: a model that has one makes its queries once, as `DotProductScorer` does.
+        """
+
+        def scores(rows: slice, *_: Tensor) -> Tensor:
+            return self.scores(Data(head=batch.head[rows], relation=batch.relation[rows]))
+
+        return scores, [p for p in self.parameters() if p.requires_grad]
 
 
 class DotProductScorer(TripleScorer):
@@ -37,9 +54,22 @@ class DotProductScorer(TripleScorer):
     def candidates(self) -> Tensor:
         """Embeddings of all entities as tails, `[entities, dim_out]`."""
 
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return len(self.candidates)
+
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`, one matrix product."""
         return self(batch) @ self.candidates.T
+
+    def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
+        """Products of the queries, which are made once, with the candidates."""
+
+        def scores(rows: slice, queries: Tensor, candidates: Tensor) -> Tensor:
+            return queries[rows] @ candidates.T
+
+        return scores, (self(batch), self.candidates)
 
 
 def table(rows: int, dim: int) -> nn.Embedding:

@@ -17,9 +17,9 @@ from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.layers.curved_branches import entropy
 from curvlab.metrics.ranking import TIES, RankingMetrics, standings
-from curvlab.models.triple_scorer import DotProductScorer, TripleScorer
+from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import build_optimizer
-from curvlab.tasks.one_vs_all import dot_product_loss, one_vs_all_loss
+from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.selected import SelectedTask
 
 METRICS = ("mrr", "hits1", "hits3", "hits10")
@@ -94,11 +94,10 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the batch's triples."""
+        scores, sources = self.encoder.block_scores(batch)
+        shape = len(batch.head), self.encoder.num_entities
         truth = batch.query, batch.tail, self.label_smoothing
-        if isinstance(self.encoder, DotProductScorer):
-            loss = dot_product_loss(self.encoder(batch), self.encoder.candidates, *truth)
-        else:
-            loss = one_vs_all_loss(self.encoder.scores(batch), *truth)
+        loss = one_vs_all_loss(scores, sources, shape, *truth)
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
 

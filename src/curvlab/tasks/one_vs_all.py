@@ -9,6 +9,7 @@ Triples b that share head and relation share a row of S, which is made once and 
 number: the same loss and gradient with fewer scores.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,69 +22,76 @@ from torch.autograd.function import once_differentiable
 BLOCK, ACCELERATOR_BLOCK = 2**21, 2**26
 
 
-def one_vs_all_loss(scores: Tensor, query: Tensor, tail: Tensor, smoothing: float) -> Tensor:
-    """The loss of scores that are there.
-
-    Args:
-        scores: `[queries, entities]`.
-        query: Row of each triple `[triples]`.
-        tail: Its true tail.
-        smoothing: e, from 0 up to 1.
-    """
-    scores = scores.float() if scores.dtype == torch.bfloat16 else scores
-    other = smoothing / (scores.shape[1] - 1)
-    rows = scores.logsumexp(1) - other * scores.sum(1)
-    return (rows[query] - (1 - smoothing - other) * scores[query, tail]).mean()
-
-
-def dot_product_loss(
-    queries: Tensor, candidates: Tensor, query: Tensor, tail: Tensor, smoothing: float
+def one_vs_all_loss(
+    scores: Callable[..., Tensor],
+    sources: Sequence[Tensor],
+    shape: tuple[int, int],
+    query: Tensor,
+    tail: Tensor,
+    smoothing: float,
 ) -> Tensor:
-    """`one_vs_all_loss` of the scores `queries @ candidates.T`, of which only a block is ever held.
+    """The mean loss of triples, of whose scores only a block is ever held.
 
     Args:
-        queries: `[queries, dim]`.
-        candidates: Embeddings of all entities `[entities, dim]`.
+        scores: Makes the scores `[rows, entities]` of a slice of the rows, whose other arguments
+            are the sources, detached from what they were made of; called once a block.
+        sources: What the scores are made of.
+        shape: Numbers of rows and entities.
         query: Row of each triple `[triples]`.
         tail: Its true tail.
         smoothing: e, from 0 up to 1.
     """
-    other = smoothing / (len(candidates) - 1)
-    weight = torch.zeros(len(queries), dtype=queries.dtype, device=queries.device)
-    weight.index_add_(0, query, weight.new_ones(len(query))).div_(len(query))
-    total: Tensor = _WeightedLogSumExp.apply(queries, candidates, weight)
-    true = torch.linalg.vecdot(queries[query], candidates[tail].to(queries.dtype)).mean()
-    everything = weight @ (queries @ candidates.sum(0).to(queries.dtype))
-    return total - (1 - smoothing - other) * true - other * everything
+    loss: Tensor = _OneVsAll.apply(scores, shape, query, tail, smoothing, *sources)
+    return loss
 
 
-class _WeightedLogSumExp(Function):
-    """sum_q weight_q logsumexp_i <queries_q, candidates_i>; gradients are made on the way."""
+class _OneVsAll(Function):
+    """The loss; a block's gradient is made with its scores, after which it is forgotten."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, candidates: Tensor, weight: Tensor) -> Tensor:
-        """Go through the queries in blocks."""
-        entries = BLOCK if candidates.device.type == "cpu" else ACCELERATOR_BLOCK
-        rows = max(1, entries // len(candidates))
-        total = torch.zeros((), dtype=weight.dtype, device=weight.device)
-        of_queries = []
-        of_candidates = torch.zeros_like(candidates)
-        for block, share in zip(queries.split(rows), weight.split(rows), strict=True):
-            scores = (block @ candidates.T).to(weight.dtype)
+    def forward(
+        ctx: Any,
+        make: Callable[..., Tensor],
+        shape: tuple[int, int],
+        query: Tensor,
+        tail: Tensor,
+        smoothing: float,
+        *sources: Tensor,
+    ) -> Tensor:
+        """Go through the rows in blocks."""
+        rows, entities = shape
+        other = smoothing / (entities - 1)
+        true = (1 - smoothing - other) / len(query)
+        dtype = torch.promote_types(sources[0].dtype, torch.float32)
+        weight = torch.zeros(rows, device=query.device, dtype=dtype)
+        weight.index_add_(0, query, weight.new_full((len(query),), 1 / len(query)))
+        total, gradients = weight.new_zeros(()), [torch.zeros_like(source) for source in sources]
+        leaves = [s if s.is_leaf else s.detach().requires_grad_() for s in sources]
+        size = max(1, (BLOCK if query.device.type == "cpu" else ACCELERATOR_BLOCK) // entities)
+        for start in range(0, rows, size):
+            with torch.enable_grad():
+                made = make(slice(start, start + size), *leaves)
+            scores, share = made.detach().to(dtype), weight[start : start + size]
             top = scores.amax(1, keepdim=True)
-            scores.sub_(top).exp_()
-            sums = scores.sum(1, keepdim=True)
-            total += share @ (sums.log() + top).squeeze(1)
-            scores.mul_(share.unsqueeze(1) / sums)
-            of_queries.append((scores @ candidates).to(queries.dtype))
-            of_candidates += scores.T @ block
-        ctx.save_for_backward(torch.cat(of_queries), of_candidates)
+            derivative = (scores - top).exp_()
+            sums = derivative.sum(1, keepdim=True)
+            total += share @ ((sums.log() + top).squeeze(1) - other * scores.sum(1))
+            derivative.mul_(share.unsqueeze(1) / sums).sub_(other * share.unsqueeze(1))
+            # every block looks at all triples, so that their number in it need not be known
+            row = query - start
+            inside = true * ((row >= 0) & (row < len(share))).to(dtype)
+            row = row.clamp(0, len(share) - 1)
+            total -= scores[row, tail] @ inside
+            derivative.index_put_((row, tail), -inside, accumulate=True)
+            parts = torch.autograd.grad(made, leaves, derivative.to(made.dtype), allow_unused=True)
+            for gradient, part in zip(gradients, parts, strict=True):
+                if part is not None:
+                    gradient += part
+        ctx.save_for_backward(*gradients)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
-        of_queries, of_candidates = ctx.saved_tensors
-        (gradient,) = gradients
-        return gradient * of_queries, gradient * of_candidates, None
+        return (None,) * 5 + tuple(gradients[0] * made for made in ctx.saved_tensors)
