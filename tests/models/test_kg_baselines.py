@@ -14,7 +14,15 @@ from curvlab.manifolds import Curvature
 from curvlab.models.kg_bilinear import ComplEx, DistMult
 from curvlab.models.kg_distance import RotatE, TransE
 from curvlab.models.kg_floors import RelationFrequency, ReverseLookup
-from curvlab.models.kg_hyperbolic import AttH, MuRP, RotH, _ArsinhSquared, reflect, rotate
+from curvlab.models.kg_hyperbolic import (
+    AttH,
+    MuRP,
+    RotH,
+    _ArsinhSquared,
+    _SquaredToRay,
+    reflect,
+    rotate,
+)
 from curvlab.tasks import one_vs_all
 
 ENTITIES, RELATIONS, DIM = 9, 3, 6
@@ -192,6 +200,21 @@ def test_the_squared_arsinh_is_exact_for_small_and_large_numbers(dtype):
     zero = torch.zeros(1, dtype=dtype, requires_grad=True)
     _ArsinhSquared.apply(zero).backward()
     assert float(zero.grad) == pytest.approx(1)
+
+
+def test_the_distance_to_points_of_rays_and_its_derivatives():
+    torch.manual_seed(0)
+    p = 0.3 + torch.rand(4, 1)
+    q = (p - 0.25).sqrt() * p.sqrt() * (2 * torch.rand(4, 7) - 1)
+    scale, length = 0.5 + torch.rand(4, 1), 2 * torch.rand(1, 7)
+    rim = 1.5
+    assert (scale * length > rim).any()
+    found = _SquaredToRay.apply(p, q, scale, length, rim)
+    twice = 2 * (scale * length).clamp(max=rim)
+    u2 = (p - q) * twice.exp() + (p + q) * (-twice).exp() - 0.5
+    torch.testing.assert_close(found, u2.sqrt().asinh().square())
+    sources = [source.requires_grad_() for source in (p, q, scale, length)]
+    assert torch.autograd.gradcheck(lambda *of: _SquaredToRay.apply(*of, rim), sources)
 
 
 @pytest.mark.parametrize("kind", [MuRP, RotH, AttH])

@@ -174,11 +174,10 @@ class RotH(HyperbolicScorer):
         v = self.entities.weight
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         rim = math.atanh(1 - tolerance(v.dtype).boundary)
-        growth = (2 * scale * length.T).clamp(max=2 * rim).exp()
         x2 = _squares(x)
         p, q = (1 + x2) / (4 * (1 - x2)), (x / (2 * (1 - x2))) @ (v / length).T
-        u2 = (p - q) * growth + (p + q) / growth - 0.5
-        return (2 / scale).square() * _arsinh_squared(u2)
+        squared: Tensor = _SquaredToRay.apply(p, q, scale, length.T, rim)
+        return (2 / scale).square() * squared
 
 
 class AttH(RotH):
@@ -235,24 +234,67 @@ def _squares(x: Tensor) -> Tensor:
     return x.square().sum(-1, keepdim=True)
 
 
+def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
+    """arsinh(u)^2 and its derivative by u^2, in place; u^2 that rounding left below 0 counts as 0.
+
+    arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is exact for small u, where the derivative
+    arsinh(u) / (u sqrt(1 + u^2)) is 1.
+    """
+    u2 = u2.clamp_(min=SMALLEST)
+    u, far = u2.sqrt(), (1 + u2).sqrt_()
+    arsinh = u2.div_(1 + far).add_(u).log1p_()
+    derivative = arsinh / u.mul_(far)
+    return arsinh.square_(), derivative
+
+
 class _ArsinhSquared(Function):
-    """arsinh(u)^2 of u^2 `[...]`, in few passes; u^2 that rounding has left below 0 counts as 0."""
+    """arsinh(u)^2 of u^2 `[...]`, in few passes."""
 
     @staticmethod
     def forward(ctx: Any, u2: Tensor) -> Tensor:
-        """arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))), exact for small u."""
-        u2 = u2.clamp(min=SMALLEST)
-        u, far = u2.sqrt(), (1 + u2).sqrt_()
-        arsinh = (u2 / (1 + far)).add_(u).log1p_()
-        ctx.save_for_backward(arsinh / u.mul_(far))
-        return arsinh.square_()
+        """Keep the derivative alone."""
+        squared, derivative = _arsinh_squared_(u2.clone())
+        ctx.save_for_backward(derivative)
+        return squared
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        """The derivative is arsinh(u) / (u sqrt(1 + u^2)), 1 at 0."""
+        """Scale the derivative."""
         (derivative,) = ctx.saved_tensors
         return derivative * gradients[0]
+
+
+class _SquaredToRay(Function):
+    """arsinh(u)^2, u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2, a = min(scale length, rim).
+
+    That is 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2; p and scale are columns `[queries, 1]`, length a
+    row `[1, entities]`, q is `[queries, entities]`, in few passes over which a block's time goes.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: float
+    ) -> Tensor:
+        """Keep what the derivatives share."""
+        growth = (2 * scale * length).clamp_(max=2 * rim).exp_()
+        shrunk = 1 / growth
+        cosh, sinh = growth + shrunk, growth.sub_(shrunk)  # twice them
+        u2 = torch.addcmul(p * cosh, q, sinh, value=-1).sub_(0.5)
+        squared, derivative = _arsinh_squared_(u2)
+        ctx.save_for_backward(p, q, scale, length, cosh, sinh, derivative)
+        ctx.rim = rim
+        return squared
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Products with the derivative by u^2; a point at the rim does not move along its ray."""
+        p, q, scale, length, cosh, sinh, derivative = ctx.saved_tensors
+        of_u2 = derivative * gradients[0]
+        of_a = torch.addcmul(p * sinh, q, cosh, value=-1).mul_(of_u2).mul_(scale * length < ctx.rim)
+        of_p = (of_u2 * cosh).sum(1, keepdim=True)
+        return of_p, of_u2.mul_(sinh).neg_(), 2 * of_a @ length.T, 2 * scale.T @ of_a, None
 
 
 def _arsinh_squared(u2: Tensor) -> Tensor:
