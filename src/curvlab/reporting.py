@@ -9,14 +9,15 @@ from pathlib import Path
 import pandas as pd
 import torch
 from lightning import LightningModule
-from lightning.pytorch.loggers import Logger
+from lightning.pytorch.loggers import Logger, WandbLogger
 from rich.console import Console
 from torch_geometric.data import Data
 
 from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
 from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
-from curvlab.analysis.routing import TABLE
+from curvlab.analysis.routing import FILE as ROUTING
+from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import PolyFormer
 from curvlab.results import FILE, Result
@@ -191,8 +192,28 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
 
 def log_routing(folder: Path, logger: Logger | None) -> None:
     """Hand the table of which relations use which geometry to W&B, if there is one and it is on."""
-    if (folder / TABLE).exists() and logger is not None and hasattr(logger, "log_table"):
+    if (folder / TABLE).exists() and isinstance(logger, WandbLogger):
         logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))
+
+
+def log_histograms(result: Result, folder: Path, logger: Logger | None) -> None:
+    """Hand W&B, if it is on, how curvatures and the branches' weights in test queries spread.
+
+    `histogram/kappa` is over the components of all layers and `histogram/routing_BRANCH` over
+    queries.
+    """
+    if not isinstance(logger, WandbLogger):
+        return
+    import wandb
+
+    spread = {"kappa": [kappa for layer in result.curvatures.values() for kappa in layer]}
+    if (folder / ROUTING).exists():
+        routing = load_routing(folder / ROUTING, "test")
+        columns = zip(routing.branches, routing.weights.T, strict=True)
+        spread |= {f"routing_{branch}": weights.tolist() for branch, weights in columns}
+    found = {f"histogram/{name}": wandb.Histogram(of) for name, of in spread.items() if of}
+    if found:
+        logger.experiment.log(found)
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
@@ -207,6 +228,6 @@ def draw(label: str, folder: Path, logger: Logger | None) -> None:
     except Exception as error:
         _console.print(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
         return
-    if logger is not None and hasattr(logger, "log_image"):
+    if isinstance(logger, WandbLogger):
         for picture in pictures:
             logger.log_image(picture.stem, [str(picture)])

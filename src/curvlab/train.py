@@ -204,6 +204,7 @@ def _run_process(
         result.status = "finished"
         result.write(folder.path)
         reporting.log_routing(folder.path, logger)
+        reporting.log_histograms(result, folder.path, logger)
         if config.trainer.plots:
             reporting.draw(label, folder.path, logger)
 

@@ -60,6 +60,9 @@ def test_routing_is_a_table_on_wandb(run_here, folder, monkeypatch):
     (log,) = (folder / "wandb").glob("offline-run-*/*.wandb")
     (table,) = (folder / "wandb").glob("offline-run-*/files/media/table/routing_*.table.json")
     assert b"routing_entropy" in log.read_bytes()
+    for branch in ("euclidean", "hyperbolic", "spherical"):
+        assert f"histogram/routing_{branch}".encode() in log.read_bytes()
+    assert b'"histogram"' in log.read_bytes()  # the type of a value
     logged, written = json.loads(table.read_text()), pd.read_csv(folder / "routing.csv")
     assert logged["columns"] == list(written.columns)
     assert len(logged["data"]) == len(written) > 1
