@@ -31,6 +31,15 @@ def test_output_and_gradient_are_those_of_a_linear_layer(density, bias):
     torch.testing.assert_close(grads(made(x), made), grads(plain(x), plain))
 
 
+def test_mixed_precision_has_sparse_products_in_the_weights_own():
+    made, x = FeatureLinear(30, 4).float(), features().float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = made(x)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, made(x))
+    torch.testing.assert_close(grads(mixed, made), grads(made(x), made))
+
+
 def test_nodes_and_features_without_an_entry():
     x = torch.zeros(5, 30)
     x[1, 3], x[1, 29], x[4, 3] = 1.0, 2.0, 3.0

@@ -148,6 +148,24 @@ def test_values_and_gradients_are_those_of_loops(monkeypatch, entries):
         torch.testing.assert_close(one, other)
 
 
+def test_mixed_precision_is_as_exact_as_its_products(monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_ENTRIES", 200)
+    attention, h = random_attention()
+    attention, h = attention.float(), h.float().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rough = attention(h)
+    exact = attention(h)
+    torch.testing.assert_close(rough, exact, atol=0.05, rtol=0.05)
+    of = [h, *attention.parameters()]
+    for one, other in zip(
+        torch.autograd.grad(rough.square().sum(), of),
+        torch.autograd.grad(exact.square().sum(), of),
+        strict=True,
+    ):
+        assert one.dtype == torch.float32
+        assert (one - other).norm() < 0.05 * other.norm()
+
+
 def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient():
     q, k, v = (torch.randn(3, 4, 4, requires_grad=True) for _ in range(3))
     bias = torch.randn(2, 1, 3, requires_grad=True)

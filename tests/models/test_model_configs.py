@@ -27,6 +27,7 @@ def tasks_of(model):
 
 OF_TRIPLES = [name for name in MODELS if "kg_completion" in tasks_of(name)]
 WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=40")
+PRECISIONS = ("32-true", "bf16-mixed")
 MANIFOLDS = ("stereographic", "poincare", "sphere", "euclidean")
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -73,9 +74,10 @@ quiet = pytest.mark.filterwarnings(
 )
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", [name for name in MODELS if not tasks_of(name)])
-def test_each_model_trains_a_step(model, tmp_path):
-    config = composed(model, tmp_path)
+def test_each_model_trains_a_step(model, precision, tmp_path):
+    config = composed(model, tmp_path, f"trainer.precision={precision}")
     before, task, rows = trained(config, tmp_path)
     assert config.model.name == model
     assert {"label", "requires", "dim", "layers"} <= set(config.model)
@@ -86,10 +88,11 @@ def test_each_model_trains_a_step(model, tmp_path):
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", OF_TRIPLES)
-def test_each_model_of_triples_trains_a_step(model, tmp_path):
+def test_each_model_of_triples_trains_a_step(model, precision, tmp_path):
     words = ("dataset=synthetic_kg", "dataset.source.groups=4", "trainer.steps_per_epoch=1")
-    config = composed(model, tmp_path, *words)
+    config = composed(model, tmp_path, *words, f"trainer.precision={precision}")
     before, task, rows = trained(config, tmp_path)
     assert config.model.name == model
     assert {"label", "requires"} <= set(config.model)

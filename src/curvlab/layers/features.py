@@ -86,8 +86,9 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(weight: Tensor, values: Tensor, rows: _SparseRows) -> Tensor:
-        """`[nodes, out]`."""
-        return rows.matrix(values.to(weight.dtype)) @ weight.T
+        """`[nodes, out]`, in the weight's precision: sparse products have no lower one."""
+        with torch.autocast(weight.device.type, enabled=False):
+            return rows.matrix(values.to(weight.dtype)) @ weight.T
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, _SparseRows], output: Tensor) -> None:  # noqa: ARG004

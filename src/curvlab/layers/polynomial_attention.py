@@ -102,6 +102,8 @@ class PolynomialAttention(nn.Module):
             orders, nodes, _ = values.shape
             kept = kept_entries((nodes, self.heads, orders, orders), self.dropout, values.device)
             bias = bias / (1 - self.dropout)
+        # autocast has made half-precision products of what the norm returns in float32
+        values = values.to(query.dtype)
         mixed = _TanhAttention.apply(query, key, values, bias, kept, self.heads)
         mixed = dropout(mixed, self.dropout, self.training)
         return tokens + mixed if self.residual else mixed
@@ -201,11 +203,11 @@ class _TanhAttention(torch.autograd.Function):
             q, k, v, g = (_by_node_and_head(x[:, part], heads) for x in (*inputs, grad))
             tanh = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, heads))
             slope = torch.bmm(g, v.transpose(1, 2)).unflatten(0, (-1, heads))
-            scores = tanh * bias
+            scores = tanh * bias.to(tanh.dtype)
             if kept is not None:
                 scores *= kept[part]
                 slope *= kept[part]
-            grad_bias += (slope * tanh).sum((0, 2)).unsqueeze(1)
+            grad_bias += (slope * tanh).sum((0, 2), dtype=bias.dtype).unsqueeze(1)
             slope *= bias
             inner = slope.addcmul_(slope * tanh, tanh, value=-1).flatten(0, 1)  # 1 - tanh^2
             products = (

@@ -11,6 +11,7 @@ from torch_geometric.nn import SimpleConv
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.features import FeatureLinear
+from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
 
 NORMALISATIONS = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
@@ -143,7 +144,11 @@ class GraphNetwork(FlatEncoder):
         """One layer, and what is added to it, after dropout of its input."""
         if i > 0 or not self.takes_features:
             x = F.dropout(x, self.dropout, self.training)
-        out = self.layers[i](x, *graph)
+        if self.adjacency == "csr":  # a processor's sparse products have no half precision
+            with torch.autocast(x.device.type, enabled=False):
+                out = self.layers[i](working(x), *graph)
+        else:
+            out = self.layers[i](x, *graph)
         return out + self.shortcuts[i](x) if self.shortcuts else out
 
 

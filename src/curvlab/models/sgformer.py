@@ -220,4 +220,5 @@ class SGFormer(FlatEncoder):
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
         of_graph = self.graph_branch(batch.x, batch.normalised_adj)
-        return torch.lerp(self.transformer(batch.x), of_graph, self.graph_weight)
+        alone = self.transformer(batch.x).to(of_graph.dtype)
+        return torch.lerp(alone, of_graph, self.graph_weight)
