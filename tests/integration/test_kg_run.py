@@ -12,6 +12,7 @@ from curvlab.cli import check_overrides
 from curvlab.config import steps_of_pass
 from curvlab.errors import UsageError
 from curvlab.results import read_result
+from curvlab.tasks import kg_completion
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.train import RunFailedError
 
@@ -156,9 +157,18 @@ def test_the_rate_follows_the_validation_triples(run_here, folder):
     assert state["optimizer_states"][0]["param_groups"][0]["lr"] == rate
 
 
-def test_mixed_precision_and_a_constant_rate(run_here):
+def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, monkeypatch):
+    """Half precision would make candidates equal that are not."""
+    seen, original = set(), kg_completion.standings
+
+    def watched(scores, *others):
+        seen.add((scores.dtype, bool((scores == scores.bfloat16()).all())))
+        return original(scores, *others)
+
+    monkeypatch.setattr(kg_completion, "standings", watched)
     result = run_here(*SHORT, "trainer.precision=bf16-mixed", "task.scheduler=null")
     assert result.status == "finished"
+    assert seen == {(torch.float32, False)}
 
 
 @pytest.mark.parametrize(

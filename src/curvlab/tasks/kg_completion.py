@@ -179,7 +179,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         routed: list[Tensor] = []
         finite = torch.ones((), dtype=torch.bool, device=head.device)
         for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // batch.num_nodes):
-            scores = self.encoder.scores(queries).float()
+            with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
+                scores = self.encoder.scores(queries)
             finite &= scores.sum().isfinite()
             if self.encoder.routing is not None:
                 routed.append(self.encoder.routing.float())
