@@ -4,6 +4,7 @@
 scripts/plot.py curvature web_edu power    histograms of sectional curvature, and the means
 scripts/plot.py hyperbolicity web_edu      Gromov's delta
 scripts/plot.py run outputs/runs/...       curves and embedding of a run, again
+scripts/plot.py curves outputs/tables/...  one metric of several runs, step by step
 scripts/plot.py routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
 scripts/plot.py depth lrn/fig2             a table's scores by depth, less those of its first row
@@ -18,10 +19,17 @@ from pathlib import Path
 import pandas as pd
 from torch_geometric.data import Data
 
-from curvlab.analysis.figures import curvature_figure
+from curvlab.analysis.figures import comparison_figure, curvature_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
 from curvlab.analysis.model_figures import filters_figure
-from curvlab.analysis.plots import COLORS, filter_panel, plot_routing, plot_run, run_title
+from curvlab.analysis.plots import (
+    COLORS,
+    filter_panel,
+    plot_routing,
+    plot_run,
+    run_curves,
+    run_title,
+)
 from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.analysis.style import save_figure
@@ -70,6 +78,19 @@ def parse_arguments() -> argparse.Namespace:
         "--color",
         choices=sorted(COLORS),
         help="what colours the nodes (default: their class if they have one, else their degree)",
+    )
+    curves = commands.add_parser("curves", help="one metric of several runs, step by step")
+    curves.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, or above several"
+    )
+    curves.add_argument(
+        "--metric", default="loss", help="column of metrics.csv, such as val/mrr (default: loss)"
+    )
+    curves.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/curves.png"),
+        help="the picture (default: %(default)s)",
     )
     routing = commands.add_parser(
         "routing", help="weights of a model's branches: a triangle, and a table by relation"
@@ -141,6 +162,12 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
         print(f"wrote {path}")
 
 
+def plot_curves(arguments: argparse.Namespace) -> None:
+    """Draw a metric of several runs."""
+    figure = comparison_figure(run_curves(arguments.folders, arguments.metric), arguments.metric)
+    print(f"wrote {save_figure(figure, arguments.output)}")
+
+
 def plot_and_print_routing(arguments: argparse.Namespace) -> None:
     """Draw the triangle, print the table."""
     routing = load_routing(arguments.run_dir / FILE, arguments.part)
@@ -203,6 +230,7 @@ def main() -> int:
         "curvature": plot_curvature,
         "hyperbolicity": print_hyperbolicity,
         "run": plot_finished_run,
+        "curves": plot_curves,
         "routing": plot_and_print_routing,
         "scaling": plot_scaling,
         "depth": plot_depth,

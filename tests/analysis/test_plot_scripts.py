@@ -7,6 +7,8 @@ import sys
 import pandas as pd
 import pytest
 
+from curvlab.analysis.figures import comparison_figure
+from curvlab.analysis.plots import run_curves
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
@@ -51,6 +53,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "curvature", "web_edo"), "did you mean web_edu"),
         (("plot.py", "hyperbolicity", "synthetic_web", "--nodes", "-1"), "max_nodes=-1"),
         (("plot.py", "run", "nowhere"), "nowhere"),
+        (("plot.py", "curves", "nowhere"), "nowhere is no folder of a run with curves"),
         (("plot.py", "scaling", "fpst/table1"), "no sizes"),
         (("plot.py", "scaling", "hypformer/fig5"), "nothing to draw"),
         (("plot.py", "depth", "lrn/fig2"), "no depth has a number of HyboNet and of another"),
@@ -106,6 +109,38 @@ def test_a_table_of_sizes_is_drawn_with_its_slopes(script, tmp_path):
     code, said, _ = script("plot.py", *words)
     assert (code, said) == (0, "wrote scaling.png\n")
     assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_curves_of_several_runs_stand_on_one_axis(script, tmp_path):
+    for model, last in (("gcn", 0.3), ("cat", 0.5)):
+        for folder in (tmp_path / "runs" / model, tmp_path / "runs" / model / "previous" / "a"):
+            folder.mkdir(parents=True)
+            rows = pd.DataFrame({"step": [5, 10, 12], "loss": 1.0, "val/mrr": [0.1, last, None]})
+            rows.to_csv(folder / "metrics.csv", index=False)
+            names = {"model": model, "dataset": "wn18rr", "seed": 0}
+            (folder / "result.json").write_text(json.dumps(names))
+    words = ("plot.py", "curves", "runs", "--metric", "val/mrr", "--output", "curves.png")
+    code, said, _ = script(*words)
+    assert code == 0
+    assert "wrote curves.png" in said
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    lines = run_curves([tmp_path / "runs"], "val/mrr")
+    assert {label: list(line) for label, line in lines.items()} == {
+        "cat on wn18rr, seed 0": [0.1, 0.5],
+        "gcn on wn18rr, seed 0": [0.1, 0.3],
+    }
+    again = run_curves([tmp_path / "runs" / "cat", tmp_path / "runs" / "cat"], "loss")
+    assert list(again) == ["cat on wn18rr, seed 0", f"cat on wn18rr, seed 0 ({tmp_path}/runs/cat)"]
+    (tmp_path / "runs" / "cat" / "result.json").unlink()
+    assert list(run_curves([tmp_path / "runs" / "cat"], "loss")) == [f"{tmp_path}/runs/cat"]
+    (axis,) = comparison_figure(lines, "val/mrr").axes
+    assert [line.get_label() for line in axis.lines] == [
+        "cat on wn18rr, seed 0: 0.5",
+        "gcn on wn18rr, seed 0: 0.3",
+    ]
+    code, _, said = script("plot.py", "curves", "runs/gcn", "--metric", "val/map")
+    assert code == 2
+    assert "have no val/map: they have loss, val/mrr" in said
 
 
 def test_slopes_are_those_of_the_logarithms():

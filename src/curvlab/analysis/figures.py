@@ -1,6 +1,7 @@
 """Figures of runs and graphs: curves, an embedding, the curvature of graphs."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,30 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     axes[-1].set_xlabel("optimiser step")
     axes[-1].set_xlim(left=0)
     axes[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return figure
+
+
+def comparison_figure(lines: Mapping[str, "pd.Series[float]"], metric: str) -> Figure:
+    """A metric of several runs against the step, the best last value first in the legend.
+
+    Args:
+        lines: The metric by step (the index), of each run under its name.
+        metric: What it is called.
+    """
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    axis = figure.subplots()
+    tidy(axis)
+    looks = [(color, dash) for dash in DASHES for color in LINES]
+    order = sorted(lines, key=lambda label: lines[label].iloc[-1], reverse=True)
+    for label, (color, dash) in zip(order, cycle(looks), strict=False):
+        steps, values = lines[label].index.to_numpy(float), lines[label].to_numpy(float)
+        words = f"{label}: {values[-1]:.4g}"
+        axis.plot(steps, values, ".", color=color, linestyle=dash, linewidth=1.4, label=words)
+    axis.set_xlabel("optimiser step")
+    axis.set_xlim(left=0)
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axis.set_ylabel(metric)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9, title="last value")
     return figure
 
 

@@ -1,6 +1,7 @@
 """The pictures of a run, made from the files in its folder."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,33 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
     if (run_dir / FILE).exists() and len(load_routing(run_dir / FILE, "test").branches) == 3:
         paths.append(plot_routing(run_dir, "test", title))
     return paths
+
+
+def run_curves(folders: Sequence[Path], metric: str) -> "dict[str, pd.Series[float]]":
+    """A metric of runs by their steps, under the runs' names, or folders where those are no help.
+
+    Args:
+        folders: Of runs, or above runs; `previous/` of an older configuration is left out.
+        metric: A column of `metrics.csv`, such as `loss` or `val/mrr`.
+
+    Raises:
+        UsageError: There is no run, a file is damaged, or a run does not have the metric.
+    """
+    found = {}
+    for folder in folders:
+        runs = sorted({path.parent for path in folder.rglob("metrics.csv")})
+        runs = [run for run in runs if "previous" not in run.relative_to(folder).parts]
+        if not runs:
+            raise UsageError(f"{folder} is no folder of a run with curves, nor above one.")
+        for run in runs:
+            curves = _metrics(run)
+            if metric not in curves or "step" not in curves:
+                known = ", ".join(name for name in curves.columns if name != "step")
+                raise UsageError(f"the curves of {run} have no {metric}: they have {known}.")
+            name = run_title(run) if _result(run) else str(run)
+            name = f"{name} ({run})" if name in found else name
+            found[name] = curves.set_index("step")[metric].dropna()
+    return found
 
 
 def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
