@@ -91,7 +91,7 @@ def run_curves(folders: Sequence[Path], metric: str) -> "dict[str, pd.Series[flo
             raise UsageError(f"{folder} is no folder of a run with curves, nor above one.")
         for run in runs:
             curves = _metrics(run)
-            if metric not in curves or "step" not in curves:
+            if "step" not in curves or metric not in curves or curves[metric].isna().all():
                 known = ", ".join(name for name in curves.columns if name != "step")
                 raise UsageError(f"the curves of {run} have no {metric}: they have {known}.")
             name = run_title(run) if _result(run) else str(run)
