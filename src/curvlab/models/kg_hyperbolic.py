@@ -8,19 +8,16 @@ with the factor. With u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)) the distance i
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch_geometric.data import Data
 
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.tolerances import tolerance
+from curvlab.models.kg_ball_distance import arsinh_squared, squared_to_rays
 from curvlab.models.kg_bilinear import check_even
-from curvlab.models.kg_distance import SMALLEST
 from curvlab.models.triple_scorer import TripleScorer, table
 
 UNIT = -1.0
@@ -71,8 +68,10 @@ class HyperbolicScorer(TripleScorer):
         """Squared distances between queries and all entities `[queries, entities]`."""
 
     def scores(self, batch: Data) -> Tensor:
-        """Minus squared distances, with biases."""
-        return self.head_bias[batch.head].unsqueeze(1) + self.tail_bias - self.sqdist(batch)
+        """Minus squared distances, with biases; never in half precision, which cancels."""
+        with torch.autocast(batch.head.device.type, enabled=False):
+            squared = self.sqdist(batch)
+        return self.head_bias[batch.head].unsqueeze(1) + self.tail_bias - squared
 
 
 class MuRP(HyperbolicScorer):
@@ -120,7 +119,7 @@ class MuRP(HyperbolicScorer):
         rows, columns = 1 / ((1 - x2) * (1 - w2)), 1 / (1 - t2)
         first = (rows * linear) @ (columns * torch.cat([torch.ones_like(t2), t2, t], -1)).T
         u2 = torch.addcmul(first, (4 * rows * x) @ (columns * t).T, w @ t.T, value=-1)
-        return (2 / scale).square() * _arsinh_squared(u2)
+        return (2 / scale).square() * arsinh_squared(u2)
 
 
 class RotH(HyperbolicScorer):
@@ -176,8 +175,7 @@ class RotH(HyperbolicScorer):
         rim = math.atanh(1 - tolerance(v.dtype).boundary)
         x2 = _squares(x)
         p, q = (1 + x2) / (4 * (1 - x2)), (x / (2 * (1 - x2))) @ (v / length).T
-        squared: Tensor = _SquaredToRay.apply(p, q, scale, length.T, rim)
-        return (2 / scale).square() * squared
+        return (2 / scale).square() * squared_to_rays(p, q, scale, length.T, rim)
 
 
 class AttH(RotH):
@@ -232,71 +230,3 @@ def _unit_pairs(angle: Tensor) -> tuple[Tensor, ...]:
 
 def _squares(x: Tensor) -> Tensor:
     return x.square().sum(-1, keepdim=True)
-
-
-def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
-    """arsinh(u)^2 and its derivative by u^2, in place; u^2 that rounding left below 0 counts as 0.
-
-    arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is exact for small u, where the derivative
-    arsinh(u) / (u sqrt(1 + u^2)) is 1.
-    """
-    u2 = u2.clamp_(min=SMALLEST)
-    u, far = u2.sqrt(), (1 + u2).sqrt_()
-    arsinh = u2.div_(1 + far).add_(u).log1p_()
-    derivative = arsinh / u.mul_(far)
-    return arsinh.square_(), derivative
-
-
-class _ArsinhSquared(Function):
-    """arsinh(u)^2 of u^2 `[...]`, in few passes."""
-
-    @staticmethod
-    def forward(ctx: Any, u2: Tensor) -> Tensor:
-        """Keep the derivative alone."""
-        squared, derivative = _arsinh_squared_(u2.clone())
-        ctx.save_for_backward(derivative)
-        return squared
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        """Scale the derivative."""
-        (derivative,) = ctx.saved_tensors
-        return derivative * gradients[0]
-
-
-class _SquaredToRay(Function):
-    """arsinh(u)^2, u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2, a = min(scale length, rim).
-
-    That is 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2; p and scale are columns `[queries, 1]`, length a
-    row `[1, entities]`, q is `[queries, entities]`, in few passes over which a block's time goes.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: float
-    ) -> Tensor:
-        """Keep what the derivatives share."""
-        growth = (2 * scale * length).clamp_(max=2 * rim).exp_()
-        shrunk = 1 / growth
-        cosh, sinh = growth + shrunk, growth.sub_(shrunk)  # twice them
-        u2 = torch.addcmul(p * cosh, q, sinh, value=-1).sub_(0.5)
-        squared, derivative = _arsinh_squared_(u2)
-        ctx.save_for_backward(p, q, scale, length, cosh, sinh, derivative)
-        ctx.rim = rim
-        return squared
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Products with the derivative by u^2; a point at the rim does not move along its ray."""
-        p, q, scale, length, cosh, sinh, derivative = ctx.saved_tensors
-        of_u2 = derivative * gradients[0]
-        of_a = torch.addcmul(p * sinh, q, cosh, value=-1).mul_(of_u2).mul_(scale * length < ctx.rim)
-        of_p = (of_u2 * cosh).sum(1, keepdim=True)
-        return of_p, of_u2.mul_(sinh).neg_(), 2 * of_a @ length.T, 2 * scale.T @ of_a, None
-
-
-def _arsinh_squared(u2: Tensor) -> Tensor:
-    squared: Tensor = _ArsinhSquared.apply(u2)
-    return squared
