@@ -1,4 +1,4 @@
-"""HGCN, HGNN, HAT and kappa-GCN: their layers as written, step by step, and their flat limits."""
+"""Graph convolutions in curved space: their layers as written, and their flat limits."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from curvlab._geoopt import geoopt
 from curvlab.data.transforms import SparseAdjacency
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
-from curvlab.models.curved_gcn import HAT, HGCN, HGNN, KappaGCN
+from curvlab.models.curved_gcn import HAT, HGAT, HGCN, HGNN, KappaGCN
 
 NODES, FEATURES, DIM = 7, 5, 4
 
@@ -65,6 +65,28 @@ def test_hgcn_is_the_papers_composition_on_balls_of_several_curvatures(graph):
         h = ball.expmap0(mean(graph, ball.logmap0(h)))
         x = after.expmap0(F.elu(ball.logmap0(h)))
     torch.testing.assert_close(model(graph), x)
+
+
+def test_hgat_weighs_each_neighbour_by_a_score_of_the_pair(graph):
+    model = network(HGAT, layers=1)
+    (linear,), (attention,) = model.linears, model.attentions
+    ball, dense = geoopt.PoincareBall(c=1.0), graph.adj_t.to_dense()
+    h = ball.mobius_matvec(linear.weight, ball.expmap0(graph.x))
+    u = ball.logmap0(ball.mobius_add(h, ball.expmap0(linear.bias)))
+    for node in range(NODES):
+        near = u[dense[node] > 0]
+        scores = attention(torch.cat([u[node].expand_as(near), near], 1)).sigmoid()
+        expected = ball.expmap0(F.elu((scores * near).mean(0)))
+        torch.testing.assert_close(model(graph)[node], expected)
+
+
+def test_hgat_whose_weights_are_one_is_hgcn(graph):
+    model, plain = network(HGAT), network(HGCN)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    for attention in model.attentions:
+        attention.weight.data.zero_()
+        attention.bias.data.fill_(60.0)
+    torch.testing.assert_close(model(graph), plain(graph))
 
 
 def test_hgnn_is_its_composition(graph):

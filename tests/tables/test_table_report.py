@@ -42,7 +42,7 @@ def test_printed_numbers_of_figure_3(spec, tmp_path):
 def test_models_that_do_not_exist_are_missing(configs, tmp_path):
     (spec,) = load_table(configs, "hypformer/table2")
     report = build_report(spec, tmp_path)
-    assert cell(report, "hgat", "cora")["status"] == "missing"
+    assert cell(report, "hnnpp", "cora")["status"] == "missing"
     assert cell(report, "gcn", "cora")["status"] == "not run"
     assert "missing" in terminal(report, 160)
 

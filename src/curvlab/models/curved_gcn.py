@@ -1,4 +1,4 @@
-r"""Graph convolutions in spaces of constant curvature: HGCN, HGNN, HAT and kappa-GCN.
+r"""Graph convolutions in spaces of constant curvature: HGCN, HGAT, HGNN, HAT, kappa-GCN.
 
 Layers hand on logarithms at the origin: the exponential at the end of one and the logarithm at the
 beginning of the next cancel, but for points at the very rim of the ball. So an activation between
@@ -93,11 +93,57 @@ class HGCN(CurvedGCN):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
         v = batch.x
-        for linear in self.linears:
+        for layer, linear in enumerate(self.linears):
             assert isinstance(linear, StereographicLinear)
             moved = linear.space.logmap0(linear.from_tangent(v))
-            v = self.activation(self.mean(batch.adj_t, moved))
+            v = self.activation(self.heard(layer, batch.adj_t, moved))
         return self.space.expmap0_projected(v)
+
+    def heard(self, layer: int, adjacency: Tensor, moved: Tensor) -> Tensor:  # noqa: ARG002
+        """What nodes hear in a layer of the logarithms `[nodes, dim]` of their neighbours."""
+        return self.mean(adjacency, moved)
+
+
+class HGAT(HGCN):
+    r"""HGCN whose neighbours are weighed: `mean_N(sigmoid(a^T [u_i ; u_j] + b) u_j)`.
+
+    `u` are the logarithms that HGCN takes the mean of; the weights do not add up to 1.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes a space.
+        dim: width of layers and embeddings.
+        layers: L.
+        activation: of the logarithms.
+        dropout: of the entries of the weights.
+
+    Source: HGCN's code with attention, which is what Hypformer's Table 2 calls HGAT.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: Callable[[], Stereographic],
+        dim: int,
+        layers: int,
+        activation: str,
+        dropout: float,
+    ) -> None:
+        super().__init__(in_channels, manifold, dim, layers, activation, dropout)
+        self.attentions = nn.ModuleList(nn.Linear(2 * dim, 1) for _ in range(layers))
+
+    def heard(self, layer: int, adjacency: Tensor, moved: Tensor) -> Tensor:
+        """The weighed mean; a score is a sum of two numbers, the target's and the source's."""
+        start, source = adjacency.crow_indices(), adjacency.col_indices()
+        degree = start.diff()
+        target = torch.repeat_interleave(degree, output_size=len(source))
+        attention = self.attentions[layer]
+        assert isinstance(attention, nn.Linear)
+        of_target, of_source = F.linear(moved, attention.weight.view(2, -1)).unbind(-1)
+        scores = of_target[target] + of_source[source] + attention.bias
+        messages = scores.sigmoid().unsqueeze(-1) * moved.index_select(0, source)
+        sums = messages.new_zeros(moved.shape).index_add(0, target, messages)
+        return sums / degree.clamp(min=1).unsqueeze(-1)
 
 
 class HGNN(CurvedGCN):

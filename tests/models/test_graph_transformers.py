@@ -1,0 +1,109 @@
+"""GraphTrans and GraphGPS: what they are made of, and whom a node hears."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from curvlab.errors import UsageError
+from curvlab.models.baselines import GraphNetwork
+from curvlab.models.graph_transformers import GraphGPS, GraphTrans
+
+NODES, FEATURES, DIM = 9, 5, 8
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+@pytest.fixture
+def graph():
+    torch.manual_seed(0)
+    path = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]])  # and 7, 8 by themselves
+    return Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
+
+
+def gcn(in_channels, dim):
+    return GraphNetwork(
+        in_channels=in_channels,
+        layer=GCNConv,
+        adjacency="edge_index",
+        dim=dim,
+        layers=2,
+        activation="relu",
+        dropout=0.0,
+        skip_average=False,
+        normalisation="batch",
+        residual=False,
+        input_layer=False,
+        last_activation=True,
+    )
+
+
+def graphtrans(heads=2):
+    torch.manual_seed(1)
+    return GraphTrans(FEATURES, gcn, DIM, 2, heads, 16, 0.0).eval()
+
+
+def graphgps(attention, heads=2, dropout=0.0):
+    torch.manual_seed(1)
+    return GraphGPS(FEATURES, DIM, 2, heads, attention, dropout).eval()
+
+
+KINDS = {
+    "graphtrans": graphtrans,
+    "performer": partial(graphgps, "performer"),
+    "multihead": partial(graphgps, "multihead"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_nodes_does_not_matter(kind, graph):
+    model, order = KINDS[kind](), torch.randperm(NODES)
+    edges = order.argsort()[graph.edge_index]
+    moved = Data(x=graph.x[order], edge_index=edges)
+    torch.testing.assert_close(model(moved), model(graph)[order])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_node_hears_every_other_and_its_neighbours_by_themselves(kind, graph):
+    """Node 8 has no neighbours: what it hears of node 0 comes by attention alone."""
+    model = KINDS[kind]()
+    graph.x.requires_grad_()
+    (heard,) = torch.autograd.grad(model(graph)[8].square().sum(), graph.x)
+    assert (heard.abs().sum(1) > 0).all()
+    cut = Data(x=graph.x, edge_index=graph.edge_index[:, :0])
+    assert (model(cut) - model(graph))[:7].abs().amax(1).min() > 1e-3
+
+
+def test_graphtrans_is_pytorchs_encoder_behind_the_network(graph):
+    model = graphtrans(heads=1)
+    x = model.norm(model.graph_network(graph))
+    for layer in model.layers:
+        q, k, v = nn.functional.linear(
+            x, layer.self_attn.in_proj_weight, layer.self_attn.in_proj_bias
+        ).chunk(3, 1)
+        mixed = (q @ k.T / DIM**0.5).softmax(1) @ v
+        x = layer.norm1(x + layer.self_attn.out_proj(mixed))
+        x = layer.norm2(x + layer.linear2(torch.relu(layer.linear1(x))))
+    torch.testing.assert_close(model(graph), x)
+
+
+def test_a_layer_of_graphgps_is_the_sum_of_its_parts(graph):
+    model = graphgps("multihead", heads=1)
+    x = torch.relu(model.input(graph.x))
+    for layer in model.layers:
+        local = layer.norm1(x + layer.conv(x, graph.edge_index))
+        whole = layer.norm2(x + layer.attn(x[None], x[None], x[None])[0][0])
+        x = layer.norm3((local + whole) + layer.mlp(local + whole))
+    torch.testing.assert_close(model(graph), x)
+
+
+def test_wrong_options_are_told():
+    with pytest.raises(UsageError, match=r"model\.heads=3 does not divide model\.dim=8"):
+        graphtrans(heads=3)
+    with pytest.raises(UsageError, match=r"model\.heads=3 does not divide model\.dim=8"):
+        graphgps("performer", heads=3)
+    with pytest.raises(UsageError, match=r"model\.attention=linear must be performer or multihead"):
+        graphgps("linear")
