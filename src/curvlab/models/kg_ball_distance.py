@@ -25,7 +25,7 @@ def squared_to_rays(p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: fl
     Args:
         p: Of the queries, `[queries, 1]`.
         q: Of queries and entities, `[queries, entities]`.
-        scale: Of the queries, `[queries, 1]`, or `[1, 1]` for all.
+        scale: Of the queries, `[queries, 1]`.
         length: Of the entities, `[1, entities]`.
         rim: Distance from the origin at which points are kept.
 
