@@ -1,6 +1,8 @@
 """Filter regression by train.py: models fit a small generated image."""
 
+import pandas as pd
 import pytest
+import torch
 
 from curvlab.analysis.filters import load_filters
 from curvlab.analysis.plots import filter_panel
@@ -37,6 +39,20 @@ def test_a_filter_for_each_node_fits_what_one_for_all_cannot(run_here):
         for model in ("unifilter_cheb", "polyattn_cheb")
     ]
     assert scores[1] < 0.5 * scores[0]
+
+
+def test_the_rate_is_halved_when_the_fit_does_not_improve(run_here, tmp_path):
+    words = ("task=filter_regression__decay", "trainer.max_steps=100", "trainer.steps_per_epoch=5")
+    run_here("model=polyattn_cheb", *GRID, *words, "trainer.patience=null", "optimizer.lr=0.1")
+    best, bad, rate = -torch.inf, 0, 0.1
+    for score in pd.read_csv(tmp_path / "run" / "metrics.csv")["val/r2"]:
+        best, bad = (score, 0) if score > best else (best, bad + 1)
+        if bad == 2:
+            rate, bad = rate / 2, 0
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    (state,) = torch.load(last, weights_only=True)["optimizer_states"]
+    assert rate < 0.1
+    assert {group["lr"] for group in state["param_groups"]} == {rate}
 
 
 def test_the_filters_that_nodes_have_learned_are_written_and_drawn(run_here, tmp_path):

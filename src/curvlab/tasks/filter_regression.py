@@ -25,18 +25,26 @@ class FilterRegression(SelectedTask):
         encoder: graph to points of flat space.
         optimizer: see `build_optimizer`.
         metric: `r2`.
+        scheduler: see `SelectedTask.scheduler_config`.
 
     Raises:
         UsageError: There is no such metric, or the embeddings are logits or not flat.
     """
 
-    def __init__(self, encoder: Encoder, optimizer: DictConfig, metric: str) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: DictConfig,
+        metric: str,
+        scheduler: DictConfig | None,
+    ) -> None:
         super().__init__()
         if metric != "r2":
             raise UsageError(f"task.metric={metric}: weights of filter regression are chosen by r2")
         self.encoder = encoder
         self.read_out = nn.Linear(encoder.dim_out, 1)
         self.optimizer_config = optimizer
+        self.scheduler_config = scheduler
         self.score = metric
         self._nodes: Tensor | None = None
         self._seen: Tensor | None = None

@@ -6,11 +6,9 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 from torch import Tensor
-from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
-from curvlab.building import build
 from curvlab.data.triples import MASKS, KnownTails
 from curvlab.distributed import in_group
 from curvlab.errors import UsageError
@@ -18,7 +16,6 @@ from curvlab.files import atomic_write
 from curvlab.layers.curved_branches import entropy
 from curvlab.metrics.ranking import TIES, RankingMetrics, standings
 from curvlab.models.triple_scorer import TripleScorer
-from curvlab.optim import build_optimizer
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.selected import SelectedTask
 
@@ -48,8 +45,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         label_smoothing: share of the target that other entities have, from 0 up to 1.
         inverse_relations: whether the data have inverse relations.
         ties: ranks of equal scores, see `curvlab.metrics.ranking.ranks`.
-        scheduler: Hydra partial of a scheduler of the learning rate that is told the metric after
-            every validation; None for a constant rate.
+        scheduler: see `SelectedTask.scheduler_config`.
 
     Raises:
         UsageError: There is no such metric or rule of ties.
@@ -79,18 +75,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.ties = ties
         self._known: KnownTails | None = None
         self._evaluated: dict[str, dict[str, Tensor]] = {}
-
-    def configure_optimizers(self) -> Optimizer | dict:  # type: ignore[override]
-        """Make the optimiser and the scheduler of its rate."""
-        optimizer = build_optimizer(self, self.optimizer_config)
-        if self.scheduler_config is None:
-            return optimizer
-        scheduler = {
-            "scheduler": build(self.scheduler_config)(optimizer),
-            "monitor": f"val/{self.score}",
-            "strict": False,  # a last, shorter epoch has no validation
-        }
-        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the batch's triples."""

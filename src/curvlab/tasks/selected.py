@@ -8,6 +8,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.building import build
 from curvlab.optim import build_optimizer
 
 
@@ -21,16 +22,27 @@ class SelectedTask(LightningModule):
         tested: the parts whose metrics a result has.
         score: the metric that the task is about.
         optimizer_config: see `build_optimizer`.
+        scheduler_config: Hydra partial of a scheduler of the learning rate that is told the
+            validation part's `score` after every epoch; None for a constant rate.
     """
 
     chooses_weights = True
     tested: tuple[str, ...] = ("val", "test")
     score: str
     optimizer_config: DictConfig
+    scheduler_config: DictConfig | None = None
 
     def configure_optimizers(self) -> Any:
-        """Make the optimiser, with a group of its own for curvatures."""
-        return build_optimizer(self, self.optimizer_config)
+        """Make the optimiser, with a group of its own for curvatures, and the rate's scheduler."""
+        optimizer = build_optimizer(self, self.optimizer_config)
+        if self.scheduler_config is None:
+            return optimizer
+        scheduler = {
+            "scheduler": build(self.scheduler_config)(optimizer),
+            "monitor": f"val/{self.score}",
+            "strict": False,  # a last, shorter epoch has no validation
+        }
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     @abstractmethod
     def validation_score(self, batch: Data) -> Tensor:
