@@ -115,7 +115,7 @@ def test_every_word_that_is_checked_is_in_some_configuration():
         "search",
         "batching",
     )
-    files = [path for group in groups for path in (CONFIGS / group).glob("*.yaml")]
+    files = [path for group in groups for path in (CONFIGS / group).rglob("*.yaml")]
     used = {key.rsplit(".", 1)[-1] for f in files for key in paths_of(OmegaConf.load(f))} | {"seed"}
     words = rules.POSITIVE_INTEGERS | rules.POSITIVE_NUMBERS | rules.NON_NEGATIVE_NUMBERS
     words |= rules.NON_NEGATIVE_INTEGERS | rules.NEGATIVE_NUMBERS

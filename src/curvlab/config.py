@@ -16,7 +16,7 @@ from curvlab.errors import UsageError
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
-    "random_features", "gumbel_samples", "ffn_dim",
+    "random_features", "gumbel_samples", "ffn_dim", "longest_path", "largest_degree",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size", "epochs", "train_triples",
 }  # fmt: skip

@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from curvlab.data.neighbour_batches import NeighbourDataModule
+from curvlab.data.shortest_paths import ShortestPaths
 from curvlab.data.transforms import SparseAdjacency
 from curvlab.errors import UsageError
 
@@ -51,11 +52,12 @@ def test_a_batch_has_its_training_nodes_first():
 
 
 def test_matrices_are_those_of_the_drawn_edges():
-    made = module(transforms=[SparseAdjacency(self_loops=False)])
+    made = module(transforms=[SparseAdjacency(self_loops=False), ShortestPaths(5)])
     batch = made.batch(torch.tensor([4, 8, 30]))
     dense = torch.zeros(batch.num_nodes, batch.num_nodes)
     dense[batch.edge_index[1], batch.edge_index[0]] = 1
     assert torch.equal(batch.adj_t.to_dense(), dense)
+    assert torch.equal(batch.hops == 1, dense.T.bool().fill_diagonal_(False))
 
 
 def test_what_cannot_be_is_refused():

@@ -10,6 +10,7 @@ from torch_geometric.utils import subgraph, to_dense_adj
 
 from curvlab.data.batches import PartitionDataModule
 from curvlab.data.partition import InducedSubgraphs, RandomPartition
+from curvlab.data.shortest_paths import ShortestPaths
 from curvlab.data.splits import PARTS, RandomSplit
 from curvlab.data.synthetic_large import SyntheticLarge
 from curvlab.data.transforms import GraphTransform, SparseAdjacency
@@ -193,6 +194,16 @@ def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
     rows = part.by_degree.to_dense().sum(1)
     assert torch.allclose(rows, (dense.sum(1) > 0).float())
     assert torch.equal(data.adj_t.to_dense().sum(), torch.tensor(float(data.num_edges)))
+
+
+def test_paths_between_nodes_are_those_within_the_subgraph():
+    transform = ShortestPaths(6)
+    data = transform(graph())
+    nodes = torch.arange(0, 300, 3)
+    part = InducedSubgraphs(data, [transform])(nodes)
+    expected = transform(Data(edge_index=part.edge_index, num_nodes=len(nodes))).hops
+    assert torch.equal(part.hops, expected)
+    assert not torch.equal(part.hops, data.hops[nodes][:, nodes])
 
 
 def test_a_matrix_that_nobody_can_make_anew_is_refused():

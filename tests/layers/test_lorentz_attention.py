@@ -8,6 +8,8 @@ from curvlab.errors import UsageError
 from curvlab.layers import (
     LorentzLinearAttention,
     LorentzSoftmaxAttention,
+    PoincareDistanceAttention,
+    TangentDistanceAttention,
     focused_attention,
     focused_features,
 )
@@ -42,6 +44,17 @@ def linear_attention(space, heads=2, power=2.0, phi_on_value=False, fusion="mean
 
 def softmax_attention(space, heads=2):
     return LorentzSoftmaxAttention(6, heads, 6, space)
+
+
+def tangent_attention(space, heads=2):
+    return TangentDistanceAttention(6, heads, 6, space)
+
+
+def poincare_attention(space, heads=2):
+    return PoincareDistanceAttention(6, heads, 6, space)
+
+
+ATTENTIONS = [linear_attention, softmax_attention, tangent_attention, poincare_attention]
 
 
 @float64
@@ -140,7 +153,7 @@ def test_layer_is_its_definition(fusion, phi_on_value):
 
 
 @float64
-@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+@pytest.mark.parametrize("make", ATTENTIONS)
 def test_permuting_the_nodes_permutes_the_output(make):
     space = Lorentz(-0.6)
     layer, x = make(space), space.from_space(draw(11, 6))
@@ -182,7 +195,7 @@ def test_worked_example_of_softmax_attention():
 
 
 @float64
-@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+@pytest.mark.parametrize("make", ATTENTIONS)
 def test_derivatives(make):
     layer = make(Lorentz(-0.6))
     names, values = zip(*layer.named_parameters(), strict=True)
@@ -196,14 +209,16 @@ def test_derivatives(make):
     assert torch.autograd.gradcheck(function, [i.requires_grad_() for i in inputs], atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+@pytest.mark.parametrize("make", ATTENTIONS)
 def test_extreme_rows_in_float32(make):
     """Rows of zeros, queries and keys that are all negative, points far out."""
     space = Lorentz(-0.6)
     layer = make(space)
     s = torch.cat([draw(2, 6, size=size) for size in (0.0, 1.0, 100.0)]).requires_grad_()
     for bias in (0.0, -1e3):
-        torch.nn.init.constant_(layer.projection.bias, bias)
+        for name, parameter in layer.projection.named_parameters():
+            if name in ("bias", "offset"):
+                torch.nn.init.constant_(parameter, bias)
         points = layer(space.from_space(s))
         error = (lorentz.inner(points.double(), points.double()) - 1 / space.kappa).abs()
         assert (error <= 1e-4 * points[:, 0].double().square().clamp(min=1)).all()
@@ -211,7 +226,7 @@ def test_extreme_rows_in_float32(make):
         assert all(g.isfinite().all() for g in gradients)
 
 
-@pytest.mark.parametrize("make", [linear_attention, softmax_attention])
+@pytest.mark.parametrize("make", ATTENTIONS)
 def test_bfloat16_autocast(make):
     space = Lorentz(-0.6)
     layer, x = make(space), space.from_space(draw(50, 6))

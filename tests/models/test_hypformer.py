@@ -9,7 +9,14 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms import NormalisedAdjacency
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzLinearAttention, LorentzPrototypes, LorentzSoftmaxAttention
+from curvlab.layers import (
+    LorentzLinear,
+    LorentzLinearAttention,
+    LorentzPrototypes,
+    LorentzSoftmaxAttention,
+    PoincareDistanceAttention,
+    TangentDistanceAttention,
+)
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.manifolds import Curvature, Lorentz
 from curvlab.models.hypformer import Hypformer
@@ -224,6 +231,8 @@ OPTIONS = {
     "deep": {"layers": 3, "residual": False, "positional_encoding": False},
     "concatenated": {"attention": partial(LINEAR, heads_fusion="concat"), "head_dim": 2},
     "softmax": {"attention": LorentzSoftmaxAttention, "layers": 2},
+    "distances": {"attention": TangentDistanceAttention, "layers": 2},
+    "distances of HNN++": {"attention": PoincareDistanceAttention, "fusion": "midpoint"},
     "midpoint": {"fusion": "midpoint"},
 }
 VARIANTS = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -245,7 +254,7 @@ def test_gradients_are_finite_where_features_are_zero_or_all_negative(options):
     made, data = model(learnable=True, **options), larger()
     with torch.no_grad():  # queries and keys of some node are then all negative
         for part in made.modules():
-            if hasattr(part, "projection"):
+            if isinstance(getattr(part, "projection", None), LorentzLinear):
                 part.projection.bias.fill_(-1.0)
     out = made(data)
     out.square().sum().backward()

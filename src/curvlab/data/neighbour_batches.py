@@ -40,8 +40,9 @@ class NeighbourDataModule(MiniBatchDataModule):
     def batch(self, nodes: Tensor) -> Data:
         """The neighbourhood of training nodes `[batch]`, which are its first nodes."""
         if self._sampler is None:
-            self._sampler = NeighbourSampler(self.graph, self.fan_outs, without=PARTS)
             self._matrices = [t for t in self.transforms if self._makes_matrix(t)]
+            made = (name for t in self._matrices for name in t.writes)
+            self._sampler = NeighbourSampler(self.graph, self.fan_outs, without=(*PARTS, *made))
         data = self._sampler(nodes)
         for transform in self._matrices:
             data = transform(data)
@@ -59,4 +60,4 @@ class NeighbourDataModule(MiniBatchDataModule):
 
     def _makes_matrix(self, transform: GraphTransform) -> bool:
         made = (self.graph.get(name) for name in transform.writes)
-        return any(part is not None and part.layout != torch.strided for part in made)
+        return transform.of_pairs or any(part is not None and part.layout != torch.strided for part in made)

@@ -94,7 +94,9 @@ class InducedSubgraphs:
             for name, value in graph
             if isinstance(value, Tensor) and name not in ("edge_index", *without)
         }
-        matrices = {name for name, value in tensors.items() if value.layout != torch.strided}
+        dense = {name for t in transforms if t.of_pairs for name in t.writes}
+        sparse = {name for name, value in tensors.items() if value.layout != torch.strided}
+        matrices = sparse | dense.intersection(tensors)
         self._transforms = [t for t in transforms if matrices.intersection(t.writes)]
         unknown = matrices.difference(*(t.writes for t in self._transforms))
         if unknown:

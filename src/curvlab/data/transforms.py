@@ -27,10 +27,12 @@ class GraphTransform(BaseTransform, ABC):
 
     `reads` and `writes` name the attributes that it depends on and adds. A transform that is
     worth caching on disk says `cacheable = True`; it must then be a function of `reads` and
-    its `cache_key` alone. Others may draw from torch's global generator.
+    its `cache_key` alone. Others may draw from torch's global generator. One whose result is a
+    dense matrix of nodes by nodes says `of_pairs = True`.
     """
 
     cacheable = False
+    of_pairs = False
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 

@@ -18,6 +18,11 @@ from curvlab.layers.lorentz_attention import (
     focused_attention,
     focused_features,
 )
+from curvlab.layers.lorentz_distance_attention import (
+    PoincareDistanceAttention,
+    PoincareLinear,
+    TangentDistanceAttention,
+)
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.layers.polynomial_attention import PolynomialAttention, SharedCoefficients
@@ -43,6 +48,8 @@ __all__ = [
     "LorentzPrototypes",
     "LorentzResidual",
     "LorentzSoftmaxAttention",
+    "PoincareDistanceAttention",
+    "PoincareLinear",
     "PolynomialAttention",
     "SharedCoefficients",
     "StereographicActivation",
@@ -51,6 +58,7 @@ __all__ = [
     "StereographicLayerNorm",
     "StereographicLinear",
     "StereographicLogits",
+    "TangentDistanceAttention",
     "focused_attention",
     "focused_features",
 ]

@@ -266,6 +266,12 @@ class LorentzMidpoint(nn.Module):
         return lorentz.midpoint(x, y * factor, self.space.kappa, 1 / (1 + factor))
 
 
+def shortened(v: Tensor) -> Tensor:
+    """Tangent vectors at the origin `[..., dim]`, cut where the exponential would overflow."""
+    longest = LONGEST_TANGENT**2
+    return v * (LONGEST_TANGENT * squared_norm(v).clamp(min=longest).rsqrt())
+
+
 def rescaling(space_in: Lorentz, space_out: Lorentz, curvature_mode: str) -> Tensor | None:
     """The factor `sqrt(kappa_1 / kappa_2)`, `[]`, of a change of curvature; None for none."""
     if space_in is space_out or curvature_mode == "recalibrate":

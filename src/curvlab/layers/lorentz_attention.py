@@ -4,6 +4,7 @@ Queries, keys and values of all heads are one product with the points. Linear at
 and sums their space parts alone; the time of the result is the only one that is computed.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -122,24 +123,32 @@ def focused_attention(
 
 
 class _Heads(nn.Module):
-    """Queries, keys and values of all heads as space parts, by one HTC.
+    """Queries, keys and values of all heads by one map of points.
 
-    The weight's rows are `[3, heads, head_dim]`: queries, keys, values, each head after head, each
-    head's matrix drawn by itself (Xavier-uniform, gain `sqrt 2`).
+    Its rows are `[3, heads, head_dim]`: queries, keys, values, each head after head.
     """
 
-    def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
+    def __init__(self, heads: int, head_dim: int, space: Lorentz) -> None:
         super().__init__()
         self.heads, self.head_dim, self.space = heads, head_dim, space
-        self.projection = LorentzLinear(dim, 3 * heads * head_dim, space, space, "rescale")
-        bound = (12 / (1 + dim + head_dim)) ** 0.5
-        nn.init.uniform_(self.projection.weight, -bound, bound)
+
+    @abstractmethod
+    def projected(self, x: Tensor) -> Tensor:
+        """What the map makes of points `[nodes, 1 + dim]`, `[nodes, 3 * heads * head_dim]`."""
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Space parts `[nodes, heads, head_dim]` of query, key and value, views of one array."""
-        parts = self.projection.space_part(x).unflatten(-1, (3, self.heads, self.head_dim))
+        """Query, key and value `[nodes, heads, head_dim]`, views of one array."""
+        parts = self.projected(x).unflatten(-1, (3, self.heads, self.head_dim))
         query, key, value = parts.unbind(-3)
         return query, key, value
+
+
+def _heads_linear(dim: int, heads: int, head_dim: int, space: Lorentz) -> LorentzLinear:
+    """One HTC for all heads, each head's matrix drawn by itself (Xavier-uniform, gain `sqrt 2`)."""
+    linear = LorentzLinear(dim, 3 * heads * head_dim, space, space, "rescale")
+    bound = (12 / (1 + dim + head_dim)) ** 0.5
+    nn.init.uniform_(linear.weight, -bound, bound)
+    return linear
 
 
 class LorentzLinearAttention(_Heads):
@@ -188,10 +197,15 @@ class LorentzLinearAttention(_Heads):
                 f"heads that are averaged have the model's width {dim}, not {head_dim}: choose "
                 "heads_fusion=concat or that width"
             )
-        super().__init__(dim, heads, head_dim, space)
+        super().__init__(heads, head_dim, space)
+        self.projection = _heads_linear(dim, heads, head_dim, space)
         self.power, self.phi_on_value, self.heads_fusion = power, phi_on_value, heads_fusion
         self.psi = nn.Linear(head_dim, head_dim)
         self.out = nn.Linear(heads * head_dim, dim) if heads_fusion == "concat" else None
+
+    def projected(self, x: Tensor) -> Tensor:
+        """Space parts of the HTC of points `[nodes, 1 + dim]`, side by side."""
+        return self.projection.space_part(x)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
@@ -238,14 +252,8 @@ def _mean_of_heads(x: Tensor) -> Tensor:
     return x.squeeze(-2) if x.shape[-2] == 1 else x.mean(-2)
 
 
-class LorentzSoftmaxAttention(_Heads):
-    r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
-
-    `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
-    and the midpoint of the heads. `s` is learned and starts at `sqrt(head_dim)`. What the squared
-    distance `-2 k - 2 <q, k>_L` and the authors' code add to the logits cancels in the softmax and
-    is left out. Time is quadratic in the nodes; the scores are made in blocks, or not larger than
-    once, by `torch.nn.functional.scaled_dot_product_attention`.
+class PointAttention(_Heads):
+    """Attention whose queries, keys and values are points, of heads as wide as the model.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
 
@@ -265,34 +273,63 @@ class LorentzSoftmaxAttention(_Heads):
                 f"the midpoint of heads has their width, {head_dim}, where the model's is {dim}: "
                 "let both be the same"
             )
-        super().__init__(dim, heads, head_dim, space)
-        self.scale = nn.Parameter(torch.tensor(head_dim**0.5))
+        super().__init__(heads, head_dim, space)
+
+    @abstractmethod
+    def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Sums of values for each query, points `[heads, nodes, 1 + head_dim]` as all three."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
-        return self._attend(*(self._points(part) for part in self.split(x)))
+        return self._joined(self.weighted_sums(*(self.points(part) for part in self.split(x))))
 
     def context(self, chunks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """What `attend` takes, of nodes `[nodes, 1 + dim]` that come in chunks: keys and values."""
         parts = [self.split(x)[1:] for x in chunks]
         key, value = (torch.cat(part) for part in zip(*parts, strict=True))
-        return self._points(key), self._points(value)
+        return self.points(key), self.points(value)
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """What `forward` returns for points `[nodes, 1 + dim]` among all nodes of a context."""
-        return self._attend(self._points(self.split(x)[0]), key, value)
+        return self._joined(self.weighted_sums(self.points(self.split(x)[0]), key, value))
 
-    def _points(self, part: Tensor) -> Tensor:
+    def points(self, part: Tensor) -> Tensor:
         """Points `[heads, nodes, 1 + head_dim]` of space parts `[nodes, heads, head_dim]`."""
         return lift(part.movedim(-2, 0), self.space)
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query = lorentz.reflect_time(query) * (2 / self.scale)
-        # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
-        # far out: float32 under autocast, too.
-        with torch.autocast(query.device.type, enabled=False):
-            sums = F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
+    def _joined(self, sums: Tensor) -> Tensor:
+        """The heads' midpoint `[nodes, 1 + head_dim]` of sums `[heads, nodes, 1 + head_dim]`."""
         points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
         if self.heads == 1:
             return points.squeeze(-2)
         return lorentz.centroid(points, points.new_ones(self.heads), self.space.kappa)
+
+
+class LorentzSoftmaxAttention(PointAttention):
+    r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
+
+    `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
+    and the midpoint of the heads. `s` is learned and starts at `sqrt(head_dim)`. What the squared
+    distance `-2 k - 2 <q, k>_L` and the authors' code add to the logits cancels in the softmax and
+    is left out. Time is quadratic in the nodes; the scores are made in blocks, or not larger than
+    once, by `torch.nn.functional.scaled_dot_product_attention`.
+
+    Shapes and arguments: see `PointAttention`.
+    """
+
+    def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
+        super().__init__(dim, heads, head_dim, space)
+        self.projection = _heads_linear(dim, heads, head_dim, space)
+        self.scale = nn.Parameter(torch.tensor(head_dim**0.5))
+
+    def projected(self, x: Tensor) -> Tensor:
+        """Space parts of the HTC of points `[nodes, 1 + dim]`, side by side."""
+        return self.projection.space_part(x)
+
+    def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Sums of values by a softmax of products, points `[heads, nodes, 1 + head_dim]`."""
+        query = lorentz.reflect_time(query) * (2 / self.scale)
+        # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
+        # far out: float32 under autocast, too.
+        with torch.autocast(query.device.type, enabled=False):
+            return F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]

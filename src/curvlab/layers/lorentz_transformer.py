@@ -10,7 +10,7 @@ from curvlab.layers.lorentz import (
     LorentzMap,
     LorentzMidpoint,
 )
-from curvlab.layers.lorentz_attention import LorentzLinearAttention, LorentzSoftmaxAttention
+from curvlab.layers.lorentz_attention import LorentzLinearAttention, PointAttention
 from curvlab.manifolds import Lorentz, lorentz
 
 
@@ -107,7 +107,7 @@ class HyperbolicTransformer(nn.Module):
         """
         chunks = [self._start(part) for part in features.split(chunk)]
         for i, attention in enumerate(self.attentions):
-            assert isinstance(attention, LorentzLinearAttention | LorentzSoftmaxAttention)
+            assert isinstance(attention, LorentzLinearAttention | PointAttention)
             context = attention.context(chunks)
             for j, x in enumerate(chunks):
                 chunks[j] = self._after(i, attention.attend(x, *context), x)

@@ -8,10 +8,9 @@ from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.layers.lorentz import LONGEST_TANGENT, LorentzLinear
+from curvlab.layers.lorentz import LorentzLinear, shortened
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
-from curvlab.manifolds.kernels import squared_norm
 from curvlab.models.encoder import Encoder
 
 FUSIONS = ("tangent", "midpoint")
@@ -172,7 +171,7 @@ class Hypformer(Encoder):
                 assert point is not None
                 return point
             assert self.graph_lift is not None
-            lifted = self.graph_lift(self.space.expmap0(_shortened(vector)))
+            lifted = self.graph_lift(self.space.expmap0(shortened(vector)))
             if point is None:
                 return lifted
             return lorentz.midpoint(point, lifted, self.space.kappa, alpha)
@@ -184,9 +183,3 @@ class Hypformer(Encoder):
         if vector is None:
             return tangent
         return torch.cat([(1 - alpha) * tangent, alpha * vector], dim=-1)
-
-
-def _shortened(v: Tensor) -> Tensor:
-    """Tangent vectors at the origin, cut where the exponential would overflow."""
-    longest = LONGEST_TANGENT**2
-    return v * (LONGEST_TANGENT * squared_norm(v).clamp(min=longest).rsqrt())

@@ -1,0 +1,133 @@
+"""Graphormer: attention over all nodes that knows degrees and how far nodes are apart."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from curvlab.errors import UsageError
+from curvlab.layers.features import FeatureLinear
+from curvlab.models.encoder import FlatEncoder
+
+BLOCK_ENTRIES = 2**24
+"""Scores that are held at a time."""
+
+EMBEDDING_DEVIATION = 0.02
+"""Of the embeddings of degrees and the biases, at the start."""
+
+
+class SpatialAttention(nn.Module):
+    r"""Softmax attention with a bias for each distance, `softmax(Q K^T / sqrt d + b[hops]) V`.
+
+    A row's scores take memory by the number of nodes; of larger graphs a block of rows is made
+    again for its derivative.
+
+    Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
+    `[nodes, dim]`.
+
+    Args:
+        dim: width.
+        heads: which divide the width.
+        distances: number of distances that there are, the unreachable one included.
+    """
+
+    def __init__(self, dim: int, heads: int, distances: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+        self.bias = nn.Parameter(EMBEDDING_DEVIATION * torch.randn(heads, distances))
+        self.heads, self.distances = heads, distances
+
+    def forward(self, x: Tensor, hops: Tensor) -> Tensor:
+        """Attend to all nodes."""
+        parts = self.projection(x).unflatten(-1, (3, self.heads, -1)).movedim(0, -2)
+        query, key, value = parts.unbind(0)
+        rows = max(1, BLOCK_ENTRIES // max(1, self.heads * len(x)))
+        blocks = list(zip(query.split(rows, 1), hops.split(rows), strict=True))
+        if len(blocks) == 1 or not torch.is_grad_enabled():
+            heads = [self._attended(q, key, value, h) for q, h in blocks]
+        else:
+            heads = [
+                checkpoint(self._attended, q, key, value, h, use_reentrant=False) for q, h in blocks
+            ]
+        return self.out(torch.cat(heads, 1).movedim(0, 1).flatten(1))
+
+    def _attended(self, query: Tensor, key: Tensor, value: Tensor, hops: Tensor) -> Tensor:
+        # As one array of numbers: looked up by rows, the derivative takes fifty times as long.
+        first = torch.arange(self.heads, dtype=torch.int32, device=hops.device) * self.distances
+        places = (first[:, None] + hops.flatten()).flatten()
+        bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *hops.shape))
+        return F.scaled_dot_product_attention(query, key, value, bias.to(query.dtype))
+
+
+class Graphormer(FlatEncoder):
+    """`x_0 = W x + b + in[deg] + out[deg]`, then post-norm layers of `SpatialAttention` and an MLP.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`, `batch.hops [nodes,
+    nodes]`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        longest_path: length that longer paths are taken for.
+        largest_degree: degree that larger ones are taken for.
+        dim: width.
+        layers: number of layers.
+        heads: of the attention, which divide the width.
+        ffn_dim: inner width of the feed-forward networks.
+        dropout: of the layers' two parts.
+
+    Source: Graphormer (Ying et al. 2021), Section 3, without edge features and without its token
+    for the whole graph; norms follow the layers, as in the tables of Hypformer.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        longest_path: int,
+        largest_degree: int,
+        dim: int,
+        layers: int,
+        heads: int,
+        ffn_dim: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        if dim % heads:
+            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+        self.input = FeatureLinear(in_channels, dim)
+        self.degrees = nn.ParameterList(
+            EMBEDDING_DEVIATION * torch.randn(largest_degree + 1, dim) for _ in ("in", "out")
+        )
+        self.attentions = nn.ModuleList(
+            SpatialAttention(dim, heads, longest_path + 2) for _ in range(layers)
+        )
+        self.feed_forwards = nn.ModuleList(
+            nn.Sequential(nn.Linear(dim, ffn_dim), nn.GELU(), nn.Linear(ffn_dim, dim))
+            for _ in range(layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2 * layers))
+        self.largest_degree = largest_degree
+        self.dim = dim
+        self.dropout = dropout
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        x = self.input(batch.x) + self._of_degrees(batch.edge_index, len(batch.x))
+        norms = iter(self.norms)
+        for attention, feed_forward in zip(self.attentions, self.feed_forwards, strict=True):
+            x = next(norms)(x + self._drop(attention(x, batch.hops)))
+            x = next(norms)(x + self._drop(feed_forward(x)))
+        return x
+
+    def _of_degrees(self, edge_index: Tensor, nodes: int) -> Tensor:
+        source, target = edge_index
+        inward, outward = (
+            degree(ends, nodes, torch.long).clamp(max=self.largest_degree)
+            for ends in (target, source)
+        )
+        return F.embedding(inward, self.degrees[0]) + F.embedding(outward, self.degrees[1])
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
