@@ -60,4 +60,6 @@ class NeighbourDataModule(MiniBatchDataModule):
 
     def _makes_matrix(self, transform: GraphTransform) -> bool:
         made = (self.graph.get(name) for name in transform.writes)
-        return transform.of_pairs or any(part is not None and part.layout != torch.strided for part in made)
+        return transform.of_pairs or any(
+            part is not None and part.layout != torch.strided for part in made
+        )
