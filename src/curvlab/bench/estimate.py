@@ -10,6 +10,7 @@ import torch
 from omegaconf import DictConfig
 from rich import box
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from curvlab.bench.runs import training_step
@@ -154,7 +155,9 @@ def estimate(
     seconds = None if budget is None else parse_budget(budget)
     cells: list[tuple[PlannedCell, Cost | str]] = []
     with quiet():
-        for cell in planned_cells(configs, table, results, words):
+        planned = planned_cells(configs, table, results, words)
+        screen = Console(stderr=True)
+        for cell in track(planned, f"timing steps of {table}", console=screen, transient=True):
             try:
                 cells.append((cell, cost(cell.config, run_device(device))))
             except UsageError as error:
