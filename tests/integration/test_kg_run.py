@@ -199,6 +199,17 @@ def test_wrong_files_are_one_sentence(run_here, tmp_path):
         run_here("dataset=kg_folder", "model=distmult", f"dataset.source.path={tmp_path}")
 
 
+def test_other_files_in_the_folder_are_another_run(run_here, tmp_path):
+    words = ("dataset=kg_folder", "model=distmult", "trainer.epochs=1", "trainer.plots=false")
+    for part in ("train", "valid", "test"):
+        (tmp_path / f"{part}.txt").write_text("a\tr\tb\nb\tr\tc\n")
+    first, again = (run_here(*words, f"dataset.source.path={tmp_path}") for _ in range(2))
+    assert again == first
+    (tmp_path / "train.txt").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")
+    changed = run_here(*words, f"dataset.source.path={tmp_path}")
+    assert changed.config_hash != first.config_hash
+
+
 def test_cat_leaves_its_routing_by_relation(run_here, folder):
     result = run_here(*KG[:-1], "model=cat", "trainer.epochs=2")
     table = pd.read_csv(folder / "routing.csv").set_index("relation")
