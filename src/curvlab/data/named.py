@@ -5,6 +5,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config import register_resolvers
 from curvlab.errors import UsageError
 
 
@@ -29,6 +30,7 @@ def dataset_config(name: str, config_dir: Path, data_dir: Path | None = None) ->
         near = difflib.get_close_matches(name, names, n=3)
         choices = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}."
         raise UsageError(f"there is no dataset {name}: {choices}")
+    register_resolvers()
     paths = OmegaConf.load(config_dir / "paths" / "default.yaml")
     if data_dir is not None:
         paths.data_dir = str(data_dir)
