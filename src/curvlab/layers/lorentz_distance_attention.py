@@ -1,7 +1,7 @@
 r"""Attention by geodesic distance: Hyperbolic Attention Networks and Hyperbolic Networks++.
 
 Both weigh values by a softmax of negative distances and take their Einstein midpoint, which in the
-ball is the gyromidpoint (HNN++, Theorem 3) and on the hyperboloid the normalised sum of the points.
+ball is the gyromidpoint (HNN++) and on the hyperboloid the normalised sum of the points.
 They differ in the map that makes queries, keys and values.
 """
 
