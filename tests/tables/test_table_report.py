@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
@@ -10,6 +11,8 @@ from curvlab.tables.render import terminal
 from curvlab.tables.spec import Better, ReportBlock, paper_numbers
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+SPLITS = CONFIGS / "split"
+NAMED = sorted(path.stem for path in SPLITS.glob("*.yaml") if path.stem != "none")
 
 
 def cell(report, row, column):
@@ -230,6 +233,16 @@ def test_leaking_and_disjoint_runs_are_never_averaged(table1, write_run, tmp_pat
         "Splits: shared_70_15_15 of Airport; hgcn of Airport (HGCN split, leaks); "
         "random_60_20_20 (another for each seed) of Cora."
     )
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_split_is_named_in_the_caption(name, table1, write_run, tmp_path):
+    split = OmegaConf.to_container(OmegaConf.load(SPLITS / f"{name}.yaml"))
+    words = {"table": "fpst/table1", "metric": "f1_micro"}
+    write_run("gcn", "cora", 0, 80.0, split=split, **words)
+    (said,) = (line for line in build_report(table1, tmp_path).caption if "plit" in line)
+    assert split["name"] in said
+    assert ("another for each seed" in said) == (split.get("draw", 0) is None)
 
 
 def test_panels_share_their_runs(fig4, write_run, tmp_path):

@@ -107,7 +107,8 @@ def _split(config: Mapping[str, Any]) -> str | None:
     split = config.get("split")
     if not split:
         return None
-    return f"{split['name']} (another for each seed)" if split["draw"] is None else split["name"]
+    redrawn = split.get("draw", 0) is None  # some splits, as split=fit, are never drawn
+    return f"{split['name']} (another for each seed)" if redrawn else split["name"]
 
 
 def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
