@@ -245,6 +245,15 @@ def test_every_split_is_named_in_the_caption(name, table1, write_run, tmp_path):
     assert ("another for each seed" in said) == (split.get("draw", 0) is None)
 
 
+def test_rows_of_another_precision_are_named(spec, write_run, tmp_path):
+    for model, precision in (("gcn", "32-true"), ("fpst", "bf16-mixed")):
+        for seed in (0, 1):
+            trainer = {"precision": precision}
+            write_run(model, "web_edu", seed, 80.0, trainer=trainer)
+    said = [line for line in build_report(spec, tmp_path).caption if "bf16" in line]
+    assert said == ["In bf16-mixed: FPS-T."]
+
+
 def test_panels_share_their_runs(fig4, write_run, tmp_path):
     path = write_run("gcn", "power", 0, 2.5, table="fpst/fig4", metric="inference_ms", steps=1)
     result = json.loads(path.read_text())

@@ -38,8 +38,12 @@ def caption(
     return sentences
 
 
+FULL_PRECISION = "32-true"
+"""Of Lightning; what is not said otherwise."""
+
+
 def circumstances(runs: pd.DataFrame, labels: Labels) -> list[str]:
-    """Which split each column's runs have, and on what they ran, as they say themselves."""
+    """Which split each column's runs have, and on what and how they ran, as they say themselves."""
     sentences = []
     columns: dict[str, list[str]] = {}
     for (axis, column), label in labels.items():
@@ -52,6 +56,12 @@ def circumstances(runs: pd.DataFrame, labels: Labels) -> list[str]:
     devices = sorted({device.partition(":")[0] for device in runs["device"].dropna()})
     if devices:
         sentences.append(f"Ours ran on {' and '.join(devices)}.")
+    rows: dict[str, list[str]] = {}
+    used_by = zip(map(_precision, runs["config"]), runs["row"], strict=True)
+    for precision, row in dict.fromkeys(used_by):
+        if precision != FULL_PRECISION:
+            rows.setdefault(precision, []).append(labels["row", row])
+    sentences += [f"In {precision}: {', '.join(of)}." for precision, of in rows.items()]
     return sentences
 
 
@@ -109,6 +119,10 @@ def _split(config: Mapping[str, Any]) -> str | None:
         return None
     redrawn = split.get("draw", 0) is None  # some splits, as split=fit, are never drawn
     return f"{split['name']} (another for each seed)" if redrawn else split["name"]
+
+
+def _precision(config: Mapping[str, Any]) -> str:
+    return (config.get("trainer") or {}).get("precision", FULL_PRECISION)
 
 
 def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
