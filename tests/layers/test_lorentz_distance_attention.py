@@ -8,7 +8,7 @@ from curvlab.layers import (
     PoincareDistanceAttention,
     PoincareLinear,
     TangentDistanceAttention,
-    lorentz_distance_attention,
+    row_blocks,
 )
 from curvlab.manifolds import Lorentz, lorentz
 
@@ -110,7 +110,7 @@ def test_blocks_of_queries_change_nothing(attention, monkeypatch):
         return out, torch.autograd.grad(out.square().sum(), list(layer.parameters()))
 
     whole = found()
-    monkeypatch.setattr(lorentz_distance_attention, "BLOCK_ENTRIES", 3 * 2 * 13)
+    monkeypatch.setattr(row_blocks, "BLOCK_ENTRIES", 3 * 2 * 13)
     torch.testing.assert_close(found(), whole)
     context = layer.context(x.split(5))
     chunks = torch.cat([layer.attend(part, *context) for part in x.split(4)])

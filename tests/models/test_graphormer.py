@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
-from curvlab.models import graphormer
+from curvlab.layers import row_blocks
 from curvlab.models.graphormer import Graphormer, SpatialAttention
 
 NODES, FEATURES, DIM, LONGEST = 9, 5, 8, 4
@@ -49,7 +49,7 @@ def test_blocks_of_rows_change_nothing(graph, monkeypatch):
         return out, torch.autograd.grad(out[:, 0].sum(), list(made.parameters()))
 
     whole = found()
-    monkeypatch.setattr(graphormer, "BLOCK_ENTRIES", 2 * 2 * NODES)
+    monkeypatch.setattr(row_blocks, "BLOCK_ENTRIES", 2 * 2 * NODES)
     torch.testing.assert_close(found(), whole)
 
 

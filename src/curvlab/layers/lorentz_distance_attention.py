@@ -8,15 +8,12 @@ They differ in the map that makes queries, keys and values.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from curvlab.layers.lorentz import LONGEST_TANGENT, shortened
 from curvlab.layers.lorentz_attention import PointAttention
+from curvlab.layers.row_blocks import in_blocks
 from curvlab.manifolds import Lorentz
 from curvlab.manifolds.kernels import curvature_like, working
-
-BLOCK_ENTRIES = 2**24
-"""Pairs of points whose distances are held at a time."""
 
 
 class PoincareLinear(nn.Module):
@@ -66,8 +63,8 @@ class _DistanceAttention(PointAttention):
 
     `m_i = sum_j A_ij gamma_j v_j / sum_j A_ij gamma_j` in the Klein model is the normalised sum of
     points on the hyperboloid; heads are joined by their midpoint. `beta` is positive and learned; c
-    cancels in the softmax and is left out. Time is quadratic in the nodes, memory is that of
-    `BLOCK_ENTRIES` pairs: of larger graphs a block's distances are made again for its derivative.
+    cancels in the softmax and is left out. Time is quadratic in the nodes, memory is that of a
+    block of distances (`in_blocks`).
     """
 
     def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
@@ -81,20 +78,13 @@ class _DistanceAttention(PointAttention):
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Sums of values by a softmax of distances, points `[heads, nodes, 1 + head_dim]`."""
-        rows = max(1, BLOCK_ENTRIES // max(1, self.heads * key.shape[1]))
-        blocks = query.split(rows, dim=1)
-        if len(blocks) == 1 or not torch.is_grad_enabled():
-            sums = [self._sums(block, key, value) for block in blocks]
-        else:
-            sums = [
-                checkpoint(self._sums, block, key, value, use_reentrant=False) for block in blocks
-            ]
-        return torch.cat(sums, dim=1)
 
-    def _sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        distances = self.space.pairwise_dist(query, key)
-        with torch.autocast(query.device.type, enabled=False):
-            return (-self.beta * distances).softmax(-1) @ value
+        def of_rows(rows: slice) -> Tensor:
+            distances = self.space.pairwise_dist(query[:, rows], key)
+            with torch.autocast(query.device.type, enabled=False):
+                return (-self.beta * distances).softmax(-1) @ value
+
+        return in_blocks(of_rows, query.shape[1], self.heads * key.shape[1])
 
 
 class TangentDistanceAttention(_DistanceAttention):

@@ -3,16 +3,13 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from curvlab.errors import UsageError
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.row_blocks import in_blocks
 from curvlab.models.encoder import FlatEncoder
-
-BLOCK_ENTRIES = 2**24
-"""Scores that are held at a time."""
 
 EMBEDDING_DEVIATION = 0.02
 """Of the embeddings of degrees and the biases, at the start."""
@@ -21,8 +18,7 @@ EMBEDDING_DEVIATION = 0.02
 class SpatialAttention(nn.Module):
     r"""Softmax attention with a bias for each distance, `softmax(Q K^T / sqrt d + b[hops]) V`.
 
-    A row's scores take memory by the number of nodes; of larger graphs a block of rows is made
-    again for its derivative.
+    Time is quadratic in the nodes, memory is that of a block of scores (`in_blocks`).
 
     Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
     `[nodes, dim]`.
@@ -44,22 +40,17 @@ class SpatialAttention(nn.Module):
         """Attend to all nodes."""
         parts = self.projection(x).unflatten(-1, (3, self.heads, -1)).movedim(0, -2)
         query, key, value = parts.unbind(0)
-        rows = max(1, BLOCK_ENTRIES // max(1, self.heads * len(x)))
-        blocks = list(zip(query.split(rows, 1), hops.split(rows), strict=True))
-        if len(blocks) == 1 or not torch.is_grad_enabled():
-            heads = [self._attended(q, key, value, h) for q, h in blocks]
-        else:
-            heads = [
-                checkpoint(self._attended, q, key, value, h, use_reentrant=False) for q, h in blocks
-            ]
-        return self.out(torch.cat(heads, 1).movedim(0, 1).flatten(1))
-
-    def _attended(self, query: Tensor, key: Tensor, value: Tensor, hops: Tensor) -> Tensor:
-        # As one array of numbers: looked up by rows, the derivative takes fifty times as long.
+        # A look-up in one array of numbers: by rows, its derivative takes fifty times as long.
         first = torch.arange(self.heads, dtype=torch.int32, device=hops.device) * self.distances
-        places = (first[:, None] + hops.flatten()).flatten()
-        bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *hops.shape))
-        return F.scaled_dot_product_attention(query, key, value, bias.to(query.dtype))
+
+        def of_rows(rows: slice) -> Tensor:
+            near = hops[rows]
+            places = (first[:, None] + near.flatten()).flatten()
+            bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *near.shape))
+            return F.scaled_dot_product_attention(query[:, rows], key, value, bias.to(query.dtype))
+
+        heads = in_blocks(of_rows, len(x), self.heads * len(x))
+        return self.out(heads.movedim(0, 1).flatten(1))
 
 
 class Graphormer(FlatEncoder):
