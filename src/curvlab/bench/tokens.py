@@ -14,7 +14,7 @@ from curvlab.data.disk_graph import DiskGraph
 from curvlab.data.polynomial_tokens import PolynomialTokens
 from curvlab.data.synthetic_large import SyntheticLarge
 from curvlab.data.token_store import TokenSpec, TokenStore
-from curvlab.hardware import peak_memory_mb
+from curvlab.hardware import peak_memory_mb, prepare_processor
 
 NODES = (1_000_000, 4_000_000, 10_000_000)
 ORDERS, FEATURES, DEGREE = 4, 16, 10.0
@@ -27,6 +27,7 @@ MEMORY_MB = 2**31 / 1e6
 
 def run(args: argparse.Namespace) -> None:
     """Print both; `--nodes` for other sizes, `--folder` for where graphs and tokens go."""
+    prepare_processor(torch.get_num_threads())  # as a run does
     calibrate(torch.device("cpu"))
     bandwidth = copy_bandwidth()
     console.print(f"copying: {bandwidth / 1e9:.1f} GB/s, read and written", highlight=False)

@@ -1,6 +1,5 @@
 """Polynomial tokens: a node's features filtered by each polynomial of a basis."""
 
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -91,6 +90,20 @@ class PolynomialTokens(GraphTransform):
         return f"PolynomialTokens({self.cache_key})"
 
 
+def neighbour_sums(signals: Tensor, neighbours: Tensor, offsets: Tensor) -> Tensor:
+    """For each row the sum of its neighbours' signals, `[rows, width]`.
+
+    By `embedding_bag`, which fetches the rows that it is about to add: on a random graph of a
+    million nodes, where each is a miss of the cache, it takes 0.6 of a sparse product's time.
+
+    Args:
+        signals: `[nodes, width]`.
+        neighbours: Of one row after the other, int32 or int64.
+        offsets: `[rows + 1]`, where each row's begin in `neighbours`, and their end; of its type.
+    """
+    return F.embedding_bag(neighbours, signals, offsets, mode="sum", include_last_offset=True)
+
+
 def _normalised_product(
     edge_index: Tensor, like: Tensor, self_loops: bool
 ) -> Callable[[Tensor], Tensor]:
@@ -100,32 +113,21 @@ def _normalised_product(
     more than several uses later.
     """
     source, target = edge_index
-    nodes = len(like)
     if bool((source[1:] < source[:-1]).any()):
         order = source.argsort(stable=True)
         source, target = source[order], target[order]
-    degree = torch.bincount(source, minlength=nodes)
-    offsets = F.pad(degree.cumsum(0), (1, 0))
+    degree = torch.bincount(source, minlength=len(like))
     index = torch.int32 if len(target) < 2**31 else torch.int64
-    with warnings.catch_warnings():
-        # What is used of CSR, products with dense matrices, is stable.
-        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
-        matrix = torch.sparse_csr_tensor(
-            offsets.to(index),
-            target.to(index),
-            torch.ones(len(target), dtype=torch.float32, device=target.device),
-            (nodes, nodes),
-            check_invariants=False,
-        )
+    neighbours, offsets = target.to(index), F.pad(degree.cumsum(0), (1, 0)).to(index)
     scale = (degree + self_loops).clamp(min=1).float().rsqrt().unsqueeze(1)
 
     seen = torch.empty_like(like)
 
     def product(x: Tensor) -> Tensor:
         torch.mul(scale, x, out=seen)
-        total = torch.empty_like(seen)
-        # Ones on the diagonal, if there are any, are what the product is added to.
-        torch.addmm(seen, matrix, seen, beta=int(self_loops), out=total)
+        total = neighbour_sums(seen, neighbours, offsets)
+        if self_loops:
+            total += seen
         return total.mul_(scale)
 
     return product

@@ -1,7 +1,6 @@
 """Polynomial tokens of graphs that do not fit in memory, computed and kept on disk."""
 
 import json
-import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -12,12 +11,12 @@ import torch
 from torch import Tensor
 
 from curvlab.data.disk_graph import DiskGraph
-from curvlab.data.polynomial_tokens import DTYPES
+from curvlab.data.polynomial_tokens import DTYPES, neighbour_sums
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 
 FILE, DONE, PROGRESS = "tokens.bin", "tokens.json", "progress.json"
-BLOCK_ENTRIES = 2**22  # of the adjacency that are multiplied at a time: 50 MB with their ones
+BLOCK_ENTRIES = 2**22  # of the adjacency that are read at a time: 17 MB
 BLOCK_BYTES = 2**26  # of tokens that are written or checked at a time
 STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.int16}  # same bits
 
@@ -151,27 +150,16 @@ class TokenStore:
             self._write(order, first, now)
 
     def _products(self, signals: Tensor) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`.
-
-        The sums are overwritten by those of the next block.
-        """
-        sums = signals.new_empty(0)
+        """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`."""
         for rows, offsets in self._adjacency_blocks():
             neighbours = _read(
                 self.graph.folder / "neighbours.npy", np.int32, offsets[0], offsets[-1]
             )
-            matrix = torch.sparse_csr_tensor(
-                torch.from_numpy((offsets - offsets[0]).astype(np.int32)),
+            total = neighbour_sums(
+                signals,
                 torch.from_numpy(neighbours),
-                torch.ones(len(neighbours), dtype=torch.float32),
-                (len(offsets) - 1, len(signals)),
-                check_invariants=False,
+                torch.from_numpy((offsets - offsets[0]).astype(np.int32)),
             )
-            shape = len(matrix), signals.shape[1]
-            if sums.numel() < shape[0] * shape[1]:
-                sums = signals.new_empty(shape)
-            total = sums[: shape[0]]
-            torch.addmm(total, matrix, signals, beta=0, out=total)
             yield rows, total.numpy(), self._inverse_root(offsets)
 
     def _adjacency_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
@@ -179,11 +167,9 @@ class TokenStore:
         mean = max(1.0, 2 * self.graph.num_edges / self.graph.num_nodes)
         step = max(1, int(BLOCK_ENTRIES / mean))
         path = self.graph.folder / "offsets.npy"
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
-            for start in range(0, self.graph.num_nodes, step):
-                stop = min(start + step, self.graph.num_nodes)
-                yield slice(start, stop), _read(path, np.int64, start, stop + 1)
+        for start in range(0, self.graph.num_nodes, step):
+            stop = min(start + step, self.graph.num_nodes)
+            yield slice(start, stop), _read(path, np.int64, start, stop + 1)
 
     def _inverse_root(self, offsets: np.ndarray) -> np.ndarray:
         """`1 / sqrt(degree)`, of nodes without neighbours, whose sums are 0, 1."""
