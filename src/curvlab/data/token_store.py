@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from curvlab.data.disk_graph import DiskGraph
-from curvlab.data.polynomial_tokens import DTYPES, neighbour_sums
+from curvlab.data.polynomial_tokens import DTYPES
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
+from curvlab.layers.neighbour_sums import neighbour_sums
 
 FILE, DONE, PROGRESS = "tokens.bin", "tokens.json", "progress.json"
 BLOCK_ENTRIES = 2**22  # of the adjacency that are read at a time: 17 MB

@@ -1,11 +1,12 @@
 """Linear maps of a graph's features, which are the same in every step and often nearly all 0."""
 
-import warnings
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from curvlab.layers.neighbour_sums import neighbour_sums
 
 SPARSE_BELOW = 0.1
 """Fraction of non-zero features below which a processor is faster with a sparse matrix."""
@@ -53,29 +54,17 @@ class FeatureLinear(nn.Linear):
 
 
 class _SparseRows:
-    """Non-zero entries of a matrix by rows, and the order that makes them those of columns."""
+    """Non-zero entries of a matrix by rows, and the order that makes them those of columns.
+
+    `by_row` are the column of each entry and where each row's begin, `by_column` the reverse.
+    """
 
     def __init__(self, x: Tensor) -> None:
-        rows, columns = x.nonzero().T
-        self.shape = x.shape
+        rows, columns = x.nonzero().T.contiguous()
         self.values = x[rows, columns]
-        self.by_row = _offsets(rows, x.shape[0]), columns
+        self.by_row = columns, _offsets(rows, x.shape[0])
         self.order = torch.argsort(columns, stable=True)
-        self.by_column = _offsets(columns, x.shape[1]), rows[self.order]
-        with warnings.catch_warnings():
-            # Said once a process; products with dense matrices, all that is used here, are stable.
-            warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
-            self.matrix(self.values)
-
-    def matrix(self, values: Tensor) -> Tensor:
-        """The matrix with other values in the same places, `[rows, columns]`."""
-        return torch.sparse_csr_tensor(*self.by_row, values, self.shape, check_invariants=False)
-
-    def transpose(self, values: Tensor) -> Tensor:
-        """Its transpose, `[columns, rows]`."""
-        return torch.sparse_csr_tensor(
-            *self.by_column, values[self.order], self.shape[::-1], check_invariants=False
-        )
+        self.by_column = rows[self.order], _offsets(columns, x.shape[1])
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -88,7 +77,7 @@ class _SparseProduct(torch.autograd.Function):
     def forward(weight: Tensor, values: Tensor, rows: _SparseRows) -> Tensor:
         """`[nodes, out]`, in the weight's precision: sparse products have no lower one."""
         with torch.autocast(weight.device.type, enabled=False):
-            return rows.matrix(values.to(weight.dtype)) @ weight.T
+            return neighbour_sums(weight.T, *rows.by_row, values.to(weight.dtype))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, _SparseRows], output: Tensor) -> None:  # noqa: ARG004
@@ -98,7 +87,9 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """`(X^T grad)^T`."""
-        return (ctx.rows.transpose(ctx.values.to(grad.dtype)) @ grad).T, None, None
+        rows: _SparseRows = ctx.rows
+        values = ctx.values[rows.order].to(grad.dtype)
+        return neighbour_sums(grad, *rows.by_column, values).T, None, None
 
 
 def _offsets(index: Tensor, count: int) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.manifolds.kernels import working
 
 
@@ -52,7 +53,7 @@ class _Product(torch.autograd.Function):
     def forward(x: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:  # noqa: ARG004
         """`[rows, dim]`."""
         with torch.autocast(x.device.type, enabled=False):
-            return matrix @ x
+            return sparse_product(matrix, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:  # noqa: ARG004
@@ -155,7 +156,7 @@ class GraphConvolutionBranch(nn.Module):
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
             after = torch.empty_like(first)
             for part in rows:
-                u = csr_rows(adjacency, part) @ x
+                u = sparse_product(csr_rows(adjacency, part), x)
                 after[part] = self._layer(u, first[part], linear, norm)
             x = after
         return x

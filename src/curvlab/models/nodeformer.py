@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
 
@@ -129,7 +130,7 @@ class _RelationalBias(torch.autograd.Function):
 
 def _by_block(x: Tensor, relations: Tensor) -> Tensor:
     """`A_r x`, `[orders, nodes, heads, dim]`."""
-    return (relations @ x.flatten(1)).view(-1, *x.shape)
+    return sparse_product(relations, x.flatten(1)).view(-1, *x.shape)
 
 
 class KernelAttention(nn.Module):
