@@ -45,7 +45,7 @@ def test_printed_numbers_of_figure_3(spec, tmp_path):
 def test_models_that_do_not_exist_are_missing(configs, tmp_path):
     (spec,) = load_table(configs, "hypformer/table3")
     report = build_report(spec, tmp_path)
-    assert cell(report, "idgl", "newsgroups20__k5")["status"] == "missing"
+    assert cell(report, "lds", "newsgroups20__k5")["status"] == "missing"
     assert cell(report, "gcn", "newsgroups20__k5")["status"] == "not run"
     assert "missing" in terminal(report, 160)
 

@@ -59,7 +59,7 @@ def test_status_counts_what_is_finished_and_how_it_compares(write_run, tmp_path)
     assert run.returncode == 0, run.stderr
     (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
     assert line.split(" | ")[1:6] == ["1 of 48", "6 of 240", "0", "1", "0"]
-    assert "- hypformer/table3 has no IDGL, LDS" in run.stdout
+    assert "- hypformer/table3 has no LDS" in run.stdout
     shown = tables("status", "--results", tmp_path)
     assert "1 of 48" in shown.stdout
 

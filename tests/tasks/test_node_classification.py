@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from omegaconf import OmegaConf
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
@@ -216,3 +217,34 @@ def test_roc_auc_of_nodes_of_one_class_is_refused(graph, part):
     made = task(gcn(), num_classes=1, metric="roc_auc")
     with pytest.raises(UsageError, match=f"30 {part} nodes are of class 1, where ROC-AUC"):
         made.training_step(graph, 0)
+
+
+class Supervised(GraphNetwork):
+    """A network whose later embeddings are multiples of its output, and which costs something."""
+
+    def forward(self, batch):
+        self.out = super().forward(batch)
+        return self.out
+
+    def later_embeddings(self):
+        return [2 * self.out, -self.out]
+
+    def auxiliary_loss(self):
+        return torch.tensor(0.25)
+
+
+def test_later_embeddings_add_their_mean_loss(graph):
+    torch.manual_seed(0)
+    encoder = gcn()
+    encoder.__class__ = Supervised
+    made = task(encoder).eval()  # no dropout, so that what follows sees the same
+    made.training = True
+    loss = made.training_step(graph, 0)
+    nodes = graph.train_mask.nonzero().squeeze(1)
+
+    def cross_entropy(embedded):
+        return F.cross_entropy(made.decoder(embedded[nodes]), graph.y[nodes])
+
+    out = encoder.out
+    later = (cross_entropy(2 * out) + cross_entropy(-out)) / 2
+    torch.testing.assert_close(loss, cross_entropy(out) + later + 0.25)

@@ -43,6 +43,10 @@ class Encoder(nn.Module):
         """What the last forward pass adds to the loss of a training step; None for nothing."""
         return None
 
+    def later_embeddings(self) -> list[Tensor]:
+        """Further embeddings of the last training pass, whose mean loss is added to its loss."""
+        return []
+
     def __call__(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         return super().__call__(batch)

@@ -86,8 +86,15 @@ class NodeClassification(SelectedTask):
         logits, labels = self(batch, "train")
         # Without training nodes there is no loss, but other processes wait for its gradient.
         loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
+        if later := self.encoder.later_embeddings():
+            loss = loss + torch.stack([self._loss(batch, embedded) for embedded in later]).mean()
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
+
+    def _loss(self, batch: Data, embedded: Tensor) -> Tensor:
+        """Mean loss of the training nodes, of whose graph all nodes are embedded."""
+        nodes, labels = self._part(batch, "train")
+        return self.labels.loss(self.decoder(embedded.index_select(0, nodes)), labels)
 
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
         """Forget what the weights before this step made of the graph."""

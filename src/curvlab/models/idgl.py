@@ -1,0 +1,181 @@
+r"""IDGL: a graph network that learns the graph from its own embeddings, and again, until it stays.
+
+The first graph compares the features, each later one the embeddings that the last one gave.
+"""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.layers.graph_learning import (
+    WeightedCosine,
+    graph_between_anchors,
+    graph_cost,
+    step_over_anchors,
+    step_to_neighbours,
+)
+from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.models.encoder import FlatEncoder
+
+
+class IDGL(FlatEncoder):
+    r"""Iterative deep graph learning, two layers of graph convolution on learned graphs.
+
+    With `P_t = l A_0 + (1 - l) (e f(S_t) + (1 - e) f(S_1))`, where `A_0` is the given normalised
+    graph, f steps along similarities and `P_1 = l A_0 + (1 - l) f(S_1)`:
+
+        S_1 = cosines(X),  S_t = cosines(Z_(t-1)),  Z_t = drop(relu(P_t X W_1)),  logits P_t Z_t W_2
+
+    until `||S_t - S_(t-1)||^2 <= tolerance ||S_1||^2` or t exceeds `iterations`. Evaluation takes
+    the last logits. A training step's loss is that of the first graph plus the mean over the later
+    ones, each with its `graph_cost`: `forward` then returns the first logits, and the others wait
+    in `later_embeddings`. To see whether to stop it waits for the device once an iteration.
+
+    Of more than `all_pairs_up_to` nodes `anchors` stand for all: similarities are to them, f goes
+    over them, and the cost is that of the graph between them. A training step draws them, and
+    evaluation takes the same always.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
+    returns `[nodes, num_classes]`.
+
+    Args:
+        in_channels: number of input features.
+        num_classes: width of the logits.
+        dim: width.
+        heads: weight vectors of each of the two cosines.
+        threshold: similarities that are not above it are 0.
+        given_share: l, from 0 to 1.
+        later_share: e, from 0 to 1.
+        smoothness: weight in the graph's cost, see `graph_cost`; so are the next two.
+        connectivity: the same.
+        sparsity: the same.
+        iterations: most graphs after the first, at least 0.
+        tolerance: of the change of similarities.
+        input_dropout: of the features and of the first similarities.
+        dropout: of the first embeddings.
+        later_dropout: of those after.
+        all_pairs_up_to: nodes.
+        anchors: how many.
+
+    Source: Chen, Wu and Zaki 2020, "Iterative deep graph learning for graph neural networks";
+    there the first epochs of some datasets do not iterate, which is left out here.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        dim: int,
+        heads: int,
+        threshold: float,
+        given_share: float,
+        later_share: float,
+        smoothness: float,
+        connectivity: float,
+        sparsity: float,
+        iterations: int,
+        tolerance: float,
+        input_dropout: float,
+        dropout: float,
+        later_dropout: float,
+        all_pairs_up_to: int,
+        anchors: int,
+    ) -> None:
+        super().__init__()
+        if not (0 <= given_share <= 1 and 0 <= later_share <= 1):
+            raise UsageError("model.given_share and model.later_share are fractions from 0 to 1")
+        if anchors < 1 or iterations < 0:
+            raise UsageError("model.anchors is at least 1 and model.iterations at least 0")
+        self.first = nn.Linear(in_channels, dim, bias=False)
+        self.second = nn.Linear(dim, num_classes, bias=False)
+        self.of_features = WeightedCosine(in_channels, heads, threshold)
+        self.of_embeddings = WeightedCosine(dim, heads, threshold)
+        self.propagation = SparsePropagation()
+        self.given_share, self.later_share = given_share, later_share
+        self.cost = partial(
+            graph_cost, smoothness=smoothness, connectivity=connectivity, sparsity=sparsity
+        )
+        self.iterations, self.tolerance = iterations, tolerance
+        self.input_dropout, self.dropout, self.later_dropout = input_dropout, dropout, later_dropout
+        self.all_pairs_up_to, self.anchors = all_pairs_up_to, anchors
+        self.dim = num_classes
+        self._later: list[Tensor] = []
+        self._costs: list[Tensor] = []
+
+    @property
+    def gives_logits(self) -> bool:
+        """They are the logits."""
+        return True
+
+    def later_embeddings(self) -> list[Tensor]:
+        """Logits of the graphs after the first, of the last training step."""
+        later, self._later = self._later, []
+        return later
+
+    def auxiliary_loss(self) -> Tensor | None:
+        """The first graph's cost plus the mean of the later ones', of the last training step."""
+        costs, self._costs = self._costs, []
+        if not costs:
+            return None
+        return costs[0] + torch.stack(costs[1:]).mean() if costs[1:] else costs[0]
+
+    def forward(self, batch: Data) -> Tensor:
+        """Logits `[nodes, num_classes]`."""
+        anchors = self._anchors(batch.x)
+        step = step_to_neighbours if anchors is None else step_over_anchors
+        features = self._drop(batch.x, self.input_dropout)
+        first = self._similarity(self.of_features, features, anchors)
+        first = self._drop(first, self.input_dropout)
+        x = self.first(features)
+        given, alike = self.propagation(batch.normalised_adj, x), step(first, x)
+        z = self._drop(F.relu(self._mixed(given, alike)), self.dropout)
+        y = self.second(z)
+        logits = [self._mixed(self.propagation(batch.normalised_adj, y), step(first, y))]
+        similarities = [first]
+        for _ in range(self.iterations):
+            similarity = self._similarity(self.of_embeddings, z, anchors)
+            similarities.append(similarity)
+            u = self._mixed(given, alike, step(similarity, x))
+            z = self._drop(F.relu(u), self.later_dropout)
+            y = self.second(z)
+            steps = self.propagation(batch.normalised_adj, y), step(first, y), step(similarity, y)
+            logits.append(self._mixed(*steps))
+            if self._settled(similarities):
+                break
+        if not self.training:
+            return logits[-1]
+        vectors = features if anchors is None else features[anchors]
+        graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
+        self._costs = [self.cost(graph, vectors) for graph in graphs]
+        self._later = logits[1:]
+        return logits[0]
+
+    def _anchors(self, x: Tensor) -> Tensor | None:
+        """Nodes that stand for all; None where there are few enough to compare all."""
+        if len(x) <= self.all_pairs_up_to:
+            return None
+        if self.training:
+            return torch.randperm(len(x), device=x.device)[: self.anchors]
+        always = torch.Generator().manual_seed(0)
+        return torch.randperm(len(x), generator=always)[: self.anchors].to(x.device)
+
+    def _similarity(self, cosines: WeightedCosine, x: Tensor, anchors: Tensor | None) -> Tensor:
+        return cosines(x, x if anchors is None else x[anchors])
+
+    def _mixed(self, given: Tensor, alike: Tensor, later: Tensor | None = None) -> Tensor:
+        """`P_t` of signals from their steps along the given, the first and a later graph."""
+        learned = alike if later is None else torch.lerp(alike, later, self.later_share)
+        return torch.lerp(learned, given, self.given_share)
+
+    def _drop(self, x: Tensor, dropout: float) -> Tensor:
+        return F.dropout(x, dropout, self.training)
+
+    @torch.no_grad()
+    def _settled(self, similarities: list[Tensor]) -> bool:
+        first, (before, now) = similarities[0], similarities[-2:]
+        change = (now - before).square().sum()
+        return bool(change <= self.tolerance * first.square().sum())

@@ -1,0 +1,201 @@
+"""IDGL against its formulas with dense matrices, and what of it is left where a share is 0 or 1."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_geometric.data import Data
+
+from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.errors import UsageError
+from curvlab.layers.graph_learning import (
+    WeightedCosine,
+    graph_between_anchors,
+    graph_cost,
+    step_over_anchors,
+    step_to_neighbours,
+)
+from curvlab.models.idgl import IDGL
+
+NODES, FEATURES, CLASSES, DIM = 11, 6, 3, 4
+
+pytestmark = [
+    pytest.mark.usefixtures("float64"),
+    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta"),
+]
+
+
+@pytest.fixture
+def graph():
+    torch.manual_seed(0)
+    ring = torch.stack([torch.arange(NODES), (torch.arange(NODES) + 1) % NODES])
+    data = Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([ring, ring.flip(0)], 1))
+    return NormalisedAdjacency(self_loops=True)(data)
+
+
+def model(**changed):
+    torch.manual_seed(1)
+    options = {
+        "dim": DIM,
+        "heads": 2,
+        "threshold": 0.1,
+        "given_share": 0.6,
+        "later_share": 0.3,
+        "smoothness": 0.2,
+        "connectivity": 0.1,
+        "sparsity": 0.3,
+        "iterations": 3,
+        "tolerance": 0.0,
+        "input_dropout": 0.0,
+        "dropout": 0.0,
+        "later_dropout": 0.0,
+        "all_pairs_up_to": NODES,
+        "anchors": 5,
+    }
+    return IDGL(FEATURES, CLASSES, **options | changed)
+
+
+def test_similarity_is_the_mean_of_weighted_cosines():
+    torch.manual_seed(2)
+    x, cosines = torch.randn(7, FEATURES), WeightedCosine(FEATURES, 3, 0.2)
+    found = cosines(x, x[2:6])
+    for i in range(7):
+        for j in range(2, 6):
+            by_hand = sum(
+                F.cosine_similarity(w * x[i], w * x[j], dim=0) / 3 for w in cosines.weight
+            )
+            torch.testing.assert_close(found[i, j - 2], by_hand if by_hand > 0.2 else 0 * by_hand)
+    assert 0 < (found == 0).sum() < found.numel()  # some are cut and some are not
+
+
+def test_lengths_do_not_count():
+    torch.manual_seed(2)
+    x, cosines = torch.randn(7, FEATURES), WeightedCosine(FEATURES, 3, 0.0)
+    longer = x * torch.rand(7, 1).add(0.5)
+    torch.testing.assert_close(cosines(longer, longer), cosines(x, x))
+
+
+@pytest.mark.parametrize("step", [step_to_neighbours, step_over_anchors])
+def test_steps_are_means(step):
+    similarity = torch.rand(6, 6)
+    similarity = similarity + similarity.T
+    constant = torch.full((6, 2), 3.0)
+    torch.testing.assert_close(step(similarity, constant), constant)
+    similarity[2] = 0
+    assert torch.equal(step(similarity, constant)[2], torch.zeros(2))
+
+
+def test_steps_over_anchors_are_their_matrices():
+    r, x = torch.rand(6, 4), torch.rand(6, 2)
+    rows, columns = torch.diag(r.sum(1)), torch.diag(r.sum(0))
+    torch.testing.assert_close(
+        step_over_anchors(r, x), rows.inverse() @ r @ columns.inverse() @ r.T @ x
+    )
+    torch.testing.assert_close(graph_between_anchors(r), r.T @ rows.inverse() @ r)
+
+
+def test_cost_by_its_definition():
+    a, x = torch.rand(6, 6), torch.rand(6, 2)
+    a = a + a.T
+    laplacian = torch.diag(a.sum(1)) - a
+    torch.testing.assert_close(graph_cost(a, x, 1, 0, 0), (x.T @ laplacian @ x).trace() / 36)
+    differences = (x[:, None] - x[None]).square().sum(-1)
+    torch.testing.assert_close(graph_cost(a, x, 1, 0, 0), (a * differences).sum() / 2 / 36)
+    torch.testing.assert_close(graph_cost(a, x, 0, 1, 0), -a.sum(1).log().mean())
+    torch.testing.assert_close(graph_cost(a, x, 0, 0, 1), a.square().mean())
+    alone = graph_cost(torch.zeros(6, 6), x, 1, 1, 1)
+    assert alone.isfinite()
+    assert alone > 0
+
+
+def by_matrices(made, graph):
+    """Logits of all graphs, and the similarities, with a dense matrix for each graph."""
+    x, w1, w2 = graph.x, made.first.weight.T, made.second.weight.T
+    given, logits = graph.normalised_adj.to_dense().double(), []
+
+    def normalised(s):
+        return s / s.sum(1, keepdim=True)
+
+    similarities = [made.of_features(x, x)]
+    learned = normalised(similarities[0])
+    for t in range(made.iterations + 1):
+        if t:
+            similarities.append(made.of_embeddings(z, z))  # noqa: F821
+            learned = made.later_share * normalised(similarities[-1])
+            learned = learned + (1 - made.later_share) * normalised(similarities[0])
+        p = made.given_share * given + (1 - made.given_share) * learned
+        z = F.relu(p @ x @ w1)
+        logits.append(p @ z @ w2)
+    return logits, similarities
+
+
+def test_every_graph_is_its_formula(graph):
+    made = model()
+    logits, similarities = by_matrices(made, graph)
+    torch.testing.assert_close(made.eval()(graph), logits[-1], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(made.train()(graph), logits[0], rtol=1e-6, atol=1e-6)
+    for found, expected in zip(made.later_embeddings(), logits[1:], strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    costs = [graph_cost(s, graph.x, 0.2, 0.1, 0.3) for s in similarities]
+    torch.testing.assert_close(made.auxiliary_loss(), costs[0] + sum(costs[1:]) / 3)
+    assert made.later_embeddings() == []
+    assert made.auxiliary_loss() is None
+
+
+def test_with_the_given_graph_alone_it_is_two_graph_convolutions(graph):
+    made = model(given_share=1.0).eval()
+    a = graph.normalised_adj.to_dense().double()
+    plain = a @ F.relu(a @ made.first(graph.x)) @ made.second.weight.T
+    torch.testing.assert_close(made(graph), plain, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("tolerance", "later"), [(0.0, 4), (torch.inf, 1)])
+def test_it_stops_when_the_graph_stays(graph, tolerance, later):
+    made = model(iterations=4, tolerance=tolerance)
+    made(graph)
+    assert len(made.later_embeddings()) == later
+
+
+def test_without_iterations_there_is_one_graph(graph):
+    made = model(iterations=0)
+    first = made(graph)
+    assert made.later_embeddings() == []
+    torch.testing.assert_close(made.eval()(graph), first)
+
+
+def test_both_comparisons_are_learned(graph):
+    made = model()
+    loss = made(graph).square().sum() + torch.stack(made.later_embeddings()).square().sum()
+    loss.backward()
+    for parameter in made.parameters():
+        assert parameter.grad.abs().max() > 0
+
+
+def test_nodes_may_come_in_any_order(graph):
+    made, order = model().eval(), torch.randperm(NODES)
+    place = order.argsort()
+    other = Data(x=graph.x[order], edge_index=place[graph.edge_index])
+    other = NormalisedAdjacency(self_loops=True)(other)
+    torch.testing.assert_close(made(other), made(graph)[order])
+
+
+def test_anchors_stand_for_all(graph):
+    made = model(all_pairs_up_to=NODES - 1)
+    made(graph)
+    one = torch.stack(made.later_embeddings())
+    made(graph)
+    assert not torch.allclose(torch.stack(made.later_embeddings()), one)  # drawn anew
+    made.eval()
+    assert torch.equal(made(graph), made(graph))  # the same always
+
+
+def test_more_anchors_than_nodes_are_all_nodes(graph):
+    few, many = (model(all_pairs_up_to=1, anchors=count).eval() for count in (NODES, 10 * NODES))
+    torch.testing.assert_close(few(graph), many(graph))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"given_share": 1.1}, {"later_share": -0.1}, {"anchors": 0}, {"iterations": -1}]
+)
+def test_impossible_options_are_refused(wrong):
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        model(**wrong)
