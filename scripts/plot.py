@@ -178,8 +178,8 @@ def plot_and_print_routing(arguments: argparse.Namespace) -> None:
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """Draw a table's numbers against its columns."""
     panels, sizes = table_lines(arguments)
-    panels = {title: means(lines) for title, lines in panels.items()}
-    print(f"wrote {save_figure(scaling_figure(panels, sizes), arguments.output)}")
+    lines = {title: means(rows) for title, rows in panels.items()}
+    print(f"wrote {save_figure(scaling_figure(lines, sizes), arguments.output)}")
 
 
 def plot_depth(arguments: argparse.Namespace) -> None:
@@ -199,8 +199,8 @@ def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.D
         if any(isinstance(column, str) for column in report.columns):
             raise UsageError(f"the columns of {arguments.table} are no sizes: {report.columns[0]}")
         panels[report.title] = {
-            report.labels["row", row]: cells.set_index("column")
-            for row, cells in report.cells.groupby("row", sort=False)
+            report.labels["row", row]: report.cells[report.cells["row"] == row].set_index("column")
+            for row in report.rows
         }
         sizes = spec.report.columns
     return panels, sizes
