@@ -11,6 +11,7 @@ from curvlab.layers.graph_learning import (
     WeightedCosine,
     graph_between_anchors,
     graph_cost,
+    half_squared_distances,
     step_over_anchors,
     step_to_neighbours,
 )
@@ -97,12 +98,12 @@ def test_cost_by_its_definition():
     a, x = torch.rand(6, 6), torch.rand(6, 2)
     a = a + a.T
     laplacian = torch.diag(a.sum(1)) - a
-    torch.testing.assert_close(graph_cost(a, x, 1, 0, 0), (x.T @ laplacian @ x).trace() / 36)
-    differences = (x[:, None] - x[None]).square().sum(-1)
-    torch.testing.assert_close(graph_cost(a, x, 1, 0, 0), (a * differences).sum() / 2 / 36)
-    torch.testing.assert_close(graph_cost(a, x, 0, 1, 0), -a.sum(1).log().mean())
-    torch.testing.assert_close(graph_cost(a, x, 0, 0, 1), a.square().mean())
-    alone = graph_cost(torch.zeros(6, 6), x, 1, 1, 1)
+    apart = half_squared_distances(x)
+    torch.testing.assert_close(apart, torch.cdist(x, x).square() / 2)
+    torch.testing.assert_close(graph_cost(a, apart, 1, 0, 0), (x.T @ laplacian @ x).trace() / 36)
+    torch.testing.assert_close(graph_cost(a, apart, 0, 1, 0), -a.sum(1).log().mean())
+    torch.testing.assert_close(graph_cost(a, apart, 0, 0, 1), a.square().mean())
+    alone = graph_cost(torch.zeros(6, 6), apart, 1, 1, 1)
     assert alone.isfinite()
     assert alone > 0
 
@@ -135,7 +136,7 @@ def test_every_graph_is_its_formula(graph):
     torch.testing.assert_close(made.train()(graph), logits[0], rtol=1e-6, atol=1e-6)
     for found, expected in zip(made.later_embeddings(), logits[1:], strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
-    costs = [graph_cost(s, graph.x, 0.2, 0.1, 0.3) for s in similarities]
+    costs = [graph_cost(s, half_squared_distances(graph.x), 0.2, 0.1, 0.3) for s in similarities]
     torch.testing.assert_close(made.auxiliary_loss(), costs[0] + sum(costs[1:]) / 3)
     assert made.later_embeddings() == []
     assert made.auxiliary_loss() is None

@@ -15,6 +15,7 @@ from curvlab.layers.graph_learning import (
     WeightedCosine,
     graph_between_anchors,
     graph_cost,
+    half_squared_distances,
     step_over_anchors,
     step_to_neighbours,
 )
@@ -148,9 +149,9 @@ class IDGL(FlatEncoder):
                 break
         if not self.training:
             return logits[-1]
-        vectors = features if anchors is None else features[anchors]
+        apart = half_squared_distances(features if anchors is None else features[anchors])
         graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
-        self._costs = [self.cost(graph, vectors) for graph in graphs]
+        self._costs = [self.cost(graph, apart) for graph in graphs]
         self._later = logits[1:]
         return logits[0]
 
