@@ -39,6 +39,13 @@ def test_one_filter_for_all_is_one_cluster():
     np.testing.assert_allclose(cluster.mean, 1 - EIGENVALUES, atol=1e-12)
 
 
+def test_rounding_makes_no_clusters():
+    """float32 sums of the same numbers in another order are another filter in the last digit."""
+    torch.manual_seed(0)
+    rounded = torch.tensor([3.0, -1.0]) * (1 + 1e-6 * torch.randn(20, 1))
+    assert [cluster.share for cluster in filter_clusters(NodeFilters(rounded, "mono"), 5)] == [1]
+
+
 def test_there_and_back(tmp_path):
     save_filters(tmp_path / "filters.npz", planted())
     found = load_filters(tmp_path / "filters.npz")

@@ -17,6 +17,10 @@ EIGENVALUES = np.linspace(0, 2, 201)
 """Of the normalised Laplacian, at which responses are drawn."""
 
 
+SAME = 1e-4
+"""Filters are one if their responses differ by no more than this part of the largest: rounding."""
+
+
 @dataclass(frozen=True)
 class NodeFilters:
     """A polynomial filter of each node.
@@ -96,9 +100,11 @@ def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
         raise UsageError("the filters are not finite: the run has diverged.")
     points = torch.from_numpy(EIGENVALUES)
     responses = response(filters.basis, coefficients, points).numpy()
+    if np.ptp(responses, axis=0).max() <= SAME * np.abs(responses).max():
+        count = 1
     means = KMeans(count, n_init=4, random_state=0)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Number of distinct clusters")  # one filter for all
+        warnings.filterwarnings("ignore", "Number of distinct clusters")  # a few filters for all
         members = means.fit_predict(responses)
     clusters = []
     for label in np.unique(members):

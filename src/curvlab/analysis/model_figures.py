@@ -98,7 +98,7 @@ def filters_figure(panels: Mapping[str, FilterPanel]) -> Figure:
             label = "true filters" if i == 0 else None
             axis.plot(EIGENVALUES, true, color=INK, linewidth=1.2, dashes=(4, 3), label=label)
         for color, cluster in zip(cycle(LINES), panel.clusters, strict=False):
-            label = f"{cluster.share:.0%} of nodes"
+            label = f"{cluster.share:.1%} of nodes"
             axis.plot(EIGENVALUES, cluster.mean, color=color, linewidth=1.6, label=label)
             axis.fill_between(EIGENVALUES, cluster.low, cluster.high, color=color, alpha=0.15)
         axis.set_title(title, loc="left", fontsize=10)
