@@ -7,7 +7,6 @@ from scipy.sparse import random_array
 
 from curvlab.layers.neighbour_sums import neighbour_sums, sparse_product
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 
 
