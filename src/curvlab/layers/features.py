@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from curvlab.layers.dropout import dropout
 from curvlab.layers.neighbour_sums import neighbour_sums
 
-SPARSE_BELOW = 0.1
+SPARSE_BELOW = 0.2
 """Fraction of non-zero features below which a processor is faster with a sparse matrix."""
 
 
@@ -47,8 +48,8 @@ class FeatureLinear(nn.Linear):
         if x is not self._seen:
             self._seen, self._sparse = x, _SparseRows(x) if _is_sparse(x) else None
         if self._sparse is None:
-            return F.linear(F.dropout(x, self.dropout, self.training), weight, bias)
-        values = F.dropout(self._sparse.values, self.dropout, self.training)
+            return F.linear(dropout(x, self.dropout, self.training), weight, bias)
+        values = dropout(self._sparse.values, self.dropout, self.training)
         out = _SparseProduct.apply(weight, values, self._sparse)
         return out if bias is None else out + bias
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import SimpleConv
 
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
@@ -125,7 +125,7 @@ class GraphNetwork(FlatEncoder):
         for i, norm in enumerate(self.norms):
             x = self.activation(norm(self._propagate(i, x, graph)))
         if self.last_activation:
-            return F.dropout(x, self.dropout, self.training)
+            return dropout(x, self.dropout, self.training)
         i = len(self.norms)
         last = self._propagate(i, x, graph)
         if not self.skip_average:
@@ -143,7 +143,7 @@ class GraphNetwork(FlatEncoder):
     def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
         if i > 0 or not self.takes_features:
-            x = F.dropout(x, self.dropout, self.training)
+            x = dropout(x, self.dropout, self.training)
         if self.adjacency == "csr":  # a processor's sparse products have no half precision
             with torch.autocast(x.device.type, enabled=False):
                 out = self.layers[i](working(x), *graph)

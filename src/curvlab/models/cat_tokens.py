@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import Dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.triple_scorer import table
 
@@ -40,7 +41,7 @@ class TripleTokens(nn.Module):
         _require("token_layout", layout, ("single", "batch", "cls_h_r"))
         self.entities = table(num_entities, dim)
         self.relations = table(num_relations, dim)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
         self.layout = layout
         if layout == "cls_h_r":
             self.types = table(3, dim)
@@ -92,7 +93,7 @@ class NodeTokens(nn.Module):
                 "model.token_layout=graph"
             )
         self.map = FeatureLinear(in_channels, dim)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
         self.layout, self.attention_mask = layout, attention_mask
 
     def forward(self, batch: Data) -> Tensor:

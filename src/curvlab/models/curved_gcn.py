@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import softmax
 
 from curvlab.layers.activations import activation_function
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import NeighbourhoodMean, SparsePropagation
 from curvlab.layers.stereographic import StereographicLinear
@@ -182,7 +183,7 @@ class HGNN(CurvedGCN):
         """Embeddings `[nodes, dim]`."""
         v = self.activation(self.features(batch.x))
         for linear in self.linears:
-            v = F.dropout(self.mean(batch.adj_t, linear(v)), self.dropout, self.training)
+            v = dropout(self.mean(batch.adj_t, linear(v)), self.dropout, self.training)
             h = self.space.project(self.activation(self.space.expmap0_projected(v)))
             v = self.space.logmap0(h)
         return h

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, GPSConv
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import Encoder, FlatEncoder
 
@@ -109,7 +110,7 @@ class GraphGPS(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
-        x = F.dropout(F.relu(self.input(batch.x)), self.dropout, self.training)
+        x = dropout(F.relu(self.input(batch.x)), self.dropout, self.training)
         for layer in self.layers:
             x = layer(x, batch.edge_index)
         return x

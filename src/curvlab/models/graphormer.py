@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.row_blocks import in_blocks
 from curvlab.models.encoder import FlatEncoder
@@ -121,4 +122,4 @@ class Graphormer(FlatEncoder):
         return F.embedding(inward, self.degrees[0]) + F.embedding(outward, self.degrees[1])
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import dropout
 from curvlab.layers.graph_learning import (
     WeightedCosine,
     graph_between_anchors,
@@ -172,8 +173,8 @@ class IDGL(FlatEncoder):
         learned = alike if later is None else torch.lerp(alike, later, self.later_share)
         return torch.lerp(learned, given, self.given_share)
 
-    def _drop(self, x: Tensor, dropout: float) -> Tensor:
-        return F.dropout(x, dropout, self.training)
+    def _drop(self, x: Tensor, p: float) -> Tensor:
+        return dropout(x, p, self.training)
 
     @torch.no_grad()
     def _settled(self, similarities: list[Tensor]) -> bool:

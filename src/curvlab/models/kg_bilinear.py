@@ -1,10 +1,11 @@
 """DistMult and ComplEx: scores are bilinear in head and tail, one matrix product for all tails."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import Dropout
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, table
 
@@ -27,7 +28,7 @@ class DistMult(FlatEncoder, DotProductScorer):
         self.dim = dim
         self.entities = table(num_entities, dim)
         self.relations = table(num_relations, dim)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     @property
     def candidates(self) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import Dropout
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.kg_bilinear import check_even, complex_product
 from curvlab.models.triple_scorer import TripleScorer, table
@@ -35,7 +36,7 @@ class TransE(FlatEncoder, TripleScorer):
         self.entities = table(num_entities, dim)
         self.relations = table(num_relations, dim)
         self.norm = norm
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     @property
     def num_entities(self) -> int:
@@ -78,7 +79,7 @@ class RotatE(FlatEncoder, TripleScorer):
         self.entities = table(num_entities, dim)
         self.angles = nn.Embedding(num_relations, dim // 2)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     @property
     def num_entities(self) -> int:

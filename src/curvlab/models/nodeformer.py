@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.manifolds.kernels import working
@@ -303,7 +304,7 @@ class NodeFormer(FlatEncoder):
         return torch.cat(outputs, -1) if self.jumping_knowledge else x
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 def _with_loops(batch: Data) -> Tensor:

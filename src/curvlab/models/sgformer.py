@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.models.encoder import FlatEncoder
@@ -113,7 +114,7 @@ class SimpleTransformer(nn.Module):
         return x
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 class GCNBranch(nn.Module):
@@ -147,7 +148,7 @@ class GCNBranch(nn.Module):
         first, *others = zip(self.maps, self.biases, strict=True)
         x = self._layer(features, adjacency, *first)
         for layer in others:
-            x = F.dropout(F.relu(x), self.dropout, self.training)
+            x = dropout(F.relu(x), self.dropout, self.training)
             x = self._layer(x, adjacency, *layer)
         return x
 
