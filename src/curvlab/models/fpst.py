@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 from curvlab.compilation import Compilable
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
-from curvlab.layers.dropout import Dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.stereographic import (
     StereographicAttention,
@@ -117,7 +116,7 @@ class FPSTBlock(Compilable):
         self.feed_forward = StereographicFeedForward(
             dim, ffn_ratio * dim, activation, space, weight_dropout=dropout
         )
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)  # not `layers.dropout`, which cannot be compiled
 
     def forward(self, tangent: Tensor) -> Tensor:
         """Map tokens, tangent vectors at the origin, to points, both `[tokens, dim]`."""
