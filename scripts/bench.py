@@ -13,6 +13,7 @@ BENCHMARKS = {
     "reconstruction": "a step over all pairs of nodes, in time and memory",
     "residual": "LRN's four residual operators against a Euclidean addition and the memory",
     "seeds": "ten seeds at once against ten runs one after another",
+    "sparse": "products of a graph's matrix with node vectors, ours against torch's and PyG's",
     "steps": "training steps at the papers' settings against those of their public code",
     "tokens": "polynomial tokens in memory and from disk, against copying their bytes",
 }

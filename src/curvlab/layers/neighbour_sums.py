@@ -1,4 +1,4 @@
-"""Products of a sparse matrix with a dense one, on a processor much faster than torch's own."""
+"""Products of a sparse matrix with a dense one, on a processor faster than torch's own."""
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,8 +10,8 @@ def neighbour_sums(
     """For each row the sum of its neighbours' vectors, times weights, `[rows, dim]`.
 
     By `embedding_bag`, whose loop over a row's entries keeps the sum in registers and fetches the
-    vectors that come next: it takes a third of the time of torch's sparse products for 64 numbers
-    a node.
+    vectors that come next: it takes half of the time of torch's sparse products for 64 numbers a
+    node, four fifths where no cache holds the vectors (`scripts/bench.py sparse`).
 
     Args:
         x: `[nodes, dim]`, dim at least 1.
