@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
         rows = [_one_size(nodes, dim, bandwidth, args.runs) for nodes, dim in SIZES]
     print_table(
         f"Products with a random graph's matrix, {DEGREE} neighbours a node, in ms",
-        ("nodes x numbers", "gather and scatter", "torch CSR", "ours", "faster", "of a copy's rate"),
+        ("nodes x numbers", "gather and scatter", "torch CSR", "ours", "faster", "a copy's rate"),
         rows,
     )
 
