@@ -47,7 +47,8 @@ def wandb_logger(
         raise UsageError("logger=wandb needs wandb: pip install 'curvlab[wandb]'.") from error
     from lightning.pytorch.loggers import WandbLogger
 
-    silent = wandb.Settings(silent=True)
+    # Its process may take long to start where a sweep keeps all processors busy.
+    silent = wandb.Settings(silent=True, x_service_wait=300)
     wandb.setup(silent)
     mode: Literal["online", "offline"] | None = None
     if not os.environ.get("WANDB_MODE"):
