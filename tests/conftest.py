@@ -1,6 +1,8 @@
 """Fixtures that all tests share: where raw data is, if it is anywhere."""
 
 import os
+import runpy
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,3 +54,20 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(before)
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capsys):
+    """Run a script in an empty folder, without a mirror; return its exit code and what it said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+
+    def run(name, *arguments):
+        path = str(ROOT / "scripts" / name)
+        monkeypatch.setattr(sys, "argv", [path, *arguments])
+        with pytest.raises(SystemExit) as left:
+            runpy.run_path(path, run_name="__main__")
+        said = capsys.readouterr()
+        return left.value.code, said.out, said.err
+
+    return run

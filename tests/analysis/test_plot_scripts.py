@@ -1,8 +1,6 @@
 """The scripts plot.py and download.py, as they are typed."""
 
 import json
-import runpy
-import sys
 
 import pandas as pd
 import pytest
@@ -13,23 +11,6 @@ from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
-
-
-@pytest.fixture
-def script(request, tmp_path, monkeypatch, capsys):
-    """Run a script in an empty folder, without a mirror; return its exit code and what it said."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
-
-    def run(name, *arguments):
-        path = str(request.config.rootpath / "scripts" / name)
-        monkeypatch.setattr(sys, "argv", [path, *arguments])
-        with pytest.raises(SystemExit) as left:
-            runpy.run_path(path, run_name="__main__")
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture
