@@ -97,9 +97,9 @@ def test_a_softmax_could_only_make_filters_with_positive_coefficients():
     assert (attention.coefficients(h) < 0).any()
 
 
-def random_attention(training=False, dropout=0.0):
+def random_attention(training=False, dropout=0.0, heads=3):
     torch.manual_seed(3)
-    attention = PolynomialAttention(5, 12, 3, 1.5, 1.4, dropout, True, True)
+    attention = PolynomialAttention(5, 12, heads, 1.5, 1.4, dropout, True, True)
     nn.init.normal_(attention.beta)
     nn.init.normal_(attention.norm.weight)
     return attention.train(training), torch.randn(6, 7, 12)
@@ -134,10 +134,12 @@ def by_loops(attention, tokens):
 
 
 @pytest.mark.parametrize("entries", [1, 2**18], ids=["a node a block", "one block"])
-def test_values_and_gradients_are_those_of_loops(monkeypatch, entries):
+@pytest.mark.parametrize(("heads", "padding"), [(3, 0), (2, 6)])
+def test_values_and_gradients_are_those_of_loops(monkeypatch, entries, heads, padding):
     monkeypatch.setattr(module, "BLOCK_ENTRIES", entries)
-    attention, h = random_attention()
+    attention, h = random_attention(heads=heads)
     h.requires_grad_()
+    assert module._padding(h, heads) == padding
     of = [h, *attention.parameters()]
     found, expected = attention(h), by_loops(attention, h)
     torch.testing.assert_close(found, expected)
@@ -166,7 +168,9 @@ def test_mixed_precision_is_as_exact_as_its_products(monkeypatch):
         assert (one - other).norm() < 0.05 * other.norm()
 
 
-def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient():
+@pytest.mark.parametrize("entries", [400, 36], ids=["as they are", "padded"])
+def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient(monkeypatch, entries):
+    monkeypatch.setattr(module, "LIBRARY_PRODUCT", entries)
     q, k, v = (torch.randn(3, 4, 4, requires_grad=True) for _ in range(3))
     bias = torch.randn(2, 1, 3, requires_grad=True)
     kept = torch.rand(4, 2, 3, 3) > 0.4
