@@ -266,9 +266,8 @@ def _weighted(values: Tensor, bias: Tensor) -> Tensor:
 
     It is the same as to multiply the scores of that order, of which there are more.
     """
-    heads = len(bias)
-    by_order = bias.transpose(1, 2).to(values.dtype)
-    return (values.unflatten(0, (-1, heads)) * by_order).flatten(0, 1)
+    nodes = len(values) // len(bias)
+    return values * bias.transpose(1, 2).to(values.dtype).repeat(nodes, 1, 1)
 
 
 def _put(target: Tensor, x: Tensor, heads: int) -> None:
