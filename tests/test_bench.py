@@ -22,6 +22,13 @@ def test_help_names_every_benchmark(script):
     assert modules - HELPERS <= listed
 
 
+@pytest.fixture(autouse=True)
+def denormals():
+    """A benchmark makes them zero for its process; other tests need them."""
+    yield
+    torch.set_flush_denormal(False)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

@@ -127,6 +127,40 @@ def test_preparing_removes_the_end_of_an_earlier_attempt(tmp_path):
     assert read_result(tmp_path) is None
 
 
+def test_the_same_cell_of_another_table_is_found_and_taken_over(tmp_path):
+    twin, own = (tmp_path / "tables" / t / "cora" / "gcn" / "seed0" for t in ("a/one", "b/two"))
+    leave_products(twin, "a")
+    (twin / "metrics.csv").write_text("step\n")
+    (twin / "plots").mkdir()
+    (twin / "plots" / "curves.png").write_text("picture")
+    theirs = result("a", score=81.5)
+    theirs.experiment = "a/one"
+    theirs.write(twin)
+    directory = leave_products(own, "a")
+    assert directory.twin(tmp_path / "tables", "b") is None
+    assert directory.twin(tmp_path / "elsewhere", "a") is None
+    assert directory.twin(tmp_path / "tables", "a") == twin
+    ours = result("a")
+    ours.experiment = "b/two"
+    taken = directory.copy_from(twin, ours)
+    assert taken == read_result(own) == directory.conclusion("a")
+    assert (taken.score, taken.experiment) == (81.5, "b/two")
+    assert (own / "metrics.csv").read_text() == "step\n"
+    assert (own / "plots" / "curves.png").read_text() == "picture"
+    assert not directory.checkpoint.exists()
+    assert read_result(twin).experiment == "a/one"
+
+
+def test_neither_a_failed_run_nor_another_seed_is_a_twin(tmp_path):
+    twin, seed, own = (
+        tmp_path / t for t in ("a/one/gcn/seed0", "a/two/gcn/seed1", "b/x/gcn/seed0")
+    )
+    for folder, status in ((twin, "failed"), (seed, "finished"), (own, "finished")):
+        folder.mkdir(parents=True)
+        result("a", status).write(folder)
+    assert RunDirectory(own).twin(tmp_path, "a") is None
+
+
 def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):
     events = []
     waiting = threading.Event()

@@ -83,13 +83,15 @@ def build_logger(
     """Build the logger beside the curves' file, if there is one, as what is open during a run."""
     if not config.logger:
         return nullcontext()
+    # Two tables may have the same cell, which is a run in the group of each.
+    table = f"{result.experiment.replace('/', '-')}-" if result.experiment else ""
     return build(
         config.logger,
         _recursive_=False,  # the run's configuration is told, not built
         _convert_="all",
         folder=str(folder),
         name=f"{result.dataset}/{result.model}/seed{result.seed}",
-        run_id=result.config_hash,
+        run_id=f"{table}{result.config_hash}",
         resumed=resumed,
         group=result.experiment or result.task,
         job_type=f"{result.dataset}/{result.model}",

@@ -87,6 +87,11 @@ def waiting(folder: Path) -> None:
     _console.print(f"another process is at work in {shown(folder)}: waiting for its end")
 
 
+def copying(twin: Path) -> None:
+    """Say that another table has the same cell."""
+    _console.print(f"copying the same run from {shown(twin)}")
+
+
 def already_done(result: Result, folder: Path) -> None:
     """Say that a run is not repeated."""
     _console.print(

@@ -49,12 +49,16 @@ class Result:
         return self.score if self.val_score is None else self.val_score
 
     def write(self, folder: Path) -> Path:
-        """Write `result.json` atomically, with versions and commit.
+        """Write `result.json` atomically, with versions and commit."""
+        self.versions = {name: version(name) for name in PACKAGES}
+        self.git_commit = git_commit()
+        return self.save(folder)
+
+    def save(self, folder: Path) -> Path:
+        """Write `result.json` atomically.
 
         The error names files of the folder as seen from there: the folder may be moved.
         """
-        self.versions = {name: version(name) for name in PACKAGES}
-        self.git_commit = git_commit()
         path = folder / FILE
         written = asdict(self)
         if self.error is not None:

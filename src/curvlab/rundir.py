@@ -1,6 +1,7 @@
 """A run's folder: what is in it, and what of an earlier run may be used again."""
 
 import fcntl
+import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,10 +15,8 @@ from curvlab.results import CONCLUSIVE, FILE, Result, read_result
 
 CONFIG = "config.yaml"
 TRACEBACK = "traceback.txt"
-PRODUCTS = (
-    FILE, CONFIG, TRACEBACK, "metrics.csv", "checkpoints", "plots", "embeddings.npz",
-    "routing.npz", "routing.csv",    "diverged*.pt", "wandb", "study.journal",
-)  # fmt: skip
+FINDINGS = ("metrics.csv", "plots", "embeddings.npz", "routing.npz", "routing.csv", "diverged*.pt")
+PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", "wandb", "study.journal", *FINDINGS)
 
 
 class RunDirectory:
@@ -62,6 +61,38 @@ class RunDirectory:
         if result and result.config_hash == config_hash and result.status in CONCLUSIVE:
             return result
         return None
+
+    def twin(self, tables: Path, config_hash: str) -> Path | None:
+        """The folder of the same cell in another table, if the same configuration ended there.
+
+        Args:
+            tables: the folder of all tables' runs, which are in `PAPER/TABLE/CELL`.
+            config_hash: of the configuration.
+        """
+        own, tables = self.path.resolve(), tables.resolve()
+        if tables not in own.parents:
+            return None
+        cell = Path(*own.relative_to(tables).parts[2:])
+        others = sorted(tables.glob(f"*/*/{glob.escape(str(cell))}"))
+        ended = (path for path in others if RunDirectory(path).conclusion(config_hash))
+        return next((path for path in ended if path != own), None)
+
+    def copy_from(self, twin: Path, result: Result) -> Result:
+        """Take over how a twin ended and what it left, as the run that was about to start.
+
+        Args:
+            twin: see `twin`.
+            result: the run that was about to start.
+        """
+        ended = read_result(twin)
+        assert ended is not None
+        self.prepare(result, fresh=True)
+        for path in (path for pattern in FINDINGS for path in twin.glob(pattern)):
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, self.path / path.name)
+        ended.experiment = result.experiment
+        ended.save(self.path)
+        return ended
 
     def prepare(self, result: Result, fresh: bool) -> Path | None:
         """Make the folder ready and return the checkpoint to go on from.

@@ -49,8 +49,9 @@ def train(config: DictConfig) -> Result:
     """Run one configuration: prepare, train, evaluate once, plot, write the result.
 
     A configuration that has a finished (or diverged) result in its folder is not run again unless
-    `rerun=true`; an interrupted one goes on from its last checkpoint. In a sweep, whatever ends a
-    cell is written to its result and the sweep goes on.
+    `rerun=true`, nor is the cell of a table that is one of another table as well: its result is
+    copied. An interrupted run goes on from its last checkpoint. In a sweep, whatever ends a cell is
+    written to its result and the sweep goes on.
 
     Args:
         config: the composed configuration.
@@ -76,7 +77,7 @@ def train_in(config: DictConfig, folder: RunDirectory, multirun: bool) -> Result
 
 def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: bool) -> Result:
     """Do what is left to do in a run's folder."""
-    done = None if config.rerun else folder.conclusion(result.config_hash)
+    done = None if config.rerun else _ended_before(config, result, folder)
     if done is not None:
         if done.status != "finished" and not multirun:
             raise RunFailedError(f"{done.error} (so ended an earlier run; rerun=true repeats it)")
@@ -96,6 +97,17 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
             raise RunFailedError(result.error) from error
     reporting.finished(result, folder.path)
     return result
+
+
+def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
+    """How the same configuration ended, in this folder or as a cell of another table."""
+    done = folder.conclusion(result.config_hash)
+    if done is None and not config.logger:  # which shall see every cell of its table
+        twin = folder.twin(Path(config.paths.output_dir, "tables"), result.config_hash)
+        if twin is not None:
+            reporting.copying(twin)
+            done = folder.copy_from(twin, result)
+    return done
 
 
 def describe(config: DictConfig) -> Result:

@@ -1,9 +1,12 @@
 """Cells of tables as runs fill them, in the table that is made of them."""
 
+import dataclasses
+
 import pytest
 from hydra.types import RunMode
 from tiny_runs import ROOT
 
+from curvlab.results import read_result
 from curvlab.tables import build_report, load_table
 from curvlab.tables.render import render
 
@@ -85,3 +88,18 @@ def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys)
     words = " ".join(report.caption)
     assert "Reduced protocol: 5 steps where the table's has 1,000" in words
     assert "Splits: random_60_20_20 of " in words
+
+
+def test_a_cell_of_two_tables_is_run_once(cell, tmp_path, capsys, monkeypatch):
+    words = (*CLASSIFICATION[1:], "model=gcn", "seed=0")
+    first = cell("table=fpst/table1", *words)
+    monkeypatch.setattr("curvlab.train._run", None)
+    second = cell("table=hypformer/table2", *words)
+    assert second.config_hash == first.config_hash
+    assert second == dataclasses.replace(first, experiment="hypformer/table2")
+    own = tmp_path / "tables/hypformer/table2/model=gcn/seed=0"
+    assert read_result(own) == second
+    assert (own / "metrics.csv").read_bytes()
+    assert "copying the same run from" in capsys.readouterr().out
+    again = cell("table=hypformer/table2", "rerun=true", *words)
+    assert "'NoneType' object is not callable" in again.error
