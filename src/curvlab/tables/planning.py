@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config import identity, identity_hash, register_resolvers
-from curvlab.results import CONCLUSIVE, read_result
+from curvlab.rundir import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,8 @@ def _cell(
     left = []
     for seed in seeds:
         composed.seed = config.seed = seed
-        result = read_result(results / table / composed.hydra.sweep.subdir)
-        done = result is not None and result.status in CONCLUSIVE
-        if not (done and result and result.config_hash == identity_hash(identity(config))):
+        folder = RunDirectory(results / table / composed.hydra.sweep.subdir)
+        if folder.conclusion(identity_hash(identity(config))) is None:
             left.append(seed)
     if not left:
         return None
