@@ -43,11 +43,38 @@ def changed(config, path):
 
 
 @pytest.mark.parametrize("group", ["model", "manifold", "dataset", "task", "optimizer"])
-def test_every_key_of_a_run_is_part_of_its_identity(group):
+def test_every_key_of_a_run_is_part_of_its_identity_but_what_describes(group):
     config = composed("model=fpst", "dataset=web_edu")
-    how = ("dataset.source.data_dir", "dataset.source.mirror", "optimizer.fused")
-    for path in paths_of(config[group], f"{group}."):
-        assert (hash_of(changed(config, path)) == hash_of(config)) == (path in how), path
+    how = {
+        "dataset.source.data_dir", "dataset.source.mirror", "dataset.source.url",
+        "dataset.label", "dataset.tasks", "model.label", "model.requires.manifolds",
+        "model.requires.tasks", "task.requires", "optimizer.fused",
+    }  # fmt: skip
+    paths = set(paths_of(config[group], f"{group}."))
+    same = {path for path in paths if hash_of(changed(config, path)) == hash_of(config)}
+    assert same == how & paths
+    assert paths - how
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        {"model": {"dim": 16, "hops": None}},
+        {"model": {"dim": 16.0}, "split": {}},
+        {"model": {"dim": 16, "label": "GCN"}, "dataset": {"tasks": ["inference"]}},
+        {"model": {"dim": 16}, "dataset": {"source": {"url": "https://elsewhere"}}},
+    ],
+)
+def test_what_is_off_or_describes_leaves_an_identity_as_it_was(older):
+    assert identity_hash(older) == identity_hash({"model": {"dim": 16}})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"dim": 17}, {"dim": 16, "hops": 0}, {"dim": 16, "residual": False}, {"dim": "16"}, {}],
+)
+def test_what_decides_makes_another_identity(other):
+    assert identity_hash({"model": other}) != identity_hash({"model": {"dim": 16}})
 
 
 @pytest.mark.parametrize("path", ["seed", "trainer.max_steps", "trainer.precision"])

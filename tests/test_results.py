@@ -9,6 +9,7 @@ import torch
 
 from curvlab import hardware
 from curvlab.building import build
+from curvlab.config import identity_hash
 from curvlab.errors import UsageError
 from curvlab.files import arriving, atomic_write
 from curvlab.results import FILE, Result, read_result
@@ -21,14 +22,18 @@ KEYS = {
 }  # fmt: skip
 
 
-def result(config_hash="a", status="finished", **values):
+def hash_of(model):
+    return identity_hash({"model": {"name": model}})
+
+
+def result(name="a", status="finished", **values):
     what = {"model": "gcn", "dataset": "web_edu", "task": "reconstruction", "manifold": "euclidean"}
     return Result(
         status=status,
         seed=0,
         experiment=None,
-        config_hash=config_hash,
-        config={"model": {"dim": 16}},
+        config_hash=hash_of(name),
+        config={"model": {"name": name}},
         **what,
         **values,
     )
@@ -70,7 +75,7 @@ def test_files_can_be_read_by_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "config_hash", "concluded"),
+    ("status", "name", "concluded"),
     [
         ("finished", "a", True),
         ("diverged", "a", True),
@@ -79,19 +84,17 @@ def test_files_can_be_read_by_others(tmp_path):
         ("finished", "b", False),
     ],
 )
-def test_only_the_same_configuration_and_a_lasting_end_conclude(
-    tmp_path, status, config_hash, concluded
-):
-    result(config_hash, status).write(tmp_path)
-    assert (RunDirectory(tmp_path).conclusion("a") is not None) == concluded
+def test_only_the_same_configuration_and_a_lasting_end_conclude(tmp_path, status, name, concluded):
+    result(name, status).write(tmp_path)
+    assert (RunDirectory(tmp_path).conclusion(hash_of("a")) is not None) == concluded
 
 
-def leave_products(folder, config_hash):
+def leave_products(folder, name):
     """A run that was interrupted after its first checkpoint."""
     directory = RunDirectory(folder)
-    directory.prepare(result(config_hash), fresh=False)
+    directory.prepare(result(name), fresh=False)
     directory.checkpoint.parent.mkdir()
-    directory.checkpoint.write_text(f"weights of {config_hash}")
+    directory.checkpoint.write_text(f"weights of {name}")
     return directory
 
 
@@ -104,7 +107,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path):
 def test_another_configuration_starts_anew_and_sets_the_old_products_aside(tmp_path):
     directory = leave_products(tmp_path, "a")
     assert directory.prepare(result("b"), fresh=False) is None
-    aside = tmp_path / "previous" / "a" / "checkpoints" / "last.ckpt"
+    aside = tmp_path / "previous" / hash_of("a") / "checkpoints" / "last.ckpt"
     assert aside.read_text() == "weights of a"
     assert not directory.checkpoint.exists()
 
@@ -112,7 +115,7 @@ def test_another_configuration_starts_anew_and_sets_the_old_products_aside(tmp_p
 def test_a_fresh_run_sets_its_own_earlier_products_aside(tmp_path):
     directory = leave_products(tmp_path, "a")
     assert directory.prepare(result("a"), fresh=True) is None
-    assert (tmp_path / "previous" / "a" / "checkpoints" / "last.ckpt").exists()
+    assert (tmp_path / "previous" / hash_of("a") / "checkpoints" / "last.ckpt").exists()
 
 
 def test_products_of_unknown_origin_are_set_aside(tmp_path):
@@ -137,13 +140,13 @@ def test_the_same_cell_of_another_table_is_found_and_taken_over(tmp_path):
     theirs.experiment = "a/one"
     theirs.write(twin)
     directory = leave_products(own, "a")
-    assert directory.twin(tmp_path / "tables", "b") is None
-    assert directory.twin(tmp_path / "elsewhere", "a") is None
-    assert directory.twin(tmp_path / "tables", "a") == twin
+    assert directory.twin(tmp_path / "tables", hash_of("b")) is None
+    assert directory.twin(tmp_path / "elsewhere", hash_of("a")) is None
+    assert directory.twin(tmp_path / "tables", hash_of("a")) == twin
     ours = result("a")
     ours.experiment = "b/two"
     taken = directory.copy_from(twin, ours)
-    assert taken == read_result(own) == directory.conclusion("a")
+    assert taken == read_result(own) == directory.conclusion(hash_of("a"))
     assert (taken.score, taken.experiment) == (81.5, "b/two")
     assert (own / "metrics.csv").read_text() == "step\n"
     assert (own / "plots" / "curves.png").read_text() == "picture"
@@ -158,7 +161,7 @@ def test_neither_a_failed_run_nor_another_seed_is_a_twin(tmp_path):
     for folder, status in ((twin, "failed"), (seed, "finished"), (own, "finished")):
         folder.mkdir(parents=True)
         result("a", status).write(folder)
-    assert RunDirectory(own).twin(tmp_path, "a") is None
+    assert RunDirectory(own).twin(tmp_path, hash_of("a")) is None
 
 
 def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):

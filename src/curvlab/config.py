@@ -82,6 +82,16 @@ NOT_IDENTITY_TRAINER = (
 )
 MACHINE_KEYS = ("data_dir", "mirror")
 
+# What of the rest says what a run is called, from where its files come and what it may be used for.
+DESCRIPTIONS = ("label", "url")
+DESCRIPTIVE = (
+    "dataset.tasks",
+    "model.requires.manifolds",
+    "model.requires.tasks",
+    "task.requires",
+    "optimizer.fused",
+)
+
 
 def validate(config: DictConfig, multirun: bool) -> None:
     """Check values and combinations of a resolved configuration.
@@ -278,7 +288,6 @@ def identity(config: DictConfig) -> dict[str, Any]:
     kept["trainer"] = {
         key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
     }
-    kept["optimizer"].pop("fused", None)  # how, not what
     if config.trainer.devices != 1:  # each has a batch of its own in a step
         kept["trainer"]["devices"] = config.trainer.devices
     if kept["batching"]["one_graph"]:
@@ -296,9 +305,25 @@ def _without_machine(node: Any) -> Any:
     return [_without_machine(v) for v in node] if isinstance(node, list) else node
 
 
+def deciding(identity: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """What of an identity decides the result, without what describes, and what is null or empty.
+
+    So an option that is new and off, or a task more for a dataset, does not make earlier results
+    those of another configuration.
+    """
+    kept = {}
+    for key, value in identity.items():
+        own = f"{path}{key}"
+        if key not in DESCRIPTIONS and own not in DESCRIPTIVE:
+            kept[key] = deciding(value, f"{own}.") if isinstance(value, dict) else value
+    return {key: value for key, value in kept.items() if value is not None and value != {}}
+
+
 def identity_hash(identity: dict[str, Any]) -> str:
-    """A name for an identity: equal for equal ones, 16 hexadecimal digits."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    """A name for what decides a result, equal where it is equal, 16 hexadecimal digits."""
+    numbers_alike = json.loads(json.dumps(deciding(identity)), parse_int=float)
+    text = json.dumps(numbers_alike, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def run_name(overrides: str) -> str:

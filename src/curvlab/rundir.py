@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from curvlab.config import identity_hash
 from curvlab.files import atomic_write
 from curvlab.results import CONCLUSIVE, FILE, Result, read_result
 
@@ -58,9 +59,9 @@ class RunDirectory:
     def conclusion(self, config_hash: str) -> Result | None:
         """The result of an earlier run of the same configuration that need not be repeated."""
         result = read_result(self.path)
-        if result and result.config_hash == config_hash and result.status in CONCLUSIVE:
-            return result
-        return None
+        if result is None or result.status not in CONCLUSIVE:
+            return None
+        return result if identity_hash(result.config) == config_hash else None
 
     def twin(self, tables: Path, config_hash: str) -> Path | None:
         """The folder of the same cell in another table, if the same configuration ended there.
@@ -114,7 +115,9 @@ class RunDirectory:
 
     def _hash_of_contents(self) -> str | None:
         try:
-            return str(yaml.safe_load((self.path / CONFIG).read_text("utf-8"))["config_hash"])
+            identity = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
+            del identity["config_hash"]
+            return identity_hash(identity)
         except (OSError, yaml.YAMLError, KeyError, TypeError):
             return "unknown" if any(self._products()) else None
 

@@ -19,7 +19,7 @@ def finish(cell, seed, folder, status="finished"):
     cell.config.seed = seed
     result = {
         "status": status, "model": "gcn", "dataset": "texas", "task": "", "manifold": "",
-        "seed": seed, "experiment": None, "config": {},
+        "seed": seed, "experiment": None, "config": identity(cell.config),
         "config_hash": identity_hash(identity(cell.config)),
     }  # fmt: skip
     path = folder / "fpst/table1/texas/gcn" / f"seed{seed}" / "result.json"
