@@ -54,6 +54,14 @@ def test_what_is_no_result_is_not_read(tmp_path, content):
     assert read_result(tmp_path) is None
 
 
+def test_a_result_without_a_configuration_is_not_read(tmp_path):
+    path = result().write(tmp_path)
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps({**written, "config": None}))
+    assert read_result(tmp_path) is None
+    assert RunDirectory(tmp_path).conclusion(written["config_hash"]) is None
+
+
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "folder" / "file"
     atomic_write(target, "old")
@@ -137,7 +145,7 @@ def test_the_same_cell_of_another_table_is_found_and_taken_over(tmp_path):
     (twin / "plots").mkdir()
     (twin / "plots" / "curves.png").write_text("picture")
     theirs = result("a", score=81.5)
-    theirs.experiment = "a/one"
+    theirs.experiment, theirs.config_hash = "a/one", "of an earlier version"
     theirs.write(twin)
     directory = leave_products(own, "a")
     assert directory.twin(tmp_path / "tables", hash_of("b")) is None
@@ -148,6 +156,7 @@ def test_the_same_cell_of_another_table_is_found_and_taken_over(tmp_path):
     taken = directory.copy_from(twin, ours)
     assert taken == read_result(own) == directory.conclusion(hash_of("a"))
     assert (taken.score, taken.experiment) == (81.5, "b/two")
+    assert taken.config_hash == hash_of("a")
     assert (own / "metrics.csv").read_text() == "step\n"
     assert (own / "plots" / "curves.png").read_text() == "picture"
     assert not directory.checkpoint.exists()

@@ -70,9 +70,10 @@ class Result:
 def read_result(folder: Path) -> Result | None:
     """Read the result in a run's folder; None where there is none that can be read."""
     try:
-        return Result(**json.loads((folder / FILE).read_text(encoding="utf-8")))
+        result = Result(**json.loads((folder / FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+    return result if isinstance(result.config, dict) else None
 
 
 def git_commit() -> str | None:

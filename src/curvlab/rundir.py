@@ -91,7 +91,7 @@ class RunDirectory:
         for path in (path for pattern in FINDINGS for path in twin.glob(pattern)):
             copy = shutil.copytree if path.is_dir() else shutil.copy2
             copy(path, self.path / path.name)
-        ended.experiment = result.experiment
+        ended.experiment, ended.config_hash = result.experiment, result.config_hash
         ended.save(self.path)
         return ended
 
