@@ -1,8 +1,10 @@
 """The state from which an interrupted run goes on."""
 
 from pathlib import Path
+from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
+from torch import Tensor
 
 from curvlab.files import arriving
 
@@ -13,15 +15,36 @@ class LastCheckpoint(Callback):
     It must come after all callbacks whose state it is to hold. Lightning's own `ModelCheckpoint`
     keeps a last checkpoint only beside others, and a kill while it writes can leave half a file.
 
+    Schedulers of the learning rate hear the epoch's score after that, so that it is kept, and they
+    are told when the run goes on.
+
     Args:
         path: the file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._scores: dict[str, Tensor] = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scores that schedulers have not heard."""
+        return {"scores": self._scores}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take them up again."""
+        self._scores = state_dict["scores"]
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Tell the schedulers of a run that goes on what they have missed."""
+        for config in trainer.lr_scheduler_configs:
+            if config.monitor in self._scores:
+                pl_module.lr_scheduler_step(config.scheduler, self._scores[config.monitor])
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the checkpoint; it is whole or the old one."""
+        monitored = {config.monitor for config in trainer.lr_scheduler_configs}
+        known = trainer.callback_metrics
+        self._scores = {name: known[name] for name in monitored if name in known}
         if not trainer.is_global_zero:
             trainer.save_checkpoint(self.path)  # writes nothing, but the first process waits
             return
