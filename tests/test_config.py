@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from curvlab import config as rules
-from curvlab.config import check_value, identity, identity_hash, register_resolvers, run_name
+from curvlab.config import check_value, register_resolvers, run_name
 from curvlab.errors import UsageError
+from curvlab.identity import identity, identity_hash
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 

@@ -9,9 +9,9 @@ import torch
 
 from curvlab import hardware
 from curvlab.building import build
-from curvlab.config import identity_hash
 from curvlab.errors import UsageError
 from curvlab.files import arriving, atomic_write
+from curvlab.identity import identity_hash
 from curvlab.results import FILE, Result, read_result
 from curvlab.rundir import RunDirectory
 

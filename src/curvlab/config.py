@@ -1,7 +1,6 @@
-"""What a configuration must satisfy before anything is built, and what identifies a run."""
+"""What a configuration must satisfy before anything is built."""
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -68,29 +67,6 @@ CHOICES = {
     "ties": ("realistic", "optimistic", "pessimistic"),
     "shuffle": ("triples", "pairs"),
 }
-
-# Keys that change where and how a run is computed, but not what.
-NOT_IDENTITY = ("paths", "logger", "rerun", "print_config", "experiment", "report", "table")
-NOT_IDENTITY_TRAINER = (
-    "accelerator",
-    "devices",
-    "threads",
-    "compile",
-    "parallel_seeds",
-    "progress",
-    "plots",
-)
-MACHINE_KEYS = ("data_dir", "mirror")
-
-# What of the rest says what a run is called, from where its files come and what it may be used for.
-DESCRIPTIONS = ("label", "url")
-DESCRIPTIVE = (
-    "dataset.tasks",
-    "model.requires.manifolds",
-    "model.requires.tasks",
-    "task.requires",
-    "optimizer.fused",
-)
 
 
 def validate(config: DictConfig, multirun: bool) -> None:
@@ -278,52 +254,6 @@ def check_value(path: str, value: Any) -> None:
         raise UsageError(f"{path}={value} must be a number from 0 up to, but not including, 1")
     if name in SHARES and not (is_number and 0 <= value <= 1):
         raise UsageError(f"{path}={value} must be a number from 0 to 1")
-
-
-def identity(config: DictConfig) -> dict[str, Any]:
-    """The part of a resolved configuration that decides the result, as plain containers."""
-    plain = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(plain, dict)
-    kept = {str(key): value for key, value in plain.items() if key not in NOT_IDENTITY}
-    kept["trainer"] = {
-        key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
-    }
-    if config.trainer.devices != 1:  # each has a batch of its own in a step
-        kept["trainer"]["devices"] = config.trainer.devices
-    if kept["batching"]["one_graph"]:
-        del kept["batching"]  # the only way that there was, once
-    else:
-        for key in ("workers", "memory_gb"):  # of batching=tokens: how, not what
-            kept["batching"].pop(key, None)
-    return _without_machine(kept)
-
-
-def _without_machine(node: Any) -> Any:
-    """A copy without the keys that name folders of this machine."""
-    if isinstance(node, dict):
-        return {k: _without_machine(v) for k, v in node.items() if k not in MACHINE_KEYS}
-    return [_without_machine(v) for v in node] if isinstance(node, list) else node
-
-
-def deciding(identity: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """What of an identity decides the result, without what describes, and what is null or empty.
-
-    So an option that is new and off, or a task more for a dataset, does not make earlier results
-    those of another configuration.
-    """
-    kept = {}
-    for key, value in identity.items():
-        own = f"{path}{key}"
-        if key not in DESCRIPTIONS and own not in DESCRIPTIVE:
-            kept[key] = deciding(value, f"{own}.") if isinstance(value, dict) else value
-    return {key: value for key, value in kept.items() if value is not None and value != {}}
-
-
-def identity_hash(identity: dict[str, Any]) -> str:
-    """A name for what decides a result, equal where it is equal, 16 hexadecimal digits."""
-    numbers_alike = json.loads(json.dumps(deciding(identity)), parse_int=float)
-    text = json.dumps(numbers_alike, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def run_name(overrides: str) -> str:

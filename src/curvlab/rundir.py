@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from curvlab.config import identity_hash
 from curvlab.files import atomic_write
+from curvlab.identity import identity_hash
 from curvlab.results import CONCLUSIVE, FILE, Result, read_result
 
 CONFIG = "config.yaml"

@@ -23,7 +23,7 @@ from curvlab.callbacks import (
     curvatures,
 )
 from curvlab.compilation import compile_parts
-from curvlab.config import identity, identity_hash, register_resolvers, validate
+from curvlab.config import register_resolvers, validate
 from curvlab.distributed import launch
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
@@ -33,6 +33,7 @@ from curvlab.hardware import (
     reset_peak_memory,
     trainer_devices,
 )
+from curvlab.identity import identity, identity_hash
 from curvlab.parts import build_data, build_logger, build_selection, build_task, build_trainer
 from curvlab.results import Result, read_result
 from curvlab.rundir import TRACEBACK, RunDirectory

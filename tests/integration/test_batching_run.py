@@ -8,8 +8,8 @@ from test_command import kill_after
 from tiny_runs import ROOT, composed
 
 from curvlab.cli import check_overrides
-from curvlab.config import identity_hash
 from curvlab.errors import UsageError
+from curvlab.identity import identity_hash
 from curvlab.tasks.node_classification import NodeClassification
 
 LARGE = (

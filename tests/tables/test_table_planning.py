@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from curvlab.bench.estimate import Cost, cost, parse_budget, within_budget
-from curvlab.config import identity, identity_hash
 from curvlab.errors import UsageError
+from curvlab.identity import identity, identity_hash
 from curvlab.tables.planning import PlannedCell, planned_cells
 
 SOME = ("model=gcn,mlp", "dataset=texas", "seed=0,1,2")

@@ -10,7 +10,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config import identity, identity_hash, register_resolvers
+from curvlab.config import register_resolvers
+from curvlab.identity import identity, identity_hash
 from curvlab.rundir import RunDirectory
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.config import NOT_IDENTITY, NOT_IDENTITY_TRAINER, deciding
+from curvlab.identity import NOT_IDENTITY, NOT_IDENTITY_TRAINER, deciding
 
 NOT_PROTOCOL = (*NOT_IDENTITY, *(f"trainer.{key}" for key in NOT_IDENTITY_TRAINER))
 """Parts of a config that say where a run computes and what it writes, not what it computes."""
