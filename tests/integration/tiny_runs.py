@@ -3,11 +3,12 @@
 import copy
 import json
 import os
+import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from forked import Process
 from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -64,27 +65,19 @@ class Command:
         flags = [word for word in words if word.startswith("-")]
         rest = [word for word in words if not word.startswith("-")]
         places = [f"paths.output_dir={self.outputs}", f"paths.data_dir={self.folder / 'data'}"]
-        return [sys.executable, str(ROOT / "train.py"), *flags, *places, *rest]
+        return [str(ROOT / "train.py"), *flags, *places, *rest]
 
-    def start(self, *words: str) -> subprocess.Popen:
+    def start(self, *words: str) -> Process:
         """Start it and do not wait."""
-        return subprocess.Popen(
-            self.line(*words),
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return Process(self.line(*words), self.folder, self.environment)
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess:
         """Run it to its end."""
         process = self.start(*words)
         try:
-            output, errors = process.communicate(timeout=240)
+            output, errors = process.communicate()
         finally:
-            process.kill()
+            process.send_signal(signal.SIGKILL)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def results(self) -> dict[str, dict]:

@@ -1,20 +1,23 @@
 import subprocess
 import sys
+from collections import namedtuple
 from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "tables.py"
+SCRIPT = str(Path(__file__).resolve().parents[2] / "scripts" / "tables.py")
+Run = namedtuple("Run", "returncode stdout stderr")
 
 
-def tables(*arguments):
-    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def tables(script):
+    """Run scripts/tables.py."""
+    return lambda *arguments: Run(*script("tables.py", *map(str, arguments)))
 
 
-def test_unknown_table_names_the_near_ones():
+def test_unknown_table_names_the_near_ones(tables):
     run = tables("fpst/fig33")
     assert run.returncode == 2
     assert run.stdout == ""
@@ -23,7 +26,7 @@ def test_unknown_table_names_the_near_ones():
     assert "fpst/fig33" in run.stderr
 
 
-def test_unknown_results_folder_is_refused(tmp_path):
+def test_unknown_results_folder_is_refused(tables, tmp_path):
     run = tables("fpst/fig3", "--results", tmp_path / "typo")
     assert run.returncode == 2
     assert len(run.stderr.strip().splitlines()) == 1
@@ -31,10 +34,13 @@ def test_unknown_results_folder_is_refused(tmp_path):
 
 
 def test_table_of_a_half_done_sweep_with_a_half_written_file(write_run, tmp_path):
+    """In a process of its own, since pytest takes warnings before they are said."""
     write_run("fpst", "web_edu", 0, 98.7)
     write_run("gcn", "web_edu", 0, 79.0).write_text('{"status": ')
     output = tmp_path / "new" / "fig3.csv"
-    run = tables("fpst/fig3", "--results", tmp_path, "--format", "csv", "--output", output)
+    words = ("fpst/fig3", "--results", tmp_path, "--format", "csv", "--output", output)
+    command = [sys.executable, SCRIPT, *map(str, words)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stderr.count("result.json") == 1
     cells = pd.read_csv(output).set_index(["row", "column"])
@@ -42,7 +48,7 @@ def test_table_of_a_half_done_sweep_with_a_half_written_file(write_run, tmp_path
     assert cells.loc[("gcn", "web_edu"), "status"] == "not run"
 
 
-def test_piped_output_has_no_terminal_codes(write_run, tmp_path):
+def test_piped_output_has_no_terminal_codes(tables, write_run, tmp_path):
     write_run("fpst", "web_edu", 0, 98.7)
     run = tables("fpst/fig3", "--results", tmp_path)
     assert run.returncode == 0, run.stderr
@@ -51,7 +57,7 @@ def test_piped_output_has_no_terminal_codes(write_run, tmp_path):
     assert max(map(len, run.stdout.splitlines())) <= 100
 
 
-def test_status_counts_what_is_finished_and_how_it_compares(write_run, tmp_path):
+def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, tmp_path):
     for seed in range(5):
         write_run("fpst", "web_edu", seed, 98.7 + seed / 100)  # printed: 99.00 +- 0.08
     write_run("gcn", "web_edu", 0, 80.0)
@@ -64,7 +70,7 @@ def test_status_counts_what_is_finished_and_how_it_compares(write_run, tmp_path)
     assert "1 of 48" in shown.stdout
 
 
-def test_estimate_prints_commands_within_a_budget(tmp_path):
+def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
     words = ("fpst/fig3", "model=gcn,mlp", "dataset=synthetic_web", "seed=0,1")
     words = (*words, f"paths.data_dir={tmp_path}", "trainer.max_steps=20")
     run = tables("estimate", *words, "--results", tmp_path, "--budget", "1h", "--device", "cpu")
@@ -84,7 +90,7 @@ def test_estimate_prints_commands_within_a_budget(tmp_path):
         (("page", "nobody"), "fpst"),
     ],
 )
-def test_wrong_words_get_one_sentence(words, answer):
+def test_wrong_words_get_one_sentence(tables, words, answer):
     run = tables(*words)
     assert run.returncode == 2
     assert len(run.stderr.strip().splitlines()) == 1
@@ -92,7 +98,7 @@ def test_wrong_words_get_one_sentence(words, answer):
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_formats_are_printed(tmp_path, form):
+def test_formats_are_printed(tables, tmp_path, form):
     run = tables("fpst/fig3_dimensions", "--results", tmp_path, "--format", form)
     assert run.returncode == 0, run.stderr
     assert "92.00" in StringIO(run.stdout).read()

@@ -1,0 +1,151 @@
+"""Scripts run by processes that have imported everything already.
+
+Importing takes several times longer than a tiny run. Run as a script, this file is a server: it
+imports once, and forks for each request, so that what runs is a process of its own, with its own
+folder and environment, which can be killed. `Process` is the client, used like `subprocess.Popen`.
+"""
+
+import atexit
+import functools
+import gc
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+PRELOADED = ("curvlab.seeds", "curvlab.train", "curvlab.search.run", "curvlab.tables")
+
+
+class Process:
+    """`python WORDS` without the start of an interpreter; the first word is a script.
+
+    Args:
+        words: the script's path and what follows it.
+        folder: where it runs.
+        environment: all that it has.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.args = list(words)
+        self.returncode: int | None = None
+        self._said = Path(tempfile.mkdtemp(dir=_server()[1]))
+        request = {
+            "words": self.args,
+            "folder": str(folder),
+            "environment": dict(environment),
+            "said": str(self._said),
+        }
+        self.pid = _ask(request)
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the signal's number if one has ended it; None while it runs."""
+        if self.returncode is None:
+            self.returncode = _ask({"poll": self.pid})
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def communicate(self, timeout: float = 240) -> tuple[str, str]:
+        """Wait for its end; what it has printed, and the errors.
+
+        Raises:
+            TimeoutExpired: It still runs.
+        """
+        deadline = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            time.sleep(0.005)
+        return (self._said / "output").read_text(), (self._said / "errors").read_text()
+
+
+@functools.cache
+def _server() -> tuple[subprocess.Popen, str]:
+    """The server of this process, and a folder for what is said; both end with it."""
+    folder = tempfile.TemporaryDirectory()
+    server = subprocess.Popen(
+        [sys.executable, __file__],
+        cwd=folder.name,
+        env={**os.environ, "HOME": folder.name, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def end() -> None:
+        server.communicate()
+        folder.cleanup()
+
+    atexit.register(end)
+    return server, folder.name
+
+
+def _ask(request: Mapping[str, object]) -> int | None:
+    server, _ = _server()
+    print(json.dumps(request), file=server.stdin, flush=True)
+    return json.loads(server.stdout.readline())
+
+
+def _serve() -> None:
+    """Answer requests: fork, and tell how a child has ended."""
+    for name in PRELOADED:
+        __import__(name)
+    gc.freeze()  # no fork's collector needs to touch, and thereby copy, what all share
+    for line in iter(sys.stdin.readline, ""):
+        request = json.loads(line)
+        if "poll" in request:
+            pid, status = os.waitpid(request["poll"], os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if pid else None
+        else:
+            answer = os.fork()
+            if answer == 0:
+                _leave(_run(**request))
+        print(json.dumps(answer), flush=True)
+
+
+def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said: str) -> int:
+    """Do what `python WORDS` does; the exit code."""
+    for number, path in ((0, os.devnull), (1, f"{said}/output"), (2, f"{said}/errors")):
+        opened = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv[:] = words
+    sys.path[0] = str(Path(words[0]).parent)
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as left:
+        if left.code is None or isinstance(left.code, int):
+            return left.code or 0
+        print(left.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _leave(code: int) -> NoReturn:
+    """End as an interpreter does, but let the system free the memory: that is much faster."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve()
