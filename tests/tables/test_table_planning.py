@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from curvlab.bench.estimate import Cost, cost, parse_budget, within_budget
+from curvlab.bench.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
 from curvlab.identity import identity, identity_hash
 from curvlab.tables.planning import PlannedCell, planned_cells
@@ -48,6 +48,7 @@ def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
     assert other.seeds == (0, 1, 2)
     assert other.config.optimizer.lr == 0.5
     assert "optimizer.lr=0.5" in other.command("fpst/table1", other.seeds)
+    assert other.name == "gcn, texas"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,16 @@ def test_budgets(text, seconds):
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(UsageError, match="2h"):
         parse_budget(text)
+
+
+def test_what_keeps_cells_from_running_is_said_once_for_all():
+    names = ("gcn", "gat", "sgc", "sage", "mlp")
+    reasons = (*["cora is missing"] * 4, "mlp has no edges")
+    cells = [PlannedCell((f"model={name}",), (0,), None) for name in names]
+    assert obstacles(list(zip(cells, reasons, strict=True))) == [
+        "not here, 4 cells (gcn; ...; sage): cora is missing",
+        "not here, 1 cell (mlp): mlp has no edges",
+    ]
 
 
 def planned(name, seconds, seeds=(0, 1, 2)):

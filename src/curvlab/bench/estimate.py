@@ -109,31 +109,37 @@ def within_budget(
     return [(cells[i][0], seeds) for i, seeds in sorted(chosen.items())]
 
 
-def costs_table(cells: Sequence[tuple[PlannedCell, Cost | str]]) -> Table:
-    """Cells with their costs, or with why there is none, and the sum of what is known."""
+def costs_table(cells: Sequence[tuple[PlannedCell, Cost]]) -> Table:
+    """Cells with their costs, and the sum."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("cell")
+    table.add_column("cell", no_wrap=True)
     for column in ("runs", "ms a step", "ms a look", "hours a run", "hours"):
         table.add_column(column, justify="right", no_wrap=True)
-    total = 0.0
     for cell, found in cells:
-        if isinstance(found, str):
-            table.add_row(f"{cell.name}: {found}", str(len(cell.seeds)), "", "", "", "")
-            continue
-        hours = found.seconds / 3600
-        total += hours * len(cell.seeds)
-        numbers = (f"{found.step_ms:.1f}", f"{found.look_ms:.1f}" if found.look_ms else "")
-        table.add_row(
-            cell.name,
-            str(len(cell.seeds)),
-            *numbers,
-            f"{hours:.2f}",
-            f"{hours * len(cell.seeds):.2f}",
-        )
+        runs, hours = len(cell.seeds), found.seconds / 3600
+        look = f"{found.look_ms:.1f}" if found.look_ms else ""
+        numbers = (f"{found.step_ms:.1f}", look, f"{hours:.2f}", f"{hours * runs:.2f}")
+        table.add_row(cell.name, str(runs), *numbers)
     table.add_section()
-    runs = sum(len(cell.seeds) for cell, found in cells if not isinstance(found, str))
-    table.add_row("all that can run here", str(runs), "", "", "", f"{total:.2f}")
+    runs = sum(len(cell.seeds) for cell, _ in cells)
+    hours = sum(len(cell.seeds) * found.seconds for cell, found in cells) / 3600
+    table.add_row("all that can run here", str(runs), "", "", "", f"{hours:.2f}")
     return table
+
+
+def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
+    """What keeps cells from running, each reason once, with their number and some names."""
+    names: dict[str, list[str]] = {}
+    for cell, reason in cells:
+        names.setdefault(reason, []).append(cell.name)
+    return [
+        f"not here, {len(kept)} cell{'s' * (len(kept) > 1)} ({'; '.join(_shortened(kept))}): {reason}"
+        for reason, kept in names.items()
+    ]
+
+
+def _shortened(names: list[str]) -> list[str]:
+    return names if len(names) <= 3 else [names[0], "...", names[-1]]
 
 
 def estimate(
@@ -153,25 +159,27 @@ def estimate(
         UsageError: the words, or the budget, are wrong.
     """
     seconds = None if budget is None else parse_budget(budget)
-    cells: list[tuple[PlannedCell, Cost | str]] = []
+    known: list[tuple[PlannedCell, Cost]] = []
+    kept: list[tuple[PlannedCell, str]] = []
     with quiet():
         planned = planned_cells(configs, table, results, words)
         screen = Console(stderr=True)
         for cell in track(planned, f"timing steps of {table}", console=screen, transient=True):
             try:
-                cells.append((cell, cost(cell.config, run_device(device))))
+                known.append((cell, cost(cell.config, run_device(device))))
             except UsageError as error:
-                cells.append((cell, str(error)))
+                kept.append((cell, str(error)))
     out = StringIO()
     console = Console(file=out, width=120, no_color=True, highlight=False, soft_wrap=True)
     if seconds is None:
-        console.print(costs_table(cells))
+        console.print(costs_table(known))
+        for line in obstacles(kept):
+            console.print(f"\n{line}")
         console.print(
             f"\nOn {run_device(device)}, {torch.get_num_threads()} threads. At most: runs that "
             "patience ends early take less; looks are validations."
         )
     else:
-        known = [(cell, found) for cell, found in cells if isinstance(found, Cost)]
         for cell, seeds in within_budget(known, seconds):
             console.print(cell.command(table, seeds))
     return out.getvalue()

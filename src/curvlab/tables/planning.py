@@ -23,11 +23,13 @@ class PlannedCell:
         words: the choices that make the cell, for instance `model=gcn`, `dataset=cora`.
         seeds: those without a finished or diverged result of the same configuration.
         config: the composed configuration, of the first of these seeds.
+        fixed: what else its command says, as do those of all other cells.
     """
 
     words: tuple[str, ...]
     seeds: tuple[int, ...]
     config: DictConfig
+    fixed: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -37,7 +39,8 @@ class PlannedCell:
     def command(self, table: str, seeds: Iterable[int]) -> str:
         """The command that runs these seeds of it."""
         numbers = ",".join(map(str, seeds))
-        return " ".join(["python train.py -m", f"table={table}", *self.words, f"seed={numbers}"])
+        words = (f"table={table}", *self.words, *self.fixed, f"seed={numbers}")
+        return " ".join(["python train.py -m", *words])
 
 
 def planned_cells(
@@ -56,24 +59,24 @@ def planned_cells(
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         plan = compose("train", [f"table={table}"], return_hydra_config=True)
         sweep = dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
-        fixed = [word for word in words if word.partition("=")[0] not in sweep]
+        fixed = tuple(word for word in words if word.partition("=")[0] not in sweep)
         sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
         values = {key: _values(key, choices) for key, choices in sweep.items()}
         seeds = [int(seed) for seed in values.pop("seed", ["0"])]
         cells = []
         for chosen in itertools.product(*values.values()):
             own = tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
-            cell = _cell(table, results, (*own, *fixed), seeds)
+            cell = _cell(table, results, own, fixed, seeds)
             if cell is not None:
                 cells.append(cell)
         return cells
 
 
 def _cell(
-    table: str, results: Path, words: tuple[str, ...], seeds: list[int]
+    table: str, results: Path, words: tuple[str, ...], fixed: tuple[str, ...], seeds: list[int]
 ) -> PlannedCell | None:
     """What is left of one cell; None for nothing."""
-    composed = compose("train", [f"table={table}", *words], return_hydra_config=True)
+    composed = compose("train", [f"table={table}", *words, *fixed], return_hydra_config=True)
     config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
     left = []
     for seed in seeds:
@@ -84,7 +87,7 @@ def _cell(
     if not left:
         return None
     config.seed = left[0]
-    return PlannedCell(words, tuple(left), config)
+    return PlannedCell(words, tuple(left), config, fixed)
 
 
 def _values(key: str, choices: Any) -> list[str]:
