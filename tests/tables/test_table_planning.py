@@ -70,7 +70,7 @@ def test_what_keeps_cells_from_running_is_said_once_for_all():
     cells = [PlannedCell((f"model={name}",), (0,), None) for name in names]
     assert obstacles(list(zip(cells, reasons, strict=True))) == [
         "not here, 4 cells (gcn; ...; sage): cora is missing",
-        "not here, 1 cell (mlp): mlp has no edges",
+        "not here, mlp: mlp has no edges",
     ]
 
 

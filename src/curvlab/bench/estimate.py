@@ -133,7 +133,9 @@ def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
     for cell, reason in cells:
         names.setdefault(reason, []).append(cell.name)
     return [
-        f"not here, {len(kept)} cell{'s' * (len(kept) > 1)} ({'; '.join(_shortened(kept))}): {reason}"
+        f"not here, {len(kept)} cells ({'; '.join(_shortened(kept))}): {reason}"
+        if len(kept) > 1
+        else f"not here, {kept[0]}: {reason}"
         for reason, kept in names.items()
     ]
 
