@@ -124,9 +124,16 @@ def test_caption_says_when_the_protocol_was_reduced(spec, write_run, tmp_path):
     write_run("gcn", "power", 0, 97.0, steps=500)
     write_run("gcn", "power", 1, 97.0, steps=500)
     words = " ".join(build_report(spec, tmp_path).caption)
-    assert "500 steps where the table's has 10,000" in words
+    assert "Reduced protocol: 500 steps where the table's has 10,000." in words
     assert "2, 5 planned" in words
     assert "1.96 std/√n" in words
+
+
+def test_caption_counts_the_runs_that_are_short_beside_others(spec, write_run, tmp_path):
+    write_run("gcn", "power", 0, 97.0, steps=500)
+    write_run("gat", "power", 0, 97.0)
+    words = " ".join(build_report(spec, tmp_path).caption)
+    assert "Reduced protocol, 1 of 2 runs: 500 steps where the table's has 10,000." in words
 
 
 def test_footnotes_name_what_was_left_out_and_what_was_shorter(spec, write_run, tmp_path):
@@ -165,7 +172,7 @@ def test_a_sweep_may_be_written_as_a_range(tmp_path):
     assert spec.planned_seeds == (0, 1, 2, 3)
     assert spec.planned_rows == ("gcn",)
     assert spec.planned_columns == (2, 8)
-    assert spec.planned_steps is None
+    assert spec.planned_length == {}
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,14 @@ def test_piped_output_has_no_terminal_codes(tables, write_run, tmp_path):
 def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, tmp_path):
     for seed in range(5):
         write_run("fpst", "web_edu", seed, 98.7 + seed / 100)  # printed: 99.00 +- 0.08
-    write_run("gcn", "web_edu", 0, 80.0)
+    write_run("gcn", "web_edu", 0, 80.0, steps=500)
     run = tables("status", "--results", tmp_path, "--format", "markdown")
     assert run.returncode == 0, run.stderr
     (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
     assert line.split(" | ")[1:6] == ["1 of 48", "6 of 240", "0", "1", "0"]
     assert "- hypformer/table3 has no LDS" in run.stdout
+    short = "1 of 6 runs: 500 steps where the table's has 10,000."
+    assert f"- fpst/fig3: reduced protocol, {short}" in run.stdout
     shown = tables("status", "--results", tmp_path)
     assert "1 of 48" in shown.stdout
 

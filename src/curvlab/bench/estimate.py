@@ -172,7 +172,7 @@ def estimate(
             except UsageError as error:
                 kept.append((cell, str(error)))
     out = StringIO()
-    console = Console(file=out, width=120, no_color=True, highlight=False, soft_wrap=True)
+    console = Console(file=out, width=1000, no_color=True, highlight=False, soft_wrap=True)
     if seconds is None:
         console.print(costs_table(known))
         for line in obstacles(kept):

@@ -5,14 +5,18 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.tables.spec import SCORE, Coordinate, TableSpec
+from curvlab.tables.spec import LENGTHS, SCORE, Coordinate, TableSpec
 from curvlab.tables.statistics import INTERVAL_NAMES, IntervalKind
 
 Labels = Mapping[tuple[str, Coordinate], str]
 
 
 def caption(
-    spec: TableSpec, cells: pd.DataFrame, paper: pd.DataFrame, kind: IntervalKind
+    spec: TableSpec,
+    cells: pd.DataFrame,
+    runs: pd.DataFrame,
+    paper: pd.DataFrame,
+    kind: IntervalKind,
 ) -> list[str]:
     """Metric, seeds, steps and the meaning of every sign in the table, one sentence each."""
     run = cells[cells["seeds"] > 0]
@@ -20,7 +24,7 @@ def caption(
     sentences = []
     if len(run):
         sentences.append(f"Ours: {_metric(spec)}, {spread}, {_seeds(spec, run)}.")
-        sentences.append(_steps(spec, run))
+        sentences.append(reduced(spec, runs) or _steps(run))
     else:
         sentences.append(f"Ours ({_metric(spec)}): no finished run yet.")
     if len(paper):
@@ -125,10 +129,25 @@ def _precision(config: Mapping[str, Any]) -> str:
     return (config.get("trainer") or {}).get("precision", FULL_PRECISION)
 
 
-def _steps(spec: TableSpec, run: pd.DataFrame) -> str:
+def reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
+    """A sentence on the runs that may train for less than the table says, if there are any."""
+    for key, unit in LENGTHS.items():
+        if key not in spec.planned_length:
+            continue
+        lengths = runs["config"].map(lambda config, key=key: config.get("trainer", {}).get(key))
+        shorter = lengths[pd.to_numeric(lengths) < spec.planned_length[key]]
+        if len(shorter):
+            which = "" if len(shorter) == len(runs) else f", {len(shorter)} of {len(runs)} runs"
+            trained = " or ".join(f"{length:,}" for length in sorted(set(shorter)))
+            return (
+                f"Reduced protocol{which}: {trained} {unit} where the table's has "
+                f"{spec.planned_length[key]:,}."
+            )
+    return None
+
+
+def _steps(run: pd.DataFrame) -> str:
     most = run["steps"].max()
-    if spec.planned_steps and most < spec.planned_steps:
-        return f"Reduced protocol: {most:,} steps where the table's has {spec.planned_steps:,}."
     if run["patience"].notna().any():
         patience = f"{run['patience'].max():.0f} steps"
         return (

@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from curvlab.tables.captions import reduced
 from curvlab.tables.collect import collect
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import TableSpec
@@ -18,7 +19,7 @@ HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title"
 
 
 def status(specs: list[TableSpec], results: Path, form: str) -> str:
-    """One line a table, and below them the models of the papers that are not there.
+    """One line a table, and below them which runs are short and which models are not there.
 
     Panels that show other metrics of the same runs have the first one's line.
 
@@ -30,19 +31,22 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         results: The folder of all tables' results.
         form: `terminal` or `markdown`.
     """
-    lines, missing = [], []
+    lines, remarks = [], []
     panels: dict[tuple[object, ...], TableSpec] = {}
     for spec in specs:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
         panels.setdefault(of_runs, spec)
     for spec in panels.values():
         report = build_report(spec, results)
-        lines.append(_line(spec, report, collect(results / spec.name, spec.report)))
-        absent = _missing(report)
+        runs = collect(results / spec.name, spec.report)
+        lines.append(_line(spec, report, runs))
+        short, absent = reduced(spec, runs), _missing(report)
+        if short:
+            remarks.append(f"{spec.name}: {short[0].lower()}{short[1:]}")
         if absent:
-            missing.append(f"{spec.name} has no {', '.join(absent)}.")
-    missing = list(dict.fromkeys(missing))
-    return _markdown(lines, missing) if form == "markdown" else _terminal(lines, missing)
+            remarks.append(f"{spec.name} has no {', '.join(absent)}.")
+    remarks = list(dict.fromkeys(remarks))
+    return _markdown(lines, remarks) if form == "markdown" else _terminal(lines, remarks)
 
 
 def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -70,7 +74,7 @@ def _missing(report: Report) -> list[str]:
     return [report.labels["row", row] for row in report.rows if row not in planned]
 
 
-def _terminal(lines: Iterable[tuple[str, ...]], missing: list[str]) -> str:
+def _terminal(lines: Iterable[tuple[str, ...]], remarks: list[str]) -> str:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in HEADER:
         words = name in ("table", "title")
@@ -83,15 +87,15 @@ def _terminal(lines: Iterable[tuple[str, ...]], missing: list[str]) -> str:
     console = Console(file=out, width=120, no_color=True, highlight=False)
     console.print(table)
     console.print()
-    for sentence in [LEGEND, *missing]:
+    for sentence in [LEGEND, *remarks]:
         console.print(sentence)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _markdown(lines: Iterable[tuple[str, ...]], missing: list[str]) -> str:
+def _markdown(lines: Iterable[tuple[str, ...]], remarks: list[str]) -> str:
     rows = [HEADER, tuple("---" for _ in HEADER), *lines]
     table = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*table, "", LEGEND, "", *(f"- {sentence}" for sentence in missing)]) + "\n"
+    return "\n".join([*table, "", LEGEND, "", *(f"- {sentence}" for sentence in remarks)]) + "\n"
 
 
 LEGEND = (

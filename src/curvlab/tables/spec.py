@@ -21,6 +21,9 @@ SCORE = "score"
 """The metric of a table whose datasets have different ones."""
 
 
+LENGTHS = {"max_steps": "steps", "epochs": "passes"}
+"""How long a run is: keys of its trainer, and what they count."""
+
 PRINTED = ("paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "note")
 """Columns of the files of printed numbers."""
 
@@ -64,7 +67,7 @@ class TableSpec:
     planned_rows: tuple[Coordinate, ...]
     planned_columns: tuple[Coordinate, ...]
     planned_seeds: tuple[Coordinate, ...]
-    planned_steps: int | None
+    planned_length: dict[str, int]  # of a run, as the table says: `max_steps`, `epochs`
     configs: Path
 
     def label(self, path: str, value: Coordinate) -> str:
@@ -96,6 +99,7 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
         raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
     config = _load(configs / "table" / f"{name}.yaml")
     sweep = OmegaConf.select(config, "hydra.sweeper.params") or {}
+    trainer = config.get("trainer") or {}
     return [
         TableSpec(
             name=name,
@@ -103,7 +107,7 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
             planned_rows=_planned(sweep, report.rows),
             planned_columns=_planned(sweep, report.columns),
             planned_seeds=_planned(sweep, "seed"),
-            planned_steps=OmegaConf.select(config, "trainer.max_steps"),
+            planned_length={key: trainer[key] for key in LENGTHS if key in trainer},
             configs=configs,
         )
         for report in _report_blocks(config, name)
