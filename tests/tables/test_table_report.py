@@ -134,6 +134,7 @@ def test_caption_counts_the_runs_that_are_short_beside_others(spec, write_run, t
     write_run("gat", "power", 0, 97.0)
     words = " ".join(build_report(spec, tmp_path).caption)
     assert "Reduced protocol, 1 of 2 runs: 500 steps where the table's has 10,000." in words
+    assert "Each run has 10,000 steps." in words
 
 
 def test_footnotes_name_what_was_left_out_and_what_was_shorter(spec, write_run, tmp_path):

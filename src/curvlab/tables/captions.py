@@ -24,7 +24,7 @@ def caption(
     sentences = []
     if len(run):
         sentences.append(f"Ours: {_metric(spec)}, {spread}, {_seeds(spec, run)}.")
-        sentences.append(reduced(spec, runs) or _steps(run))
+        sentences += filter(None, [reduced(spec, runs), _steps(run)])
     else:
         sentences.append(f"Ours ({_metric(spec)}): no finished run yet.")
     if len(paper):
