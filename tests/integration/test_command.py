@@ -38,7 +38,7 @@ def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
 
 
 def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
-    done = command(*TINY, "model=gcn", "print_config=true")
+    done = command.afresh(*TINY, "model=gcn", "print_config=true")
     assert done.returncode == 0
     printed, lines = done.stdout.split("GCN on", maxsplit=1)
     assert "  max_steps: 20\n" in printed

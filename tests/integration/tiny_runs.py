@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,6 +80,19 @@ class Command:
         finally:
             process.send_signal(signal.SIGKILL)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def afresh(self, *words: str) -> subprocess.CompletedProcess:
+        """Run it in an interpreter of its own, which imports what it needs, and nothing else."""
+        return subprocess.run(
+            [sys.executable, *self.line(*words)],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
 
     def results(self) -> dict[str, dict]:
         """All result files below the outputs, by their folders."""
