@@ -30,9 +30,9 @@ def graph():
     return SparseAdjacency(self_loops=True)(data)
 
 
-def network(kind, kappa=-1.0, layers=2, dropout=0.0, **options):
+def untrained(kind, kappa=-1.0, layers=2, dropout=0.0, **options):
     torch.manual_seed(1)
-    made = kind(
+    return kind(
         in_channels=FEATURES,
         manifold=partial(Stereographic, kappa=kappa),
         dim=DIM,
@@ -41,6 +41,10 @@ def network(kind, kappa=-1.0, layers=2, dropout=0.0, **options):
         dropout=dropout,
         **options,
     )
+
+
+def network(kind, **options):
+    made = untrained(kind, **options)
     for name, parameter in made.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(parameter, std=0.3)
@@ -147,6 +151,18 @@ def test_nodes_hear_as_far_as_there_are_layers(graph, kind, options):
     other.x[0] += 1
     changed = (model(graph) - model(other)).abs().amax(1) > 1e-12
     assert changed.tolist() == [True, True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(HGCN, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2})],
+)
+def test_untrained_networks_see_nothing_but_features(graph, kind, options):
+    # Bags of words with rows of sum 1 are small: beside biases all nodes would look the same.
+    model = untrained(kind, **options)
+    assert bool((model(graph).norm(dim=1) > 0).all())
+    graph.x = torch.zeros_like(graph.x)
+    torch.testing.assert_close(model(graph), torch.zeros(NODES, DIM))
 
 
 @pytest.mark.parametrize("kind", [HGCN, HGNN])

@@ -178,6 +178,10 @@ class HGNN(CurvedGCN):
         self.features = FeatureLinear(in_channels, dim)
         self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(layers))
         self.dropout = dropout
+        for linear in (self.features, *self.linears):
+            nn.init.xavier_uniform_(linear.weight)
+        # Beside random ones all nodes look the same, and relu goes silent: features are small.
+        nn.init.zeros_(self.features.bias)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
