@@ -114,6 +114,15 @@ def test_seeds_and_cells_are_not_both_shared_out():
         check_overrides([*words, "hydra/launcher=parallel"], CONFIGS, multirun=True)
 
 
+@pytest.mark.parametrize("words", ["table=fpst/table1", "model=gcn dataset=cora seed=0,3,4"])
+def test_no_seed_is_in_two_cells(words):
+    words = [*words.split(), "trainer.parallel_seeds=3"]
+    with pytest.raises(UsageError, match="some of them twice: give the first alone, seed=0"):
+        check_overrides(words, CONFIGS, multirun=True)
+    words = [word for word in words if not word.startswith("seed")]
+    check_overrides([*words, "seed=0,3,6"], CONFIGS, multirun=True)
+
+
 def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(cli, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -109,6 +110,8 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
     config = _compose([*(_first(o) for o in groups), *settled], config_dir)
     _check_batching(groups, config)
+    if config.trainer.parallel_seeds > 1:
+        _check_seeds([*overrides, *planned], config.trainer.parallel_seeds)
     try:
         if not multirun:
             validate(config, multirun)
@@ -180,6 +183,19 @@ def _parse(word: str) -> Override:
 
 def _is_group(key: str, config_dir: Path) -> bool:
     return "." not in key and not key.startswith("hydra") and (config_dir / key).is_dir()
+
+
+def _check_seeds(overrides: Sequence[Override], at_once: int) -> None:
+    """Refuse a sweep over seeds that a cell of so many seeds at once has already."""
+    for override in overrides:
+        if override.key_or_group == "seed":
+            seeds = sorted(_values(override))
+            if any(later - seed < at_once for seed, later in pairwise(seeds)):
+                raise UsageError(
+                    f"trainer.parallel_seeds={at_once} runs as many seeds from each of "
+                    f"{override.input_line} on, some of them twice: give the first alone, "
+                    f"seed={seeds[0]}"
+                )
 
 
 def _values(override: Override) -> list[Any]:
