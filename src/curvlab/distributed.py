@@ -153,7 +153,7 @@ def _run(
         "RANK": str(rank),
         "WORLD_SIZE": str(processes),
     }
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         with nullcontext() if rank == 0 else redirect_stdout(StringIO()):
             work(rank, *arguments)
@@ -167,8 +167,12 @@ def _run(
         os._exit(1)  # the usual way out would wait for the others
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent does, also if that was killed."""
+def end_with_parent() -> None:
+    """Let this process end when the one that started it does, also if that is killed."""
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -21,7 +21,7 @@ from omegaconf import DictConfig, open_dict
 
 from curvlab import reporting
 from curvlab.config import register_resolvers, validate
-from curvlab.distributed import start_context
+from curvlab.distributed import end_with_parent, start_context
 from curvlab.errors import UsageError
 from curvlab.hardware import prepare_processor
 from curvlab.results import Result
@@ -48,7 +48,7 @@ def train_seeds(config: DictConfig) -> list[Result]:
     prepare_processor(config.trainer.threads)
     workers = min(len(runs), torch.get_num_threads())
     reporting.seeds_starting(config.model.label, config.dataset.label, runs, workers)
-    with ProcessPoolExecutor(workers, mp_context=start_context()) as pool:
+    with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
         waiting = {
             pool.submit(_run_one, _of_one_seed(config, seed), folder): folder
             for seed, folder in runs

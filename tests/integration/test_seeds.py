@@ -1,6 +1,8 @@
 """Several seeds at once: each is the run that it is alone, and no other's misfortune ends it."""
 
 import json
+import signal
+import time
 
 import pytest
 from hydra.types import RunMode
@@ -58,6 +60,30 @@ def test_a_seed_without_a_score_is_named_and_the_others_finish(command):
     assert "no score of seed 0, 1" in done.stderr
     ended = [r["status"] for r in command.results().values() if r["config"]["model"]["dim"] == 4]
     assert ended == ["diverged", "diverged"]
+
+
+def test_seeds_end_with_the_command_that_is_killed(tmp_path):
+    command = Command(tmp_path)
+    words = ("trainer.parallel_seeds=2", "trainer.threads=2", "trainer.max_steps=20000")
+    process = command.start(*FAST, *words, "trainer.steps_per_epoch=1")
+    deadline = time.monotonic() + 60
+    while not (rows := rows_of_curves(command)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert rows
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    before, rows = rows, rows_of_curves(command)
+    while rows > before and time.monotonic() < deadline:
+        time.sleep(1)
+        before, rows = rows, rows_of_curves(command)
+    assert rows == before
+    assert command.results() == {}
+
+
+def rows_of_curves(command):
+    return sum(
+        len(path.read_text().splitlines()) - 1 for path in command.outputs.rglob("metrics.csv")
+    )
 
 
 def test_a_folder_that_is_not_named_after_the_seed_is_refused(tmp_path):
