@@ -55,9 +55,10 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
 
 
 def test_routing_is_a_table_on_wandb(run_here, folder, monkeypatch):
-    pytest.importorskip("wandb")
+    wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     run_here(*KG, "model=cat", "trainer.epochs=1", "logger=wandb")
+    wandb.teardown()  # its service writes the log, the end of it after the run has been finished
     (log,) = (folder / "wandb").glob("offline-run-*/*.wandb")
     (table,) = (folder / "wandb").glob("offline-run-*/files/media/table/routing_*.table.json")
     assert b"routing_entropy" in log.read_bytes()
