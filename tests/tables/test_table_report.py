@@ -217,6 +217,12 @@ def test_caption_says_when_validation_ends_a_run(spec, write_run, tmp_path):
     assert not any("steps" in line for line in report.footnotes)
 
 
+def test_caption_names_no_patience_that_ends_no_run(spec, write_run, tmp_path):
+    write_run("gcn", "power", 0, 8.0, steps=1, trainer={"max_steps": 1, "patience": 200})
+    caption = " ".join(build_report(spec, tmp_path).caption)
+    assert "Each run has 1 step." in caption
+
+
 def test_the_papers_number_stands_beside_both_columns_of_one_graph(table1, tmp_path):
     report = build_report(table1, tmp_path)
     assert report.columns[4:6] == ["airport", "airport_hgcn"]

@@ -147,12 +147,11 @@ def reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
 
 
 def _steps(run: pd.DataFrame) -> str:
-    most = run["steps"].max()
-    if run["patience"].notna().any():
-        patience = f"{run['patience'].max():.0f} steps"
+    most, patience = run["steps"].max(), run["patience"].max()
+    if patience < most:  # not so where there is none (NaN), or too few steps for it to end a run
         return (
-            f"Each run has at most {most:,} steps and ends after {patience} without a better "
-            "validation score, whose weights are tested."
+            f"Each run has at most {most:,} steps and ends after {patience:.0f} steps without a "
+            "better validation score, whose weights are tested."
         )
     return f"Each run has {most:,} {_plural('step', most)}."
 
