@@ -71,6 +71,16 @@ def test_hgcn_is_the_papers_composition_on_balls_of_several_curvatures(graph):
     torch.testing.assert_close(model(graph), x)
 
 
+def test_hgcn_starts_as_its_code_does():
+    torch.manual_seed(0)
+    model = HGCN(300, partial(Stereographic, kappa=-1.0), 100, 2, "relu", 0.0)
+    for linear, width in zip(model.linears, (300, 100), strict=True):
+        # Xavier-uniform, gain sqrt 2: variance 2 * 2 / (in + out), a third of the bound's square
+        assert linear.weight.var().item() == pytest.approx(4 / (width + 100), rel=0.05)
+        assert linear.weight.abs().max() <= (12 / (width + 100)) ** 0.5
+        assert linear.bias.abs().max() == 0
+
+
 def test_hgat_weighs_each_neighbour_by_a_score_of_the_pair(graph):
     model = network(HGAT, layers=1)
     (linear,), (attention,) = model.linears, model.attentions

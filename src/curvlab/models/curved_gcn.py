@@ -71,8 +71,8 @@ class HGCN(CurvedGCN):
         activation: of the logarithms.
         dropout: of the entries of the weights.
 
-    Source: HGCN (Chami et al. 2019), Section 4, and its code, with means at the origin and without
-    attention.
+    Source: HGCN (Chami et al. 2019), Section 4, and its code, with its initialisation (Xavier, gain
+    `sqrt 2`) and its means at the origin, without attention.
     """
 
     def __init__(
@@ -90,6 +90,8 @@ class HGCN(CurvedGCN):
             StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
             for width in [in_channels] + [dim] * (layers - 1)
         )
+        for linear in self.linears:
+            nn.init.xavier_uniform_(linear.weight, gain=2**0.5)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
