@@ -30,7 +30,7 @@ def graph():
     return SparseAdjacency(self_loops=True)(data)
 
 
-def untrained(kind, kappa=-1.0, layers=2, dropout=0.0, **options):
+def untrained(kind, kappa=-1.0, layers=2, dropout=0.0, skip_average=False, **options):
     torch.manual_seed(1)
     return kind(
         in_channels=FEATURES,
@@ -39,6 +39,7 @@ def untrained(kind, kappa=-1.0, layers=2, dropout=0.0, **options):
         layers=layers,
         activation="elu",
         dropout=dropout,
+        skip_average=skip_average,
         **options,
     )
 
@@ -73,7 +74,7 @@ def test_hgcn_is_the_papers_composition_on_balls_of_several_curvatures(graph):
 
 def test_hgcn_starts_as_its_code_does():
     torch.manual_seed(0)
-    model = HGCN(300, partial(Stereographic, kappa=-1.0), 100, 2, "relu", 0.0)
+    model = HGCN(300, partial(Stereographic, kappa=-1.0), 100, 2, "relu", 0.0, skip_average=False)
     for linear, width in zip(model.linears, (300, 100), strict=True):
         # Xavier-uniform, gain sqrt 2: variance 2 * 2 / (in + out), a third of the bound's square
         assert linear.weight.var().item() == pytest.approx(4 / (width + 100), rel=0.05)
@@ -173,6 +174,28 @@ def test_untrained_networks_see_nothing_but_features(graph, kind, options):
     assert bool((model(graph).norm(dim=1) > 0).all())
     graph.x = torch.zeros_like(graph.x)
     torch.testing.assert_close(model(graph), torch.zeros(NODES, DIM))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(HGCN, {}), (HGAT, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2})],
+)
+def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(graph, kind, options):
+    model = network(kind, layers=1, skip_average=True, **options)
+    plain = network(kind, layers=1, **options)
+    plain.load_state_dict(model.state_dict())
+    (linear,), space = model.linears, model.space
+    if kind is HGNN:
+        own = linear(F.elu(model.features(graph.x)))
+    else:
+        own = space.logmap0(linear.from_tangent(graph.x))
+    heard = space.logmap0(plain(graph))
+    torch.testing.assert_close(space.logmap0(model(graph)), (own + heard) / 2)
+    deep, shallow = (network(kind, skip_average=skip, **options) for skip in (True, False))
+    for one in (deep, shallow):  # nothing but the last layer is averaged: silent, it leaves nothing
+        for parameter in one.linears[-1].parameters():
+            torch.nn.init.zeros_(parameter)
+    torch.testing.assert_close(deep(graph), shallow(graph))
 
 
 @pytest.mark.parametrize("kind", [HGCN, HGNN])

@@ -28,10 +28,10 @@ def graph():
     return SparseAdjacency(self_loops=True)(data)
 
 
-def network(time_dims, bias=0.3, layers=2):
+def network(time_dims, bias=0.3, layers=2, skip_average=False):
     torch.manual_seed(1)
     manifold = partial(PseudoHyperboloid, time_dims=time_dims, kappa=-0.8)
-    made = QGCN(FEATURES, manifold, DIM, layers, "elu", dropout=0.0)
+    made = QGCN(FEATURES, manifold, DIM, layers, "elu", dropout=0.0, skip_average=skip_average)
     for linear in made.linears:
         torch.nn.init.normal_(linear.bias, std=bias)
     return made
@@ -78,3 +78,17 @@ def test_embeddings_lie_in_the_space_and_every_parameter_has_a_gradient(graph):
 def test_more_axes_than_coordinates_are_refused():
     with pytest.raises(UsageError, match="time_dims=7 are more axes than the coordinates"):
         network(time_dims=7)
+
+
+def test_it_starts_with_the_gain_of_its_code():
+    torch.manual_seed(0)
+    manifold = partial(PseudoHyperboloid, time_dims=8, kappa=-1.0)
+    (linear,) = QGCN(300, manifold, 101, 1, "relu", 0.0, skip_average=False).linears
+    assert linear.weight.var().item() == pytest.approx(4 / (300 + 100), rel=0.05)
+
+
+def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(graph):
+    model, plain = (network(3, layers=1, skip_average=skip) for skip in (True, False))
+    (linear,), space = model.linears, model.space
+    expected = (linear(graph.x) + space.logmap0(plain(graph))) / 2
+    torch.testing.assert_close(space.logmap0(model(graph)), expected)

@@ -4,6 +4,10 @@ Layers hand on logarithms at the origin: the exponential at the end of one and t
 beginning of the next cancel, but for points at the very rim of the ball. So an activation between
 two curvatures, `exp_0'(act(log_0 x))`, is one of tangent vectors.
 
+With `skip_average`, for reconstruction, the last layer's logarithms are the mean of the activated
+ones and of those that a node by itself would hear, as in the code of Q-GCN (Xiong et al. 2022):
+the tangent space's form of what `GraphNetwork` does.
+
 Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-loops, rows targets.
 """
 
@@ -33,12 +37,16 @@ class CurvedGCN(Encoder):
         space: where the embeddings lie.
         dim: their width.
         activation: `relu`, `elu`, `tanh` or `sigmoid`.
+        skip_average: see above.
     """
 
-    def __init__(self, space: Stereographic, dim: int, activation: str) -> None:
+    linears: nn.ModuleList
+
+    def __init__(self, space: Stereographic, dim: int, activation: str, skip_average: bool) -> None:
         super().__init__()
         self.space, self.dim = space, dim
         self.activation = activation_function(activation)
+        self.skip_average = skip_average
 
     @property
     def manifold_out(self) -> Stereographic:
@@ -49,6 +57,10 @@ class CurvedGCN(Encoder):
     def dim_out(self) -> int:
         """Width of the embeddings."""
         return self.dim
+
+    def averages(self, layer: int) -> bool:
+        """Whether a layer's output is the mean with what its nodes hear alone."""
+        return self.skip_average and layer == len(self.linears) - 1
 
     def of_one_space(self, in_channels: int, layers: int, dropout: float) -> nn.ModuleList:
         """Linear maps from the features on, without a bias, into the space of the embeddings."""
@@ -70,6 +82,7 @@ class HGCN(CurvedGCN):
         layers: L.
         activation: of the logarithms.
         dropout: of the entries of the weights.
+        skip_average: see above.
 
     Source: HGCN (Chami et al. 2019), Section 4, and its code, with its initialisation (Xavier, gain
     `sqrt 2`) and its means at the origin, without attention.
@@ -83,8 +96,9 @@ class HGCN(CurvedGCN):
         layers: int,
         activation: str,
         dropout: float,
+        skip_average: bool,
     ) -> None:
-        super().__init__(manifold(), dim, activation)
+        super().__init__(manifold(), dim, activation, skip_average)
         self.mean = NeighbourhoodMean()
         self.linears = nn.ModuleList(
             StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
@@ -100,6 +114,8 @@ class HGCN(CurvedGCN):
             assert isinstance(linear, StereographicLinear)
             moved = linear.space.logmap0(linear.from_tangent(v))
             v = self.activation(self.heard(layer, batch.adj_t, moved))
+            if self.averages(layer):
+                v = (moved + v) / 2
         return self.space.expmap0_projected(v)
 
     def heard(self, layer: int, adjacency: Tensor, moved: Tensor) -> Tensor:  # noqa: ARG002
@@ -119,6 +135,7 @@ class HGAT(HGCN):
         layers: L.
         activation: of the logarithms.
         dropout: of the entries of the weights.
+        skip_average: see above.
 
     Source: HGCN's code with attention, which is what Hypformer's Table 2 calls HGAT.
     """
@@ -131,8 +148,9 @@ class HGAT(HGCN):
         layers: int,
         activation: str,
         dropout: float,
+        skip_average: bool,
     ) -> None:
-        super().__init__(in_channels, manifold, dim, layers, activation, dropout)
+        super().__init__(in_channels, manifold, dim, layers, activation, dropout, skip_average)
         self.attentions = nn.ModuleList(nn.Linear(2 * dim, 1) for _ in range(layers))
 
     def heard(self, layer: int, adjacency: Tensor, moved: Tensor) -> Tensor:
@@ -161,6 +179,7 @@ class HGNN(CurvedGCN):
         layers: number of layers behind the features' map.
         activation: of the points' coordinates.
         dropout: of the means.
+        skip_average: see above.
 
     Source: HGNN (Liu et al. 2019). Its code divides by artanh in the logarithm, where one
     multiplies.
@@ -174,8 +193,9 @@ class HGNN(CurvedGCN):
         layers: int,
         activation: str,
         dropout: float,
+        skip_average: bool,
     ) -> None:
-        super().__init__(manifold(), dim, activation)
+        super().__init__(manifold(), dim, activation, skip_average)
         self.mean = NeighbourhoodMean()
         self.features = FeatureLinear(in_channels, dim)
         self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(layers))
@@ -188,10 +208,13 @@ class HGNN(CurvedGCN):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
         v = self.activation(self.features(batch.x))
-        for linear in self.linears:
-            v = dropout(self.mean(batch.adj_t, linear(v)), self.dropout, self.training)
+        for layer, linear in enumerate(self.linears):
+            alone = linear(v)
+            v = dropout(self.mean(batch.adj_t, alone), self.dropout, self.training)
             h = self.space.project(self.activation(self.space.expmap0_projected(v)))
             v = self.space.logmap0(h)
+            if self.averages(layer):
+                h = self.space.expmap0_projected((alone + v) / 2)
         return h
 
 
@@ -209,6 +232,7 @@ class HAT(CurvedGCN):
         layers: L.
         activation: of the logarithms.
         dropout: of the entries of the weights.
+        skip_average: see above.
 
     Source: Zhang et al. 2021, "Hyperbolic graph attention network", from its description.
     """
@@ -222,8 +246,9 @@ class HAT(CurvedGCN):
         layers: int,
         activation: str,
         dropout: float,
+        skip_average: bool,
     ) -> None:
-        super().__init__(manifold(components=heads), dim, activation)
+        super().__init__(manifold(components=heads), dim, activation, skip_average)
         self.linears = self.of_one_space(in_channels, layers, dropout)
 
     def forward(self, batch: Data) -> Tensor:
@@ -231,13 +256,16 @@ class HAT(CurvedGCN):
         start, source = batch.adj_t.crow_indices(), batch.adj_t.col_indices()
         target = torch.repeat_interleave(start.diff(), output_size=len(source))
         v = batch.x
-        for linear in self.linears:
+        for layer, linear in enumerate(self.linears):
             assert isinstance(linear, StereographicLinear)
             h = linear.from_tangent(v)
+            alone = self.space.logmap0(h)
             weights = self._attention(h, source, target)
-            heard = self.space.split(self.space.logmap0(h)).index_select(0, source)
+            heard = self.space.split(alone).index_select(0, source)
             messages = self.space.merge(weights.unsqueeze(-1) * heard)
             v = self.activation(messages.new_zeros(h.shape).index_add(0, target, messages))
+            if self.averages(layer):
+                v = (alone + v) / 2
         return self.space.expmap0_projected(v)
 
     def _attention(self, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
@@ -261,6 +289,7 @@ class KappaGCN(CurvedGCN):
         layers: L.
         activation: of the logarithms.
         dropout: of the entries of the weights.
+        skip_average: see above.
 
     Source: Bachmann et al. 2020, "Constant curvature graph convolutional networks", Section 3.
     """
@@ -274,18 +303,21 @@ class KappaGCN(CurvedGCN):
         layers: int,
         activation: str,
         dropout: float,
+        skip_average: bool,
     ) -> None:
-        super().__init__(manifold(components=components), dim, activation)
+        super().__init__(manifold(components=components), dim, activation, skip_average)
         self.propagation = SparsePropagation()
         self.linears = self.of_one_space(in_channels, layers, dropout)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
         v = batch.x
-        for linear in self.linears:
+        for layer, linear in enumerate(self.linears):
             assert isinstance(linear, StereographicLinear)
-            middle = self.midpoints(batch.adj_t, linear.from_tangent(v))
-            v = self.activation(self.space.logmap0(middle))
+            alone = linear.from_tangent(v)
+            v = self.activation(self.space.logmap0(self.midpoints(batch.adj_t, alone)))
+            if self.averages(layer):
+                v = (self.space.logmap0(alone) + v) / 2
         return self.space.expmap0_projected(v)
 
     def midpoints(self, adjacency: Tensor, x: Tensor) -> Tensor:

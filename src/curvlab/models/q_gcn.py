@@ -30,8 +30,8 @@ class PseudoLinear(nn.Linear):
         self.space, self.weight_dropout = space, weight_dropout
 
     def reset_parameters(self) -> None:
-        """Draw `W` (Xavier-uniform, gain `1 / sqrt 2`) and set the bias to 0."""
-        nn.init.xavier_uniform_(self.weight, gain=0.5**0.5)
+        """Draw `W` (Xavier-uniform, gain `sqrt 2`, as Q-GCN's code) and set the bias to 0."""
+        nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
 
     def forward(self, v: Tensor) -> Tensor:
@@ -55,11 +55,12 @@ class QGCN(Encoder):
         layers: L.
         activation: of the tangent vectors.
         dropout: of the entries of the weights.
+        skip_average: the last logarithms are the mean of the activated ones and of a node's own.
 
     Raises:
         UsageError: The space has more axes of time than there are coordinates.
 
-    Source: Q-GCN (Xiong et al. 2022), Section 4, with means at the origin.
+    Source: Q-GCN (Xiong et al. 2022), Section 4, with means at the origin, and its code.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class QGCN(Encoder):
         layers: int,
         activation: str,
         dropout: float,
+        skip_average: bool,
     ) -> None:
         super().__init__()
         self.space, self.dim = manifold(), dim
@@ -80,6 +82,7 @@ class QGCN(Encoder):
             )
         self.activation = activation_function(activation)
         self.mean = NeighbourhoodMean()
+        self.skip_average = skip_average
         self.linears = nn.ModuleList(
             PseudoLinear(width, dim - 1, manifold(), dropout)
             for width in [in_channels] + [dim - 1] * (layers - 1)
@@ -99,5 +102,8 @@ class QGCN(Encoder):
         """Embeddings `[nodes, dim]`."""
         v = batch.x
         for linear in self.linears:
-            v = self.activation(self.mean(batch.adj_t, linear(v)))
+            alone = linear(v)
+            v = self.activation(self.mean(batch.adj_t, alone))
+        if self.skip_average:
+            v = (alone + v) / 2
         return self.space.expmap0(v)
