@@ -94,7 +94,7 @@ def test_every_layer_stays_on_the_hyperboloid(kappa):
     for point in (
         linear(space)(x),
         linear(space, activation="relu", dropout=0.4)(x),
-        HyboNetFeatureLinear(3, 4, space, 0.3, **PLAIN)(100 * torch.randn(30, 3)),
+        HyboNetFeatureLinear(3, 4, space, 0.3, None, **PLAIN)(100 * torch.randn(30, 3)),
         CentroidAggregation(space)(adjacency, x),
         CentroidAttention(3, space, **PLAIN)(adjacency, x),
     ):
@@ -130,7 +130,7 @@ def test_time_is_bounded_and_starts_in_the_middle(kappa):
 def test_what_has_no_direction_goes_to_the_origin():
     """At the start a node without features does: its time has no weight, and there is no bias."""
     space = fixed(-2.0)
-    layer = HyboNetFeatureLinear(3, 4, space, 0.0, **PLAIN)
+    layer = HyboNetFeatureLinear(3, 4, space, 0.0, None, **PLAIN)
     point = layer(torch.zeros(2, 3))
     torch.testing.assert_close(point, lorentz.origin(4, -2.0).expand(2, -1))
     point.sum().backward()
@@ -140,11 +140,12 @@ def test_what_has_no_direction_goes_to_the_origin():
 @float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 @pytest.mark.parametrize("size", [0.0, 0.1, 3.0, 200.0])
-def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size):
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activation):
     """Rows are cut where they are longer than ten radii of curvature; rows of zeros lift to o."""
     space = fixed(kappa)
-    features = HyboNetFeatureLinear(6, 4, space, 0.0, **PLAIN)
-    plain = linear(space, 6, 4)
+    features = HyboNetFeatureLinear(6, 4, space, 0.0, activation, **PLAIN)
+    plain = linear(space, 6, 4, activation=activation)
     with torch.no_grad():
         features.weight[:, 0] = torch.randn(5)
     set_to(plain, features.weight.tolist(), torch.randn(5).tolist())
@@ -162,7 +163,7 @@ def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size):
 
 @float64
 def test_dropout_of_the_first_layer_drops_time_and_features():
-    layer = HyboNetFeatureLinear(2, 3, fixed(-1.0), 0.5, **PLAIN)
+    layer = HyboNetFeatureLinear(2, 3, fixed(-1.0), 0.5, None, **PLAIN)
     with torch.no_grad():
         layer.weight[:, 0] = 1.0
     torch.manual_seed(0)
@@ -224,7 +225,7 @@ def test_attention_is_the_centroid_with_sigmoid_weights():
 def test_gradients_in_float32_are_finite_for_zero_and_for_huge_inputs(kappa):
     space = Lorentz(kappa)
     x = torch.cat([size * torch.randn(3, 3) for size in (0.0, 1e-20, 1.0, 1e4)])
-    first = HyboNetFeatureLinear(3, 4, space, 0.2, **PLAIN)
+    first = HyboNetFeatureLinear(3, 4, space, 0.2, None, **PLAIN)
     second = linear(space, 4, 4, activation="relu")
     h = CentroidAggregation(space)(torch.eye(12).to_sparse_csr(), first(x))
     second(h).sum().backward()

@@ -149,3 +149,12 @@ def test_attention_and_activation_change_what_neighbours_send():
 def test_an_unknown_skip_mode_is_refused():
     with pytest.raises(UsageError, match="skip_mode is 'sequential' or 'aggregate_all'"):
         model(skip_mode="dense")
+
+
+@pytest.mark.parametrize(("operator", "silent"), [("centroid", True), (None, False)])
+def test_the_first_layer_is_activated_in_lrn_alone(operator, silent):
+    """Negative features are nothing to a ReLU; at the start time has no weight either."""
+    encoder = model(operator=operator, activation="relu")
+    points = encoder.features(-torch.rand(5, 4) - 0.1)
+    at_origin = torch.isclose(points, lorentz.origin(5, -1.0).expand(5, -1), atol=1e-5)
+    assert bool(at_origin.all()) is silent

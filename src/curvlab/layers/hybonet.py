@@ -126,7 +126,7 @@ class HyboNetFeatureLinear(FeatureLinear):
 
     exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Since c is one number a
     row, `W drop(exp_o(x)) = c (W_s drop(x)) + w_t drop(t)`, and features that are nearly all 0 go
-    through sparse products, as in `FeatureLinear`. There is no activation.
+    through sparse products, as in `FeatureLinear`; not so with an activation, of all coordinates.
 
     Shapes: `[nodes, in_features]` to `[nodes, 1 + out_features]`.
 
@@ -139,11 +139,13 @@ class HyboNetFeatureLinear(FeatureLinear):
         out_features: int,
         space: Lorentz,
         dropout: float,
+        activation: str | None,
         time_offset: float,
         max_scale: float | None,
     ) -> None:
         super().__init__(1 + in_features, 1 + out_features, dropout=dropout)
         self.space = space
+        self.activation = None if activation is None else activation_function(activation)
         self.point = SigmoidTime(space, time_offset, max_scale)
         self._normed: tuple[Tensor, Tensor] | None = None
 
@@ -154,6 +156,10 @@ class HyboNetFeatureLinear(FeatureLinear):
     def forward(self, x: Tensor) -> Tensor:
         """Map features to points."""
         time, factor = self._lifted(x)
+        if self.activation is not None:
+            point = self.activation(torch.cat([time, factor * x], dim=-1))
+            point = F.dropout(point, self.dropout, self.training)
+            return self.point(F.linear(point, self.weight, self.bias))
         time = F.dropout(time, self.dropout, self.training)
         h = torch.addcmul(self.bias, time, self.weight[:, 0])
         return self.point(torch.addcmul(h, factor, self.product(x, self.weight[:, 1:])))

@@ -100,12 +100,13 @@ class HGCN(CurvedGCN):
     ) -> None:
         super().__init__(manifold(), dim, activation, skip_average)
         self.mean = NeighbourhoodMean()
-        self.linears = nn.ModuleList(
+        linears = [
             StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
             for width in [in_channels] + [dim] * (layers - 1)
-        )
-        for linear in self.linears:
+        ]
+        for linear in linears:
             nn.init.xavier_uniform_(linear.weight, gain=2**0.5)
+        self.linears = nn.ModuleList(linears)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""

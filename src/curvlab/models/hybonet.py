@@ -29,8 +29,9 @@ class HyboNet(Encoder):
         aggregate_all:  h_l = z_l, and the result is z_L (+) z_{L-1} (+) ... (+) z_1, from the left,
                         by the centroid the one of all of them; as LRN's Section 3.
 
-    The first layer has no residual connection, because its input is as wide as the features. All
-    points lie on one hyperboloid of one curvature.
+    The first layer has no residual connection, because its input is as wide as the features; its
+    input is activated in LRN alone, as in the two codes. All points lie on one hyperboloid of one
+    curvature.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]` (sparse CSR); returns
     `[nodes, 1 + dim]`.
@@ -43,7 +44,7 @@ class HyboNet(Encoder):
         dim: space-like coordinates; the papers' dimensions count time too.
         layers: L, at least 1.
         dropout: of every layer's input, time included.
-        activation: of the input of every layer but the first; None for none.
+        activation: of the input of every layer, of HyboNet's but the first; None for none.
         attention: weigh neighbours by `CentroidAttention`.
         time_offset: see `SigmoidTime`.
         max_scale: see `SigmoidTime`.
@@ -76,7 +77,8 @@ class HyboNet(Encoder):
         self.space = manifold()
         self.dim, self.skip_mode = dim, skip_mode
         time = time_offset, max_scale
-        self.features = HyboNetFeatureLinear(in_channels, dim, self.space, dropout, *time)
+        first = None if residual is None else activation
+        self.features = HyboNetFeatureLinear(in_channels, dim, self.space, dropout, first, *time)
         self.linears = nn.ModuleList(
             HyboNetLinear(dim, dim, self.space, dropout, activation, *time)
             for _ in range(layers - 1)
