@@ -21,14 +21,26 @@ GRID = (
 
 
 @pytest.mark.parametrize(
-    "model", ["gcn", "gat", "gprgnn", "bernnet", "chebnet2", "polyattn_mono", "polyattn_cheb"]
-)
-def test_models_fit(run_here, model):
+    ("model", "parameters"),
+    [("gcn", 5038), ("gat", 5026), ("gprgnn", 5049), ("bernnet", 5049), ("chebnet2", 5049),
+     ("polyattn_mono", 5066), ("polyattn_cheb", 5066)],
+)  # fmt: skip
+def test_models_fit(run_here, model, parameters):
     result = run_here(f"model={model}", *GRID)
     assert result.status == "finished"
     assert result.metrics["val"] == result.metrics["test"]
     assert 0 < result.score == result.metrics["test"]["r2"] <= 1
-    assert 4_900 < result.parameters < 5_100
+    assert result.parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("words", "parameters"),
+    [("model=gcn", 5038), ("model=gat model.dim=68", 5033)],
+)
+def test_one_convolution_has_as_many_parameters(run_here, words, parameters):
+    """The specification's counts at these widths, of one layer after a linear map."""
+    one = ("model.layers=1", "model.input_layer=true", "trainer.max_steps=20")
+    assert run_here(*words.split(), *GRID, *one).parameters == parameters
 
 
 def test_a_filter_for_each_node_fits_what_one_for_all_cannot(run_here):

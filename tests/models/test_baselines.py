@@ -1,5 +1,7 @@
 """The graph networks against their formulas on a dense adjacency."""
 
+import functools
+
 import pytest
 import torch
 from torch import nn
@@ -308,3 +310,28 @@ def test_the_logits_of_several_heads_are_their_mean(graph):
     apart.load_state_dict({k: v for k, v in last.state_dict().items() if k != "bias"})
     both = apart(graph.x, graph.edge_index).unflatten(1, (2, 3))
     torch.testing.assert_close(made(graph), both.mean(1) + last.bias)
+
+
+def test_the_layer_of_the_logits_has_heads_of_its_own(graph):
+    layer = functools.partial(GATConv, heads=4)
+    options = {"layers": 2, "heads": 4, "num_classes": 3, "skip_average": False}
+    made = network(layer, "edge_index", **options, last_heads=1)
+    first, last = made.layers
+    assert first.concat
+    assert (first.heads, first.out_channels) == (4, 1)
+    assert (last.heads, last.out_channels) == (1, 3)
+    x = torch.relu(first(graph.x, graph.edge_index))
+    torch.testing.assert_close(made(graph), last(x, graph.edge_index))
+
+
+@pytest.mark.parametrize("kind", ["gcn", "sage", "gat"])
+def test_features_are_dropped_unless_said_otherwise(graph, kind):
+    layer, adjacency, _ = KINDS[kind]
+    options = {"layers": 1, "skip_average": False, "dropout": 0.9}
+    dropping = network(layer, adjacency, **options)
+    keeping = network(layer, adjacency, **options, input_dropout=False)
+    still = network(layer, adjacency, **options).eval()(graph)
+    torch.testing.assert_close(keeping.train()(graph), still)
+    assert not torch.allclose(dropping.train()(graph), still)
+    deep = network(layer, adjacency, **{**options, "layers": 2}, input_dropout=False)
+    assert not torch.allclose(deep.train()(graph), deep.eval()(graph))

@@ -56,11 +56,16 @@ def test_all_eigenvalues_of_a_large_graph_are_refused():
         LaplacianSpectrum(None, 0)(large)
 
 
+def enlarge(model):
+    """Weights so large that the network is far from linear."""
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+
+
 @torch.no_grad()
 def test_specformer_filters_by_its_heads(graph):
     model = Specformer(6, 8, 1, 2, 0.0, 0.0, 0.0, num_classes=3).eval()
-    nn.init.normal_(model.weights[0])
-    nn.init.normal_(model.decoder.weight)
+    enlarge(model)
     data = LaplacianSpectrum(None, 0)(graph)
     u, filters, weight = (
         data.spectrum_vectors,
@@ -78,10 +83,52 @@ def test_specformer_filters_by_its_heads(graph):
 @torch.no_grad()
 def test_specformer_does_not_depend_on_the_signs_of_eigenvectors(graph):
     model = Specformer(6, 8, 2, 2, 0.0, 0.0, 0.0).eval()
+    enlarge(model)
     data = LaplacianSpectrum(None, 0)(graph)
     before = model(data)
     data.spectrum_vectors = data.spectrum_vectors * (1 - 2 * (torch.arange(30) % 2))
     torch.testing.assert_close(model(data), before, atol=1e-5, rtol=1e-5)
+
+
+def test_specformer_starts_its_linear_maps_small():
+    torch.manual_seed(0)
+    model = Specformer(60, 64, 2, 2, 0.0, 0.0, 0.0)
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Linear):
+            assert not part.bias.any(), name
+            # four standard errors of the estimate
+            spread = 4 / (2 * part.weight.numel()) ** 0.5
+            assert part.weight.std().item() == pytest.approx(0.01, rel=spread), name
+    xavier = (2 / (64 + 3 * 64)) ** 0.5
+    assert model.block.self_attn.in_proj_weight.std().item() == pytest.approx(xavier, rel=0.05)
+
+
+@torch.no_grad()
+def test_specformer_drops_out_what_its_perceptron_makes(graph):
+    torch.manual_seed(0)
+    data = LaplacianSpectrum(None, 0)(graph)
+    model = Specformer(6, 8, 0, 2, 0.0, 0.5, 0.0).train()
+    nn.init.constant_(model.first.bias, 10.0)
+    nn.init.normal_(model.second.weight)
+    hidden = []
+    model.second.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0]))
+    dropped = (model(data) == 0).float().mean()
+    assert (hidden[0] > 0).all()
+    assert 0.35 < dropped < 0.65
+
+
+@torch.no_grad()
+def test_specformer_drops_out_each_of_its_bases_alone(graph):
+    torch.manual_seed(0)
+    data = LaplacianSpectrum(None, 0)(graph)
+    model = Specformer(6, 8, 1, 2, 0.0, 0.0, 0.5)
+    nn.init.normal_(model.second.weight)
+    nn.init.ones_(model.decoder.bias)
+    nn.init.zeros_(model.decoder.weight)  # filters of ones, so that all three bases are the same
+    once, dropped = model.eval()(data) / 3, model.train()(data)
+    kept = (dropped / once).round()
+    torch.testing.assert_close(kept * once, dropped, atol=1e-5, rtol=1e-4)
+    assert kept.unique().tolist() == [0, 2, 4, 6]
 
 
 @torch.no_grad()
@@ -101,6 +148,29 @@ def test_nagphormer_reads_hops_against_the_node(graph):
         weights = torch.cat([model.attention(pair) for pair in pairs]).softmax(0)
         mixed = x[v, 0] + sum(w * x[v, k] for w, k in zip(weights, (1, 2, 3), strict=True))
         torch.testing.assert_close(model(data)[v], torch.relu(model.output(mixed)))
+
+
+@pytest.mark.parametrize("layers", [1, 4])
+def test_nagphormer_starts_all_its_linear_maps_alike(layers):
+    torch.manual_seed(0)
+    model = NAGphormer(40, "mono", 3, 64, layers, 8, 0.1)
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any(), name
+        elif "norm" not in name:
+            # four standard errors of the estimate
+            spread = 4 / (2 * parameter.numel()) ** 0.5
+            assert parameter.std().item() == pytest.approx(0.02 / layers**0.5, rel=spread), name
+
+
+def test_nagphormer_drops_nothing_inside_the_feed_forward_part():
+    torch.manual_seed(0)
+    layer = NAGphormer(6, "mono", 3, 8, 1, 2, 0.5).train().layers[0]
+    hidden = []
+    layer.linear2.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0]))
+    layer(torch.randn(5, 4, 8))
+    assert (hidden[0] != 0).all()
+    assert (layer.dropout1.p, layer.dropout2.p, layer.self_attn.dropout) == (0.5, 0.5, 0.5)
 
 
 @torch.no_grad()

@@ -9,8 +9,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf, open_dict, read_write
-from tiny_data import shrink, take_a_step
+from tiny_data import TinyGraph, shrink, take_a_step
 
+from curvlab.building import build
 from curvlab.config import base_name, register_resolvers, validate
 from curvlab.tables import build_report, load_table, table_names
 
@@ -139,6 +140,91 @@ def test_airport_with_the_leak_differs_in_name_and_split_only(composed):
     assert OmegaConf.to_container(leaking, resolve=True) == OmegaConf.to_container(
         airport, resolve=True
     )
+
+
+FRAME = ("hypformer", "hypformer_softmax", "hyperbolic_attention", "hnnpp")
+"""Models with Hypformer's graph network beside an attention."""
+
+LOOPED = (
+    *("ogbn_arxiv", "ogbn_proteins", "amazon2m", "ogbn_papers100m"),
+    *("newsgroups20__k5", "mini_imagenet__k10"),
+)
+NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn", "disease")
+
+
+@pytest.mark.parametrize("model", FRAME)
+def test_points_that_are_not_joined_have_no_graph_network(model, composed):
+    for dataset in sweep("hypformer/table3")["dataset"]:
+        config, _ = composed("table=hypformer/table3", f"dataset={dataset}", f"model={model}")
+        assert config.model.graph is not dataset.endswith("__no_graph")
+    assert composed(f"model={model}", "dataset=cora")[0].model.graph is True
+    assert composed("model=hypformer__no_graph", "dataset=cora")[0].model.graph is False
+
+
+def test_nodeformer_on_points_has_its_authors_values(composed):
+    """Rate, decay, dropout, width, heads, orders, weight of the edges' term, steps."""
+    released = {
+        "newsgroups20": (0.001, 0.005, 0.0, 64, 4, 2, 1.0, 200),
+        "mini_imagenet": (0.001, 0.005, 0.0, 128, 6, 2, 1.0, 300),
+        "newsgroups20__no_graph": (0.005, 0.05, 0.3, 128, 8, 0, 0.0, 300),
+        "mini_imagenet__no_graph": (0.01, 0.005, 0.0, 64, 6, 0, 0.0, 250),
+    }
+    for dataset in sweep("hypformer/table3")["dataset"]:
+        config, _ = composed("table=hypformer/table3", "model=nodeformer", f"dataset={dataset}")
+        model, optimizer = config.model, config.optimizer
+        found = (
+            *(optimizer.lr, optimizer.weight_decay, model.dropout, model.dim, model.heads),
+            *(model.orders, model.edge_loss, config.trainer.max_steps),
+        )
+        assert found == released.get(dataset, released[base_name(dataset)])
+        plain, _ = composed("model=nodeformer", f"dataset={dataset}", "tuned=none")
+        assert plain.model.heads == 4
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+@pytest.mark.parametrize("model", FRAME)
+def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model, composed):
+    graph = TinyGraph(features=3, classes=3, several=False).load()
+    for dataset in (*LOOPED, *NOT_LOOPED):
+        config, _ = composed(f"model={model}", f"dataset={dataset}")
+        (transform,) = (build(part) for part in config.model.requires.transforms)
+        entries = transform(copy.copy(graph)).normalised_adj.values()
+        loops = graph.num_nodes if dataset in LOOPED else 0
+        assert len(entries) == graph.num_edges + loops
+    known = composed("dataset=ogbn_arxiv")[0].dataset.source.statistics
+    assert 2 * known.num_edges + known.num_nodes == 2_484_941  # as the papers' code counts
+
+
+@pytest.mark.parametrize("dataset", ["ogbn_proteins", "amazon2m", "ogbn_arxiv", "ogbn_papers100m"])
+def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset, composed):
+    own, _ = composed("table=hypformer/table1", "model=hypformer", f"dataset={dataset}")
+    scripts = {"sgformer", "nodeformer"}  # more passes than Hypformer's
+    sampled = {"gcn_nsampler", "gat_nsampler"}
+    for model in sweep("hypformer/table1")["model"]:
+        if model == "graphormer":  # refused
+            continue
+        config, _ = composed("table=hypformer/table1", f"model={model}", f"dataset={dataset}")
+        assert config.trainer.patience is None
+        if model != "sgc":
+            assert config.model.dim >= 64
+        if model in sampled:
+            assert (config.batching.name, config.batching.size) == ("neighbours", 1000)
+            assert len(config.batching.fan_outs) == config.model.layers
+            continue
+        assert config.batching.name == own.batching.name
+        assert config.batching.get("size") == own.batching.get("size")
+        steps, at_least = config.trainer.max_steps, own.trainer.max_steps
+        assert steps >= at_least if model in scripts else steps == at_least
+
+
+@pytest.mark.parametrize("dataset", [*LOOPED, "newsgroups20__no_graph"])
+def test_hypformers_frame_is_the_same_whatever_the_attention(dataset, composed):
+    own, *others = (composed(f"model={model}", f"dataset={dataset}")[0] for model in FRAME)
+    for other in others:
+        different = {key for key in own.model if own.model[key] != other.model[key]}
+        assert different == {"name", "label", "attention"}
+        for part in ("manifold", "optimizer", "trainer", "batching"):
+            assert own[part] == other[part]
 
 
 def test_table_1_leaves_alone_what_a_search_finds():

@@ -9,6 +9,7 @@ import torch
 from curvlab.bench.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
 from curvlab.identity import identity, identity_hash
+from curvlab.tables import load_table
 from curvlab.tables.planning import PlannedCell, planned_cells
 
 SOME = ("model=gcn,mlp", "dataset=texas", "seed=0,1,2")
@@ -49,6 +50,23 @@ def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
     assert other.config.optimizer.lr == 0.5
     assert "optimizer.lr=0.5" in other.command("fpst/table1", other.seeds)
     assert other.name == "gcn, texas"
+
+
+def test_passes_are_the_length_of_runs_on_large_graphs(configs, tmp_path):
+    """The released scripts' 2,000 passes and patience of 250, by the specification's batches."""
+    trainers = {
+        cell.config.dataset.name: cell.config.trainer
+        for cell in planned_cells(configs, "polyformer/table5", tmp_path, ("seed=0",))
+    }
+    found = {name: (trainer.max_steps, trainer.patience) for name, trainer in trainers.items()}
+    assert found == {
+        "twitch_gamers": (2000 * 9, 250 * 9),
+        "ogbn_arxiv": (2000 * 10, 250 * 10),
+        "pokec": (2000 * 41, 250 * 41),
+        "ogbn_papers100m": (2000 * 25, 250 * 25),
+    }
+    (spec,) = load_table(configs, "polyformer/table5")
+    assert spec.planned_length == {"epochs": 2000}
 
 
 @pytest.mark.parametrize(

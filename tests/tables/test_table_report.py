@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from curvlab.errors import UsageError
-from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables import build_report, load_table, statistics, table_names
 from curvlab.tables.render import terminal
 from curvlab.tables.spec import Better, ReportBlock, paper_numbers
 
@@ -217,6 +217,41 @@ def test_caption_says_when_validation_ends_a_run(spec, write_run, tmp_path):
     assert not any("steps" in line for line in report.footnotes)
 
 
+def trainer(steps, patience):
+    return {"trainer": {"max_steps": steps, "patience": patience}}
+
+
+def test_caption_says_the_usual_patience_and_notes_name_the_others(spec, write_run, tmp_path):
+    for model in ("gcn", "gat", "sgc"):
+        write_run(model, "power", 0, 90.0, **trainer(1000, 100))
+    write_run("gcn", "web_edu", 0, 90.0, **trainer(1000, 100))
+    write_run("fpst", "power", 0, 90.0, **trainer(1000, 1200))
+    write_run("gat", "web_edu", 0, 90.0, **trainer(1000, 600))
+    write_run("gcn", "facebook", 0, 90.0, **trainer(200, 200))
+    write_run("gat", "facebook", 0, 90.0, steps=200, **trainer(200, None))
+    report = build_report(spec, tmp_path)
+    (sentence,) = [line for line in report.caption if "better" in line]
+    assert sentence == (
+        "Each run has at most 1,000 steps and ends after 100 to 600 steps (100 if no note says "
+        "otherwise) without a better validation score, whose weights are tested."
+    )
+    assert [note for note in report.footnotes if "nds " in note] == [
+        "Ends after 600 steps without a better score: GAT, Web-Edu.",
+        "Never ends early: Facebook; FPS-T, Power.",
+    ]
+
+
+def test_what_holds_for_a_whole_row_is_said_once(spec, write_run, tmp_path):
+    for dataset in ("web_edu", "power", "facebook"):
+        write_run("gcn", dataset, 0, 90.0, **trainer(1000, 100))
+        write_run("gat", dataset, 0, 90.0, **trainer(1000, 100))
+    for dataset in ("web_edu", "power"):
+        write_run("fpst", dataset, 0, 90.0, **trainer(1000, 300))
+    write_run("sgc", "power", 0, 90.0, **trainer(1000, 300))
+    (note,) = (n for n in build_report(spec, tmp_path).footnotes if n.startswith("Ends after"))
+    assert note == "Ends after 300 steps without a better score: FPS-T; SGC, Power."
+
+
 def test_caption_names_no_patience_that_ends_no_run(spec, write_run, tmp_path):
     write_run("gcn", "power", 0, 8.0, steps=1, trainer={"max_steps": 1, "patience": 200})
     caption = " ".join(build_report(spec, tmp_path).caption)
@@ -246,6 +281,22 @@ def test_leaking_and_disjoint_runs_are_never_averaged(table1, write_run, tmp_pat
     assert sentence == (
         "Splits: shared_70_15_15 of Airport; hgcn of Airport (HGCN split, leaks); "
         "random_60_20_20 (another for each seed) of Cora."
+    )
+
+
+def test_the_split_of_edges_is_named_where_the_task_brings_one(table1, write_run, tmp_path):
+    """The configuration has the dataset's split of its nodes too, which link prediction ignores."""
+    task = OmegaConf.to_container(OmegaConf.load(CONFIGS / "task" / "link_prediction.yaml"))
+    nodes = {"name": "random_60_20_20", "draw": None}
+    words = {"table": "fpst/table1", "metric": "f1_micro", "split": nodes}
+    write_run("gcn", "texas", 0, 80.0, task=task, **words)
+    redrawn = {"split": {**task["split"], "val": 0.125, "draw": None}}
+    write_run("gcn", "cora", 0, 81.0, task=redrawn, **words)
+    write_run("gcn", "actor", 0, 82.0, task={"name": "node_classification"}, **words)
+    (said,) = (line for line in build_report(table1, tmp_path).caption if "plit" in line)
+    assert said == (
+        "Splits: edges 85/5/10 (one for all runs) of Texas; random_60_20_20 (another for each "
+        "seed) of Actor; edges 77.5/12.5/10 (another for each seed) of Cora."
     )
 
 
@@ -300,3 +351,67 @@ def test_what_holds_for_a_whole_column_is_said_once(tmp_path):
     notes = build_report(table2, tmp_path).footnotes
     (of_airport,) = (note for note in notes if "caption says accuracy" in note)
     assert of_airport.startswith("Paper, Airport; Airport (HGCN split, leaks): ")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("fpst/table1", "10 seeds; percent; ± is 1.96 std/√n"),
+        ("polyformer/table4", "± is the distance to the farther end of the mean's 95% bootstrap"),
+        ("polyformer/table5", "95% bootstrap interval, where that is known"),
+        ("cat/table1", "± is the standard deviation"),
+        ("cat/table3", "± is the population standard deviation"),
+        ("hypformer/table2", "± is not defined; its code prints the sample standard deviation"),
+        ("lrn/table1", "does not say what its ± is"),
+        ("cat/table2", "no spread printed"),
+    ],
+)
+def test_the_papers_spread_is_the_papers(table, said, tmp_path):
+    """Not the formula of ours, which need not be the same."""
+    for spec in load_table(CONFIGS, table):
+        (sentence,) = (s for s in build_report(spec, tmp_path).caption if s.startswith("Paper"))
+        assert said in sentence
+
+
+def test_every_kind_of_printed_spread_has_its_words():
+    for path in (Path(statistics.__file__).parent / "papers").glob("*.csv"):
+        numbers = pd.read_csv(path, dtype=str, keep_default_na=False)
+        kinds = set(numbers.loc[numbers["pm"] != "", "pm_kind"])
+        assert kinds <= {*statistics.PRINTED_SPREADS, "unknown"}, path.name
+
+
+def test_a_bootstrap_interval_is_compared_as_an_interval(write_run, tmp_path):
+    """Ours are further off than our Student's t alone explains, but not than both intervals do."""
+    (spec,) = load_table(CONFIGS, "polyformer/table4")
+    printed = cell(build_report(spec, tmp_path), "nagphormer", "citeseer__quota")
+    for seed, away in enumerate([0.5, 0.7, 0.9]):
+        words = {"table": spec.name, "folder": f"run{seed}"}
+        path = write_run("nagphormer", "citeseer__quota", seed, 1.0, **words)
+        score = {"score": (printed["paper_mean"] + away) / spec.report.scale}
+        path.write_text(json.dumps(json.loads(path.read_text()) | score))
+    report = build_report(spec, tmp_path)
+    ours = cell(report, "nagphormer", "citeseer__quota")
+    assert (
+        ours["our_t95"]
+        < ours["difference"]
+        < (ours["our_t95"] ** 2 + printed["paper_pm"] ** 2) ** 0.5
+    )
+    assert ours["within"] is True
+    assert ours["our_pm"] == pytest.approx(1.96 * ours["our_std"] / 3**0.5)
+    assert any("the two 95% intervals combined" in line for line in report.caption)
+
+
+@pytest.mark.parametrize("table", ["cat/table1", "cat/table3", "hypformer/table2"])
+def test_our_spread_is_a_deviation_where_the_papers_is(table, tmp_path, write_run):
+    spec = load_table(CONFIGS, table)[0]
+    row, column = spec.planned_rows[0], spec.planned_columns[0]
+    for seed in (0, 1):
+        folder = f"run{seed}"
+        path = write_run(row, column, seed, 1.0, table=table, folder=folder)
+        result = json.loads(path.read_text()) | {"score": 0.5 + 0.1 * seed}
+        group, _, key = spec.report.metric.rpartition(".")
+        result["metrics"] = {group: {key: result["score"]}}
+        path.write_text(json.dumps(result))
+    report = build_report(spec, tmp_path)
+    assert cell(report, row, column)["our_pm"] == cell(report, row, column)["our_std"] > 0
+    assert report.caption[0].find("± the sample standard deviation") > 0

@@ -77,7 +77,11 @@ class LaplacianSpectrum(GraphTransform):
 class EigenvectorFeatures(GraphTransform):
     """Appends the Laplacian eigenvectors of the smallest eigenvalues but one to the features.
 
-    See `LaplacianEigenvectors`. Source: NAGphormer (Chen et al. 2023).
+    See `LaplacianEigenvectors`. As in the authors' code just one vector is left out as trivial,
+    although eigenvalue 0 occurs once per component: in a graph of many components the others of
+    that eigenvalue come first, each of which is non-zero on one component only.
+
+    Source: NAGphormer (Chen et al. 2023).
 
     Args:
         count: Number of eigenvectors, at least 0.

@@ -50,6 +50,8 @@ class GraphNetwork(FlatEncoder):
         last_activation: normalise and activate the last layer like the others and drop its output
             out, so that the decoder reads hidden features.
         heads: outputs of width `dim / heads` that a layer concatenates.
+        last_heads: of the layer that makes the logits; None for as many as the others.
+        input_dropout: drop out the features, too.
         num_classes: width of the last layer, whose outputs, over heads their mean, are the logits;
             None, or with `last_activation`, it is `dim`.
 
@@ -72,6 +74,8 @@ class GraphNetwork(FlatEncoder):
         input_layer: bool,
         last_activation: bool,
         heads: int = 1,
+        last_heads: int | None = None,
+        input_dropout: bool = True,
         num_classes: int | None = None,
     ) -> None:
         super().__init__()
@@ -93,17 +97,21 @@ class GraphNetwork(FlatEncoder):
         if self.logits is None:
             made.append(layer(inputs[-1], dim // heads))
         else:
-            mean = {"concat": False} if heads > 1 else {}
-            made.append(layer(inputs[-1], self.logits, **mean))
+            options: dict[str, int] = {"concat": False} if heads > 1 else {}
+            if last_heads is not None:
+                options["heads"] = last_heads
+            made.append(layer(inputs[-1], self.logits, **options))
         self.layers = nn.ModuleList(made)
+        first = dropout if input_dropout else 0.0
+        self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
         self.takes_features = (
-            not input_layer and adjacency != "csr" and _take_features(self.layers, dropout)
+            not input_layer and adjacency != "csr" and _take_features(self.layers, first)
         )
-        self.input_layer = FeatureLinear(in_channels, dim, dropout=dropout) if input_layer else None
+        self.input_layer = FeatureLinear(in_channels, dim, dropout=first) if input_layer else None
         widths = zip(inputs, outputs, strict=True) if residual else ()
         self.shortcuts = nn.ModuleList(nn.Linear(*width) for width in widths)
         if residual and self.takes_features:
-            self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=dropout)
+            self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=first)
         activated = layers if last_activation else layers - 1
         self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
         self.dim = outputs[-1]
@@ -143,7 +151,7 @@ class GraphNetwork(FlatEncoder):
     def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
         if i > 0 or not self.takes_features:
-            x = dropout(x, self.dropout, self.training)
+            x = dropout(x, self.dropouts[i], self.training)
         if self.adjacency == "csr":  # a processor's sparse products have no half precision
             with torch.autocast(x.device.type, enabled=False):
                 out = self.layers[i](working(x), *graph)

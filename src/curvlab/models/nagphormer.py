@@ -1,5 +1,7 @@
 """NAGphormer: a transformer over the hops of a node, read out against the node itself."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -14,7 +16,10 @@ class NAGphormer(TokenNetwork):
 
         a_k = softmax_k(W_a [t_0 || t_k] + b_a),  z = relu(W (t_0 + sum_(k >= 1) a_k t_k) + b)
 
-    with W to half the width; a linear decoder makes the logits.
+    with W to half the width; a linear decoder makes the logits. As in the authors' code, weights
+    start from N(0, 0.02 / sqrt(layers)) and biases at 0, and outputs of attention and of the
+    feed-forward part are dropped out, but not the latter's hidden features. Only the decoder, which
+    belongs to the task, starts as other models' decoders do.
 
     Shapes: see `TokenNetwork`; returns `[nodes, dim / 2]`.
 
@@ -48,11 +53,9 @@ class NAGphormer(TokenNetwork):
         self.norm = nn.LayerNorm(dim)
         self.attention = nn.Linear(2 * dim, 1)
         self.output = nn.Linear(dim, dim // 2)
-        for part in self.modules():
-            if isinstance(part, nn.Linear):
-                nn.init.normal_(part.weight, std=0.02 / layers**0.5)
-                if part.bias is not None:
-                    nn.init.zeros_(part.bias)
+        for layer in self.layers:
+            layer.dropout = nn.Identity()  # in the feed-forward part; the authors have none there
+        self.apply(partial(_initialise, std=0.02 / layers**0.5))
 
     @property
     def dim_out(self) -> int:
@@ -68,3 +71,14 @@ class NAGphormer(TokenNetwork):
         node, hops = x[:, :1], x[:, 1:]
         weights = self.attention(torch.cat([node.expand_as(hops), hops], dim=-1)).softmax(dim=1)
         return self.output(node.squeeze(1) + (weights * hops).sum(1)).relu()
+
+
+def _initialise(part: nn.Module, std: float) -> None:
+    """Normal weights and no bias, in linear maps and in those of queries, keys and values."""
+    if isinstance(part, nn.Linear):
+        nn.init.normal_(part.weight, std=std)
+        if part.bias is not None:
+            nn.init.zeros_(part.bias)
+    elif isinstance(part, nn.MultiheadAttention):  # has these three as one bare parameter
+        nn.init.normal_(part.in_proj_weight, std=std)
+        nn.init.zeros_(part.in_proj_bias)

@@ -44,9 +44,12 @@ class Specformer(FlatEncoder):
 
     With eigenvalues l and vectors U, `l_m = (W Block(rho(l)) + b)_m` for each head m, and layers
 
-        x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1; x dropped out).
+        x <- w_0 * drop(x) + sum_m w_m * drop(U diag(l_m) U^T x)   (w elementwise, at first 1).
 
-    Before them an MLP, so that with `num_classes` these are the logits.
+    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`, so that with `num_classes` these are the
+    logits. As in the authors' code, weights of linear maps start from N(0, 0.01) and biases at 0
+    (those of queries, keys and values from Xavier's), and the feed-forward part drops out its
+    output only.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
@@ -57,8 +60,8 @@ class Specformer(FlatEncoder):
         layers: number of filtering layers.
         heads: of attention, and number of learned filters.
         dropout: of the transformer.
-        feature_dropout: of the MLP.
-        filter_dropout: of each layer's input.
+        feature_dropout: of the MLP's input and output.
+        filter_dropout: of each layer's input and of what each filter makes of it, independently.
         num_classes: width of the logits.
     """
 
@@ -81,11 +84,16 @@ class Specformer(FlatEncoder):
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
         )
+        self.block.dropout.p = 0.0  # inside the feed-forward part, where the authors have none
         self.decoder = nn.Linear(dim, heads)
         self.weights = nn.ParameterList(torch.ones(heads + 1, width) for _ in range(layers))
         self.feature_dropout = feature_dropout
         self.filter_dropout = filter_dropout
         self.logits = num_classes is not None
+        for part in self.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.normal_(part.weight, std=0.01)
+                nn.init.zeros_(part.bias)
 
     @property
     def dim_out(self) -> int:
@@ -105,15 +113,19 @@ class Specformer(FlatEncoder):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self._drop(F.relu(self.first(batch.x)), self.feature_dropout)
-        x = self.second(x)
+        x = self._drop(self.second(F.relu(self.first(batch.x))), self.feature_dropout)
         for weight in self.weights:
-            dropped = self._drop(x, self.filter_dropout)
-            spectral = vectors.T @ dropped
-            # All heads at once: sum_m w_m * (l_m * c) in the spectrum, back by one product.
-            mixed = (filters @ weight[1:]) * spectral
-            x = weight[0] * dropped + vectors @ mixed
+            bases = self._drop(_bases(x, filters, vectors), self.filter_dropout)
+            x = (weight * bases).sum(1)
         return x
 
     def _drop(self, x: Tensor, p: float) -> Tensor:
         return dropout(x, p, self.training)
+
+
+def _bases(x: Tensor, filters: Tensor, vectors: Tensor) -> Tensor:
+    """Signals and what each filter makes of them, `[nodes, heads + 1, dim_out]`."""
+    spectral = filters.unsqueeze(2) * (vectors.T @ x).unsqueeze(1)
+    # All heads at once: back by one product, which reads the eigenvectors once.
+    filtered = (vectors @ spectral.flatten(1)).unflatten(1, spectral.shape[1:])
+    return torch.cat([x.unsqueeze(1), filtered], dim=1)

@@ -6,7 +6,12 @@ from typing import Any
 import pandas as pd
 
 from curvlab.tables.spec import LENGTHS, SCORE, Coordinate, TableSpec
-from curvlab.tables.statistics import INTERVAL_NAMES, IntervalKind
+from curvlab.tables.statistics import (
+    INTERVAL_NAMES,
+    PRINTED_INTERVALS,
+    PRINTED_SPREADS,
+    IntervalKind,
+)
 
 Labels = Mapping[tuple[str, Coordinate], str]
 
@@ -30,9 +35,9 @@ def caption(
     if len(paper):
         notes = _notes(paper)
         shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
-        sentences.append(f"Paper: {shared}{_paper_spread(paper, kind)}.")
+        sentences.append(f"Paper: {shared}{_paper_spread(paper)}.")
     if (run["within"] == True).any():  # noqa: E712  (the column holds None too)
-        within = "the two 95% intervals combined" if _has_ci95(paper) else "our 95% interval"
+        within = "the two 95% intervals combined" if _has_interval(paper) else "our 95% interval"
         sentences.append(f"≈: the difference lies within {within} (ours by Student's t).")
     if (cells["ranked"] > 0).any():
         sentences.append(
@@ -72,7 +77,7 @@ def circumstances(runs: pd.DataFrame, labels: Labels) -> list[str]:
 def footnotes(
     cells: pd.DataFrame, paper: pd.DataFrame, left_out: pd.DataFrame, labels: Labels
 ) -> list[str]:
-    """Runs left out, cells trained for fewer steps than others, and notes of the paper's cells."""
+    """Runs left out, cells trained otherwise than most, and notes of the paper's cells."""
     lines = [
         f"{_name(cell, labels)}: {cell['runs']} {_plural('run', cell['runs'])} left out "
         f"({cell['reason']})."
@@ -83,6 +88,7 @@ def footnotes(
     lines += [
         f"{steps:,} steps: {_names(same, run, labels)}." for steps, same in shorter.groupby("steps")
     ]
+    lines += _other_patience(run, labels)
     if len(_notes(paper)) > 1:
         noted = paper[paper["note"] != ""]
         lines += [
@@ -93,15 +99,27 @@ def footnotes(
 
 
 def _names(cells: pd.DataFrame, of: pd.DataFrame, labels: Labels) -> str:
-    """Cells by their names; a column whose cells are all among them by its own."""
-    words = []
+    """Cells by their names; a column or a row whose cells are all among them by its own."""
+    columns = _whole("column", cells, of)
+    rows = _whole("row", cells[~cells["column"].isin(columns)], of)
+    words = [labels["row", row] for row in rows]
     for column in dict.fromkeys(cells["column"]):
-        in_column = cells[cells["column"] == column]
-        if len(in_column) > 1 and len(in_column) == (of["column"] == column).sum():
+        in_column = cells[(cells["column"] == column) & ~cells["row"].isin(rows)]
+        if column in columns:
             words.append(labels["column", column])
         else:
             words += [_name(cell, labels) for _, cell in in_column.iterrows()]
     return "; ".join(words)
+
+
+def _whole(axis: str, cells: pd.DataFrame, of: pd.DataFrame) -> list[Coordinate]:
+    """Rows or columns with several cells, all of which are among these."""
+    among, all_cells = cells[axis].value_counts(), of[axis].value_counts()
+    return [
+        value
+        for value in dict.fromkeys(cells[axis])
+        if among[value] > 1 and among[value] == all_cells[value]
+    ]
 
 
 def _metric(spec: TableSpec) -> str:
@@ -118,11 +136,25 @@ def _seeds(spec: TableSpec, run: pd.DataFrame) -> str:
 
 
 def _split(config: Mapping[str, Any]) -> str | None:
+    of_edges = (config.get("task") or {}).get("split")
+    if of_edges:  # then nothing used the dataset's split of its nodes
+        return f"{_fractions(of_edges)} ({_drawn(of_edges) or 'one for all runs'})"
     split = config.get("split")
     if not split:
         return None
-    redrawn = split.get("draw", 0) is None  # some splits, as split=fit, are never drawn
-    return f"{split['name']} (another for each seed)" if redrawn else split["name"]
+    drawn = _drawn(split)
+    return f"{split['name']} ({drawn})" if drawn else split["name"]
+
+
+def _drawn(split: Mapping[str, Any]) -> str | None:
+    """How a split changes from run to run; some, as split=fit, are never drawn."""
+    return "another for each seed" if split.get("draw", 0) is None else None
+
+
+def _fractions(split: Mapping[str, Any]) -> str:
+    """A split of edges by its parts in percent, training first: it has no name."""
+    held_out = split["val"], split["test"]
+    return "edges " + "/".join(f"{100 * part:.4g}" for part in (1 - sum(held_out), *held_out))
 
 
 def _precision(config: Mapping[str, Any]) -> str:
@@ -147,28 +179,60 @@ def reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
 
 
 def _steps(run: pd.DataFrame) -> str:
-    most, patience = run["steps"].max(), run["patience"].max()
-    if patience < most:  # not so where there is none (NaN), or too few steps for it to end a run
-        return (
-            f"Each run has at most {most:,} steps and ends after {patience:.0f} steps without a "
-            "better validation score, whose weights are tested."
-        )
-    return f"Each run has {most:,} {_plural('step', most)}."
+    most, patience = run["steps"].max(), run.loc[_can_end(run), "patience"]
+    if patience.empty:
+        return f"Each run has {most:,} {_plural('step', most)}."
+    least, greatest = patience.min(), patience.max()
+    steps = f"{greatest:,.0f}" if least == greatest else f"{least:,.0f} to {greatest:,.0f}"
+    usual = "" if least == greatest else f" ({_usual(patience):,.0f} if no note says otherwise)"
+    return (
+        f"Each run has at most {most:,} steps and ends after {steps} steps{usual} without a "
+        "better validation score, whose weights are tested."
+    )
+
+
+def _other_patience(run: pd.DataFrame, labels: Labels) -> list[str]:
+    """Footnotes about the cells of which the caption's usual patience is not true."""
+    able = run[_can_end(run)]
+    if able.empty:
+        return []
+    others = able[able["patience"] != _usual(able["patience"])]
+    lines = [
+        f"Ends after {patience:,.0f} steps without a better score: {_names(same, run, labels)}."
+        for patience, same in others.groupby("patience")
+    ]
+    if len(able) < len(run):
+        lines.append(f"Never ends early: {_names(run[~_can_end(run)], run, labels)}.")
+    return lines
+
+
+def _can_end(run: pd.DataFrame) -> "pd.Series[bool]":
+    """Where validation can end a run: not without patience (NaN), nor with too few steps for it."""
+    return run["patience"] < run["steps"]
+
+
+def _usual(patience: "pd.Series[float]") -> float:
+    """The patience of most cells; the least of several."""
+    return float(patience.mode().min())
 
 
 def _notes(paper: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(paper["note"]))
 
 
-def _paper_spread(paper: pd.DataFrame, kind: IntervalKind) -> str:
-    if not (paper["pm"] != "").any():
+def _paper_spread(paper: pd.DataFrame) -> str:
+    kinds = paper.loc[paper["pm"] != "", "pm_kind"].unique()
+    if not len(kinds):
         return "no spread printed"
-    known = paper["pm_kind"].isin(["ci95", "std"]).any()
-    return f"± is {INTERVAL_NAMES[kind]}" if known else "does not say what its ± is"
+    known = [PRINTED_SPREADS[kind] for kind in kinds if kind in PRINTED_SPREADS]
+    if not known:
+        return "does not say what its ± is"
+    where = "" if len(known) == len(kinds) else ", where that is known"
+    return f"± is {' or '.join(known)}{where}"
 
 
-def _has_ci95(paper: pd.DataFrame) -> bool:
-    return bool(((paper["pm_kind"] == "ci95") & (paper["pm"] != "")).any())
+def _has_interval(paper: pd.DataFrame) -> bool:
+    return bool((paper["pm_kind"].isin(PRINTED_INTERVALS) & (paper["pm"] != "")).any())
 
 
 def _name(cell: "pd.Series[str]", labels: Labels) -> str:

@@ -15,6 +15,8 @@ from curvlab.tables.protocols import one_protocol_per_cell
 from curvlab.tables.ranking import with_ranks
 from curvlab.tables.spec import Better, Coordinate, TableSpec, paper_numbers
 from curvlab.tables.statistics import (
+    PRINTED_DEVIATIONS,
+    PRINTED_INTERVALS,
     IntervalKind,
     bootstrap_interval,
     summarise,
@@ -29,13 +31,13 @@ class Report:
     Attributes:
         title: What the paper calls it.
         cells: One row a cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
-            `our_pm` (of the paper's kind), `our_std`, `our_t95` (half width of Student's interval),
-            `our_bootstrap_low` and `our_bootstrap_high` (ends of the bootstrap's), `seeds`
-            (finished runs), `difference` (ours - paper), `within` (whether the
-            intervals explain it; empty where that cannot be judged), `status`, `steps` (the longest
-            run's), `patience` (steps without improvement after which runs end, NaN for never), the
-            number of runs that ended as `diverged`, `failed` and `out_of_memory`, and what
-            `with_ranks` adds.
+            `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
+            `our_t95` (half width of Student's interval), `our_bootstrap_low` and
+            `our_bootstrap_high` (ends of the bootstrap's), `seeds` (finished runs), `difference`
+            (ours - paper), `within` (whether the intervals explain it; empty where that cannot be
+            judged), `status`, `steps` (the longest run's), `patience` (steps without improvement
+            after which runs end, NaN for never), the number of runs that ended as `diverged`,
+            `failed` and `out_of_memory`, and what `with_ranks` adds.
             `status` is `finished`, `partial` (fewer finished seeds than planned), how the runs
             ended where none finished, `not run` (planned), or `missing` (not planned: the paper
             has it and this library does not).
@@ -103,8 +105,8 @@ def _in_order(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
 
 
 def _interval_kind(paper: pd.DataFrame) -> IntervalKind:
-    """Our spread is of the paper's kind, so that the two can be compared; 1.96 std/sqrt(n) else."""
-    return "std" if (paper["pm_kind"] == "std").any() else "ci95"
+    """Our spread is a standard deviation where the paper's is; 1.96 std/sqrt(n) else."""
+    return "std" if paper["pm_kind"].isin(PRINTED_DEVIATIONS).any() else "ci95"
 
 
 def _cell(
@@ -123,7 +125,7 @@ def _cell(
     ours, bootstrap = summarise(values, kind), bootstrap_interval(values)
     ended = Counter(own["status"])
     difference = ours.mean - paper_mean
-    paper_ci95 = paper_pm if (printed["pm_kind"] == "ci95").all() else nan
+    paper_ci95 = paper_pm if printed["pm_kind"].isin(PRINTED_INTERVALS).all() else nan
     return {
         "metric": spec.report.metric,
         "row": row,

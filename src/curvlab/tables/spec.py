@@ -99,7 +99,7 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
         raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
     config = _load(configs / "table" / f"{name}.yaml")
     sweep = OmegaConf.select(config, "hydra.sweeper.params") or {}
-    trainer = config.get("trainer") or {}
+    trainer = config.get("trainer") or OmegaConf.create()
     return [
         TableSpec(
             name=name,
@@ -107,7 +107,7 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
             planned_rows=_planned(sweep, report.rows),
             planned_columns=_planned(sweep, report.columns),
             planned_seeds=_planned(sweep, "seed"),
-            planned_length={key: trainer[key] for key in LENGTHS if key in trainer},
+            planned_length=_lengths(trainer),
             configs=configs,
         )
         for report in _report_blocks(config, name)
@@ -181,6 +181,15 @@ def _planned(sweep: Any, path: str) -> tuple[Coordinate, ...]:
     override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
     values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
     return tuple(value for value in values if isinstance(value, str | int | float))
+
+
+def _lengths(trainer: DictConfig) -> dict[str, int]:
+    """How long all runs of a table are; a length that differs by dataset is left out."""
+    return {
+        key: trainer[key]
+        for key in LENGTHS
+        if key in trainer and not OmegaConf.is_interpolation(trainer, key)
+    }
 
 
 def _load(path: Path) -> DictConfig:

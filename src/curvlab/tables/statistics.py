@@ -9,13 +9,27 @@ import numpy as np
 from scipy import stats
 
 IntervalKind = Literal["ci95", "std"]
-"""What stands behind the plus-minus sign: `ci95` is 1.96 std / sqrt(n), `std` the std itself."""
+"""What stands behind our plus-minus sign: `ci95` is 1.96 std / sqrt(n), `std` the std itself."""
 
 INTERVAL_NAMES: dict[IntervalKind, str] = {
     "ci95": "1.96 std/√n",
     "std": "the sample standard deviation",
 }
 
+PRINTED_SPREADS = {
+    "ci95": "1.96 std/√n",
+    "bootstrap95": "the distance to the farther end of the mean's 95% bootstrap interval",
+    "std": "the standard deviation",  # of which divisor is not known
+    "std_population": "the population standard deviation",
+    "std_in_code": "not defined; its code prints the sample standard deviation",
+}
+"""What stands behind a paper's plus-minus sign, by `pm_kind`; any other kind is not known."""
+
+PRINTED_INTERVALS = ("ci95", "bootstrap95")
+"""Those of them that are half a 95 % interval of the mean."""
+
+PRINTED_DEVIATIONS = ("std", "std_population", "std_in_code")
+"""Those of them that are a standard deviation over runs."""
 
 RESAMPLES = 2_000
 """Of the bootstrap."""
