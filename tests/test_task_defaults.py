@@ -89,8 +89,9 @@ def test_tuned_values_are_of_keys_that_there_are(file):
     task = file.parent.parent.name
     words = (f"model={file.parent.name}", f"dataset={file.stem}", f"task={task}")
     plain = composed(CONFIGS, *words, "tuned=none")
-    # Datasets ask whether it is there.
-    OmegaConf.update(plain, "model.requires.row_normalise", True, force_add=True)
+    # Datasets and transforms ask whether they are there.
+    for key in ("row_normalise", "self_loops"):
+        OmegaConf.update(plain, f"model.requires.{key}", True, force_add=True)
     OmegaConf.set_struct(plain, True)
     values = OmegaConf.load(file)
     inherits = values.pop("defaults", None) is not None  # another file of tuned values

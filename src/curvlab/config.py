@@ -300,3 +300,4 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
     OmegaConf.register_new_resolver("base_name", base_name, replace=True)
+    OmegaConf.register_new_resolver("is_set", lambda value: value is not None, replace=True)

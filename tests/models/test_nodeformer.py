@@ -272,6 +272,13 @@ def test_no_term_without_weight_or_out_of_training(related):
     assert made.auxiliary_loss() is None
 
 
+def test_no_term_of_loops_alone(related):
+    related.edge_index = related.edge_index[:, :0]
+    made = model(orders=0)
+    made(related)
+    assert made.auxiliary_loss() is None
+
+
 def test_a_training_step_adds_the_term_to_its_loss(related):
     related.y = torch.arange(12) % 3
     for name, part in (("train", slice(0, 6)), ("val", slice(6, 9)), ("test", slice(9, 12))):

@@ -237,7 +237,8 @@ class NodeFormer(FlatEncoder):
         gumbel_samples: of the noise in training.
         temperature: of softmax and noise.
         orders: number of relations, for which `batch.relations` is needed if there are any.
-        edge_loss: what minus the layers' mean of the edges' term is weighed by in the loss.
+        edge_loss: what minus the layers' mean of the edges' term is weighed by in the loss; of a
+            graph without edges there is none.
         jumping_knowledge: embed by the outputs of all layers, the first map's among them.
 
     Shapes: a batch with `x`, `edge_index` and `relations`; returns `[nodes, dim]`, with
@@ -292,7 +293,9 @@ class NodeFormer(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        edges = _with_loops(batch) if self.training and self.edge_loss else None
+        edges = None  # a graph without edges says nothing on whom a node should hear
+        if self.training and self.edge_loss and batch.num_edges:
+            edges = _with_loops(batch)
         x = self._drop(F.elu(self.feature_norm(self.features(batch.x))))
         outputs, terms = [x], []
         for attention, norm in zip(self.layers, self.norms, strict=True):
