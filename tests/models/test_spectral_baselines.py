@@ -13,7 +13,7 @@ from curvlab.data.transforms import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.spectral_filters import BernsteinFilter, GPRFilter
 from curvlab.models.nagphormer import NAGphormer
-from curvlab.models.specformer import Specformer
+from curvlab.models.specformer import LargeSpecformer, Specformer
 from curvlab.models.spectral import FilteredPerceptron
 from curvlab.models.transformer import NodeTransformer
 from curvlab.optim.parameter_groups import parameter_groups
@@ -129,6 +129,51 @@ def test_specformer_drops_out_each_of_its_bases_alone(graph):
     kept = (dropped / once).round()
     torch.testing.assert_close(kept * once, dropped, atol=1e-5, rtol=1e-4)
     assert kept.unique().tolist() == [0, 2, 4, 6]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_large_specformer_normalises_what_its_heads_filter(graph, norm):
+    model = LargeSpecformer(6, 8, 2, 2, norm, 0.0, 0.0, 0.0)
+    enlarge(model)
+    data = LaplacianSpectrum(None, 0)(graph)
+    u, filters = data.spectrum_vectors, model.filters(data.spectrum_values)
+    x = data.x @ model.input.weight.T + model.input.bias
+    for weight, part in zip(model.weights, model.norms, strict=True):
+        bases = torch.stack([x, *(u @ torch.diag(f) @ u.T @ x for f in filters.T)])
+        x = (weight.unsqueeze(1) * bases).sum(0)
+        axis = 1 if norm == "layer" else 0  # over the width, or over the nodes
+        mean, variance = x.mean(axis, keepdim=True), x.var(axis, correction=0, keepdim=True)
+        x = ((x - mean) / (variance + 1e-5).sqrt() * part.weight + part.bias).relu()
+    torch.testing.assert_close(model(data), x, atol=1e-4, rtol=1e-3)
+    assert not model.gives_logits
+    assert model.dim_out == 8
+
+
+def test_large_specformer_starts_as_its_authors_code():
+    torch.manual_seed(0)
+    model = LargeSpecformer(60, 64, 2, 2, "layer", 0.0, 0.0, 0.0)
+    for weight in (*model.weights, model.input.weight, model.decoder.weight):
+        assert weight.std().item() == pytest.approx(0.01, rel=4 / (2 * weight.numel()) ** 0.5)
+    assert not model.input.bias.any()
+
+
+@torch.no_grad()
+def test_large_specformer_drops_out_features_bases_and_embeddings(graph):
+    torch.manual_seed(0)
+    data = LaplacianSpectrum(None, 0)(graph)
+    data.x = torch.ones(30, 6)
+    model = LargeSpecformer(6, 64, 0, 2, "layer", 0.0, 0.5, 0.0).train()
+    nn.init.constant_(model.input.weight, 1.0)
+    embeddings = model(data)
+    assert embeddings.div(2.0).round().mul(2.0).equal(embeddings)  # sums of 0 and 2, times 0 or 2
+    assert (embeddings == 0).float().mean() == pytest.approx(0.5, abs=0.1)
+    assert embeddings.max(dim=1).values.unique().numel() > 1
+
+
+def test_specformer_refuses_other_norms():
+    with pytest.raises(UsageError, match=r"model\.norm=group: it is one of layer, batch"):
+        LargeSpecformer(6, 8, 2, 2, "group", 0.0, 0.0, 0.0)
 
 
 @torch.no_grad()

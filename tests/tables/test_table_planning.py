@@ -54,10 +54,9 @@ def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
 
 def test_passes_are_the_length_of_runs_on_large_graphs(configs, tmp_path):
     """The released scripts' 2,000 passes and patience of 250, by the specification's batches."""
-    trainers = {
-        cell.config.dataset.name: cell.config.trainer
-        for cell in planned_cells(configs, "polyformer/table5", tmp_path, ("seed=0",))
-    }
+    cells = planned_cells(configs, "polyformer/table5", tmp_path, ("seed=0", "model=polyformer"))
+    assert {cell.config.batching.name for cell in cells} == {"tokens"}
+    trainers = {cell.config.dataset.name: cell.config.trainer for cell in cells}
     found = {name: (trainer.max_steps, trainer.patience) for name, trainer in trainers.items()}
     assert found == {
         "twitch_gamers": (2000 * 9, 250 * 9),
@@ -65,6 +64,10 @@ def test_passes_are_the_length_of_runs_on_large_graphs(configs, tmp_path):
         "pokec": (2000 * 41, 250 * 41),
         "ogbn_papers100m": (2000 * 25, 250 * 25),
     }
+    words = ("seed=0", "model=nagphormer,specformer_large,nodeformer", "dataset=pokec")
+    for cell in planned_cells(configs, "polyformer/table5", tmp_path, words):
+        assert cell.config.batching.name == "full"  # so that a pass is a step
+        assert (cell.config.trainer.max_steps, cell.config.trainer.patience) == (2000, 250)
     (spec,) = load_table(configs, "polyformer/table5")
     assert spec.planned_length == {"epochs": 2000}
 

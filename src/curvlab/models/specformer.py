@@ -10,6 +10,8 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
 
+NORMS = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+
 SCALE = 100.0
 """Of eigenvalues in their encoding, so that the frequencies tell close ones apart."""
 
@@ -39,17 +41,65 @@ class EigenvalueEncoding(nn.Module):
         return self.linear(torch.cat([values, angles.sin(), angles.cos()], dim=1))
 
 
-class Specformer(FlatEncoder):
+class LearnedFilters(FlatEncoder):
+    """What both forms of Specformer share: a transformer that makes filters of the eigenvalues.
+
+    With eigenvalues l and vectors U, each head m makes `l_m = (W Block(rho(l)) + b)_m`, and a
+    signal x has the bases `x, U diag(l_1) U^T x, ..., U diag(l_heads) U^T x`, each with a dropout
+    of its own. The feed-forward part of the block drops out its output only, as in the authors'
+    code.
+
+    Args:
+        dim: width of the eigenvalues' tokens.
+        heads: of attention, and number of learned filters.
+        dropout: of the transformer.
+        filter_dropout: of each basis.
+    """
+
+    def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
+        super().__init__()
+        self.encoding = EigenvalueEncoding(dim)
+        self.block = nn.TransformerEncoderLayer(
+            dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
+        )
+        self.block.dropout.p = 0.0  # inside the feed-forward part, where the authors have none
+        self.decoder = nn.Linear(dim, heads)
+        self.filter_dropout = filter_dropout
+
+    def filters(self, eigenvalues: Tensor) -> Tensor:
+        """What each head makes of the eigenvalues, `[eigenvalues, heads]`."""
+        tokens = self.block(self.encoding(eigenvalues).unsqueeze(0)).squeeze(0)
+        return self.decoder(tokens)
+
+    def bases(self, x: Tensor, filters: Tensor, vectors: Tensor) -> Tensor:
+        """Signals and what each filter makes of them, `[nodes, heads + 1, width of x]`."""
+        spectral = filters.unsqueeze(2) * (vectors.T @ x).unsqueeze(1)
+        # All heads at once: back by one product, which reads the eigenvectors once.
+        filtered = (vectors @ spectral.flatten(1)).unflatten(1, spectral.shape[1:])
+        return self.drop(torch.cat([x.unsqueeze(1), filtered], dim=1), self.filter_dropout)
+
+    def drop(self, x: Tensor, p: float) -> Tensor:
+        """Dropout while training."""
+        return dropout(x, p, self.training)
+
+    def start_small(self) -> None:
+        """Weights of linear maps from N(0, 0.01), biases at 0; other parameters stay."""
+        for part in self.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.normal_(part.weight, std=0.01)
+                nn.init.zeros_(part.bias)
+
+
+class Specformer(LearnedFilters):
     r"""Specformer (Bo et al. 2023), on all eigenpairs of the Laplacian or on some.
 
-    With eigenvalues l and vectors U, `l_m = (W Block(rho(l)) + b)_m` for each head m, and layers
+    With the bases of `LearnedFilters`, layers
 
-        x <- w_0 * drop(x) + sum_m w_m * drop(U diag(l_m) U^T x)   (w elementwise, at first 1).
+        x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1).
 
     Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`, so that with `num_classes` these are the
     logits. As in the authors' code, weights of linear maps start from N(0, 0.01) and biases at 0
-    (those of queries, keys and values from Xavier's), and the feed-forward part drops out its
-    output only.
+    (those of queries, keys and values from Xavier's).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
@@ -76,24 +126,14 @@ class Specformer(FlatEncoder):
         filter_dropout: float,
         num_classes: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(dim, heads, dropout, filter_dropout)
         width = num_classes or dim
         self.first = FeatureLinear(in_channels, dim, dropout=feature_dropout)
         self.second = nn.Linear(dim, width)
-        self.encoding = EigenvalueEncoding(dim)
-        self.block = nn.TransformerEncoderLayer(
-            dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
-        )
-        self.block.dropout.p = 0.0  # inside the feed-forward part, where the authors have none
-        self.decoder = nn.Linear(dim, heads)
         self.weights = nn.ParameterList(torch.ones(heads + 1, width) for _ in range(layers))
         self.feature_dropout = feature_dropout
-        self.filter_dropout = filter_dropout
         self.logits = num_classes is not None
-        for part in self.modules():
-            if isinstance(part, nn.Linear):
-                nn.init.normal_(part.weight, std=0.01)
-                nn.init.zeros_(part.bias)
+        self.start_small()
 
     @property
     def dim_out(self) -> int:
@@ -105,27 +145,64 @@ class Specformer(FlatEncoder):
         """Whether the embeddings are the logits."""
         return self.logits
 
-    def filters(self, eigenvalues: Tensor) -> Tensor:
-        """What each head makes of the eigenvalues, `[eigenvalues, heads]`."""
-        tokens = self.block(self.encoding(eigenvalues).unsqueeze(0)).squeeze(0)
-        return self.decoder(tokens)
-
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self._drop(self.second(F.relu(self.first(batch.x))), self.feature_dropout)
+        x = self.drop(self.second(F.relu(self.first(batch.x))), self.feature_dropout)
         for weight in self.weights:
-            bases = self._drop(_bases(x, filters, vectors), self.filter_dropout)
-            x = (weight * bases).sum(1)
+            x = (weight * self.bases(x, filters, vectors)).sum(1)
         return x
 
-    def _drop(self, x: Tensor, p: float) -> Tensor:
-        return dropout(x, p, self.training)
 
+class LargeSpecformer(LearnedFilters):
+    r"""Specformer as its authors have it on large graphs, whose widths do not end at the classes.
 
-def _bases(x: Tensor, filters: Tensor, vectors: Tensor) -> Tensor:
-    """Signals and what each filter makes of them, `[nodes, heads + 1, dim_out]`."""
-    spectral = filters.unsqueeze(2) * (vectors.T @ x).unsqueeze(1)
-    # All heads at once: back by one product, which reads the eigenvectors once.
-    filtered = (vectors @ spectral.flatten(1)).unflatten(1, spectral.shape[1:])
-    return torch.cat([x.unsqueeze(1), filtered], dim=1)
+    Features are mapped linearly, `x = W drop(X) + b`, layers end in a norm,
+
+        x <- relu(norm(w_0 * x + sum_m w_m * (U diag(l_m) U^T x)))   (w from N(0, 0.01)),
+
+    with the bases of `LearnedFilters`, and embeddings are dropped out before the task's decoder.
+
+    Source: the authors' code for ogbn-arxiv (layer norm) and Penn94 (batch norm).
+
+    Shapes: as of `Specformer`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width of the signals and of the eigenvalues' tokens.
+        layers: number of filtering layers.
+        heads: of attention, and number of learned filters.
+        norm: `layer` or `batch`.
+        dropout: of the transformer.
+        feature_dropout: of the features and of the embeddings.
+        filter_dropout: of each layer's input and of what each filter makes of it, independently.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: int,
+        layers: int,
+        heads: int,
+        norm: str,
+        dropout: float,
+        feature_dropout: float,
+        filter_dropout: float,
+    ) -> None:
+        super().__init__(dim, heads, dropout, filter_dropout)
+        if norm not in NORMS:
+            raise UsageError(f"model.norm={norm}: it is one of {', '.join(NORMS)}")
+        self.input = FeatureLinear(in_channels, dim, dropout=feature_dropout)
+        self.weights = nn.ParameterList(0.01 * torch.randn(heads + 1, dim) for _ in range(layers))
+        self.norms = nn.ModuleList(NORMS[norm](dim) for _ in range(layers))
+        self.feature_dropout = feature_dropout
+        self.dim = dim
+        self.start_small()
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
+        x = self.input(batch.x)
+        for weight, norm in zip(self.weights, self.norms, strict=True):
+            x = norm((weight * self.bases(x, filters, vectors)).sum(1)).relu()
+        return self.drop(x, self.feature_dropout)
