@@ -121,6 +121,17 @@ def test_histogram_shares_sum_to_one_and_split_at_zero():
     assert_texts_are_apart_and_inside(figure)
 
 
+def test_many_graphs_have_histograms_side_by_side():
+    values = np.array([-1.0, 0.5])
+    figure = curvature_figure(dict.fromkeys("ABCDE", (values, -0.25)))
+    figure.canvas.draw()
+    boxes = [axis.get_position() for axis in figure.axes]
+    assert len(boxes) == 5
+    assert len({round(box.x0, 3) for box in boxes}) == 3
+    assert len({round(box.y0, 3) for box in boxes}) == 2
+    assert_texts_are_apart_and_inside(figure)
+
+
 def test_figures_are_written_whole_and_leave_no_global_state(tmp_path):
     path = save_figure(curves_figure(metrics(), "a run"), tmp_path / "new" / "curves.png")
     assert mpimg.imread(path).shape[1] > 500

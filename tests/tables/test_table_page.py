@@ -72,6 +72,15 @@ def test_pictures_are_inside_and_nothing_is_fetched(read, tmp_path):
     assert "http" not in text
 
 
+def test_pictures_have_the_papers_numbers(configs, tmp_path):
+    results = tmp_path / "tables"
+    results.mkdir()
+    (tmp_path / "fpst_fig6.png").touch()
+    assert "<figcaption>Figure 6: sectional curvature of the graphs<" in page(
+        configs, "fpst", results
+    )
+
+
 def test_names_cannot_break_the_page(configs, read, spec, write_run):
     write_run("<b>gcn", "web_edu", 0, 90.0)
     text, _ = read()

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -70,6 +71,20 @@ def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, t
     assert f"- fpst/fig3: reduced protocol, {short}" in run.stdout
     shown = tables("status", "--results", tmp_path)
     assert "1 of 48" in shown.stdout
+
+
+def test_status_links_the_pictures_that_are_there(tables, tmp_path):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "fpst_fig6.png").touch()
+    words = ("status", "--results", tmp_path / "tables")
+    lines = tables(*words, "--format", "markdown").stdout.splitlines()
+    (drawn,) = (line for line in lines if line.startswith("| fpst | Figure 6 "))
+    assert "| [drawn](fpst_fig6.png) | `python scripts/plot.py curvature " in drawn
+    (other,) = (line for line in lines if line.startswith("| polyformer | Figure 4 "))
+    assert "| not drawn | `python train.py -m table=polyformer/table3 " in other
+    shown = tables(*words).stdout
+    assert re.search(r"^fpst +Figure 6 +.* drawn$", shown, re.MULTILINE)
+    assert max(map(len, shown.splitlines())) <= 120
 
 
 def test_estimate_prints_commands_within_a_budget(tables, tmp_path):

@@ -207,20 +207,23 @@ def embedding_figure(
 
 
 def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
-    """Histograms of sectional curvature, one graph a row, on common axes.
+    """Histograms of sectional curvature, on a common axis; more than four graphs in three columns.
 
     Args:
         curvatures: For each graph's label its curvatures of triples `[triples]` and their mean.
     """
-    rows = len(curvatures)
-    figure = Figure(figsize=(7, 1.1 + 1.5 * rows), layout="constrained")
+    columns = 1 if len(curvatures) <= 4 else 3
+    rows = -(-len(curvatures) // columns)
+    figure = Figure(figsize=(3 + 4 * columns, 1.1 + 1.5 * rows), layout="constrained")
     figure.suptitle("Sectional curvature of triples", fontsize=12, x=0.02, ha="left")
-    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    axes = figure.subplots(rows, columns, sharex=True, squeeze=False).ravel()
+    for unused in axes[len(curvatures) :]:
+        unused.remove()
     low = min(float(values.min()) for values, _ in curvatures.values())
     high = max(float(values.max()) for values, _ in curvatures.values())
     width = 0.05
     bins = np.arange(np.floor(low / width), np.ceil(high / width) + 1.5) * width  # 0 is an edge
-    for axis, (label, (values, mean)) in zip(axes, curvatures.items(), strict=True):
+    for axis, (label, (values, mean)) in zip(axes, curvatures.items(), strict=False):
         tidy(axis)
         share = np.histogram(values, bins)[0] / len(values)
         colors = np.where(bins[:-1] < -width / 2, NEGATIVE, POSITIVE)
@@ -232,5 +235,9 @@ def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figu
         axis.yaxis.set_major_locator(MaxNLocator(3))
         axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     figure.supylabel("share of triples", fontsize=10)
-    axes[-1].set_xlabel("curvature (blue: below 0, as in hyperbolic space; orange: 0 and above)")
+    for axis in axes[max(len(curvatures) - columns, 0) : len(curvatures)]:
+        axis.tick_params(labelbottom=True)
+    figure.supxlabel(
+        "curvature (blue: below 0, as in hyperbolic space; orange: 0 and above)", fontsize=10
+    )
     return figure

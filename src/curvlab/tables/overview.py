@@ -12,23 +12,26 @@ from rich.table import Table
 
 from curvlab.tables.captions import reduced
 from curvlab.tables.collect import collect
+from curvlab.tables.figures import PaperFigure, load_figures
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import TableSpec
 
+FIGURES_HEADER = ("paper", "item", "shows", "state", "command")
 HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title")
 
 
 def status(specs: list[TableSpec], results: Path, form: str) -> str:
-    """One line a table, and below them which runs are short and which models are not there.
+    """One line a table, below them which runs are short and which models are not there; figures.
 
     Panels that show other metrics of the same runs have the first one's line.
 
     Columns: finished cells and finished runs of those planned; cells within the intervals, below
-    and above the printed number; hours that the runs took.
+    and above the printed number; hours that the runs took. Then what no sweep fills: whether its
+    pictures are there, what else is to be said, and the command.
 
     Args:
         specs: The tables.
-        results: The folder of all tables' results.
+        results: The folder of all tables' results; the pictures are in the folder above it.
         form: `terminal` or `markdown`.
     """
     lines, remarks = [], []
@@ -46,7 +49,13 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         if absent:
             remarks.append(f"{spec.name} has no {', '.join(absent)}.")
     remarks = list(dict.fromkeys(remarks))
-    return _markdown(lines, remarks) if form == "markdown" else _terminal(lines, remarks)
+    figures = [_figure_line(figure, results.resolve().parent, form) for figure in load_figures()]
+    if form == "markdown":
+        listed = "".join(f"- {sentence}\n" for sentence in remarks)
+        tables = _markdown(HEADER, lines)
+        return f"{tables}\n{LEGEND}\n\n{listed}\n{_markdown(FIGURES_HEADER, figures)}"
+    tables, pictures = _terminal(HEADER, lines), _terminal(FIGURES_HEADER[:-1], figures)
+    return "\n".join([tables, _printed(LEGEND, *remarks), pictures])
 
 
 def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -74,28 +83,44 @@ def _missing(report: Report) -> list[str]:
     return [report.labels["row", row] for row in report.rows if row not in planned]
 
 
-def _terminal(lines: Iterable[tuple[str, ...]], remarks: list[str]) -> str:
+def _figure_line(figure: PaperFigure, folder: Path, form: str) -> tuple[str, ...]:
+    drawn = figure.drawn(folder)
+    words = "drawn" if drawn else "not drawn" if figure.pictures else ""
+    command = figure.command
+    if form == "markdown":
+        if drawn:
+            words = ", ".join(f"[drawn]({name})" for name in figure.pictures)
+        command = f"`{command}`" if command else ""
+    state = "; ".join(filter(None, [words, figure.state]))
+    return figure.paper, figure.item, figure.shows, state, command
+
+
+def _terminal(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in HEADER:
-        words = name in ("table", "title")
+    for name in header:
+        numbers = name in HEADER[1:-1]
         table.add_column(
-            name, justify="left" if words else "right", no_wrap=name != "title", overflow="fold"
+            name,
+            justify="right" if numbers else "left",
+            no_wrap=numbers or name == header[0],
+            overflow="fold",
         )
     for line in lines:
-        table.add_row(*line)
+        table.add_row(*line[: len(header)])
+    return _printed(table)
+
+
+def _printed(*parts: Table | str) -> str:
     out = StringIO()
     console = Console(file=out, width=120, no_color=True, highlight=False)
-    console.print(table)
-    console.print()
-    for sentence in [LEGEND, *remarks]:
-        console.print(sentence)
+    for part in parts:
+        console.print(part)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _markdown(lines: Iterable[tuple[str, ...]], remarks: list[str]) -> str:
-    rows = [HEADER, tuple("---" for _ in HEADER), *lines]
-    table = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*table, "", LEGEND, "", *(f"- {sentence}" for sentence in remarks)]) + "\n"
+def _markdown(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    rows = [header, tuple("---" for _ in header), *lines]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 LEGEND = (

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from curvlab.errors import UsageError
+from curvlab.tables.figures import load_figures
 from curvlab.tables.layout import Entry, Line, layout
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import TableSpec, load_table, table_names
@@ -36,7 +37,13 @@ def page(configs: Path, paper: str, results: Path) -> str:
         for name in names
         for spec in load_table(configs, name)
     ]
-    pictures = map(_picture, sorted(results.resolve().parent.glob(f"{paper}_*.png")))
+    captions = {
+        name: f"{figure.item}: {figure.shows}"
+        for figure in load_figures()
+        for name in figure.pictures
+    }
+    paths = sorted(results.resolve().parent.glob(f"{paper}_*.png"))
+    pictures = (_picture(path, captions) for path in paths)
     body = "\n".join([*sections, *pictures])
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
     return template.replace("{{title}}", escape(paper)).replace("{{body}}", body)
@@ -88,8 +95,8 @@ def _cell(entry: Entry, kind: str) -> str:
     )
 
 
-def _picture(path: Path) -> str:
+def _picture(path: Path, captions: dict[str, str]) -> str:
     data = base64.b64encode(path.read_bytes()).decode("ascii")
-    name = escape(path.stem.replace("_", " "))
+    name = escape(captions.get(path.name, path.stem.replace("_", " ")))
     image = f'<img src="data:image/png;base64,{data}" alt="{name}">'
     return f"<figure>{image}<figcaption>{name}</figcaption></figure>"
