@@ -305,9 +305,10 @@ def test_the_script_shows_adopts_and_refuses(
 
 
 CORA = ("dataset=cora",)
+SPACES = ("fpst", "tokengt", "gcn", "gat", "hat", "mlp", "sage", "sgc", "gprgnn", "chebnet2")
 
 
-@pytest.mark.parametrize("model", ["fpst", "tokengt", "gcn", "gat", "hat", "mlp", "sage", "sgc"])
+@pytest.mark.parametrize("model", SPACES)
 def test_every_space_has_keys_of_its_model_and_holds_its_defaults(model):
     check_overrides([f"search={model}", *CORA], ROOT / "configs", multirun=True)
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
