@@ -9,6 +9,7 @@ scripts/plot.py routing outputs/runs/...   weights of CAT's branches, in a trian
 scripts/plot.py scaling hypformer/fig5     a table's costs against the size that it sweeps
 scripts/plot.py depth lrn/fig2             a table's scores by depth, less those of its first row
 scripts/plot.py filters outputs/runs/...   clusters of the filters that nodes have learned
+scripts/plot.py additions                  four sums of two points of the hyperbolic plane
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 from torch_geometric.data import Data
 
+from curvlab.analysis.additions import additions_figure
 from curvlab.analysis.figures import comparison_figure, curvature_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
 from curvlab.analysis.model_figures import filters_figure
@@ -129,6 +131,15 @@ def parse_arguments() -> argparse.Namespace:
         default=Path("outputs/plots/filters.png"),
         help="the picture (default: %(default)s)",
     )
+    additions = commands.add_parser(
+        "additions", help="four sums of two points, of which residual connections are made"
+    )
+    additions.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/additions.png"),
+        help="the picture (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -222,6 +233,11 @@ def plot_filters(arguments: argparse.Namespace) -> None:
     print(f"wrote {save_figure(filters_figure(panels), arguments.output)}")
 
 
+def plot_additions(arguments: argparse.Namespace) -> None:
+    """Draw the sums of two points."""
+    print(f"wrote {save_figure(additions_figure(), arguments.output)}")
+
+
 def main() -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -235,6 +251,7 @@ def main() -> int:
         "scaling": plot_scaling,
         "depth": plot_depth,
         "filters": plot_filters,
+        "additions": plot_additions,
     }
     try:
         commands[arguments.command](arguments)
