@@ -55,7 +55,7 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         tables = _markdown(HEADER, lines)
         return f"{tables}\n{LEGEND}\n\n{listed}\n{_markdown(FIGURES_HEADER, figures)}"
     tables, pictures = _terminal(HEADER, lines), _terminal(FIGURES_HEADER[:-1], figures)
-    return "\n".join([tables, _printed(LEGEND, *remarks), pictures])
+    return "\n".join([tables, _printed(LEGEND, *remarks), pictures, COMMANDS])
 
 
 def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -128,3 +128,5 @@ LEGEND = (
     "from the paper's by no more than the 95% intervals explain, or is less, or more. Hours: what "
     "the runs took."
 )
+
+COMMANDS = "The commands of these: scripts/tables.py status --format markdown\n"
