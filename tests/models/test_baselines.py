@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+from torch_geometric.utils import add_self_loops
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
@@ -200,8 +201,9 @@ def test_activated_layers_are_normalised(graph, normalisation, last):
 def test_residual_adds_a_linear_map_of_every_layers_input(graph):
     made = network(GCNConv, "edge_index", **options(residual=True))
     (first, second), (around, around_second) = made.layers, made.shortcuts
-    hidden = (first(graph.x, graph.edge_index) + around(graph.x)).relu()
-    expected = second(hidden, graph.edge_index) + around_second(hidden)
+    looped, _ = add_self_loops(graph.edge_index)
+    hidden = (first(graph.x, looped) + around(graph.x)).relu()
+    expected = second(hidden, looped) + around_second(hidden)
     torch.testing.assert_close(made(graph), expected)
 
 
@@ -320,8 +322,26 @@ def test_the_layer_of_the_logits_has_heads_of_its_own(graph):
     assert first.concat
     assert (first.heads, first.out_channels) == (4, 1)
     assert (last.heads, last.out_channels) == (1, 3)
-    x = torch.relu(first(graph.x, graph.edge_index))
-    torch.testing.assert_close(made(graph), last(x, graph.edge_index))
+    looped, _ = add_self_loops(graph.edge_index)
+    torch.testing.assert_close(made(graph), last(torch.relu(first(graph.x, looped)), looped))
+
+
+@pytest.mark.parametrize("layer", [GCNConv, GATConv])
+@pytest.mark.parametrize("skip_average", [True, False])
+def test_edges_of_nodes_to_themselves_are_those_of_the_layer(graph, layer, skip_average):
+    """One for each node, on graphs that have some and nodes without edges, whichever is seen."""
+    made = network(layer, "edge_index", skip_average=skip_average)
+    alone = layer(5, 4)
+    alone.load_state_dict(made.layers[0].state_dict())
+    without = graph.clone()
+    without.edge_index = graph.edge_index[:, (graph.edge_index != 3).all(0)]
+    some = without.clone()
+    some.edge_index = torch.cat([torch.tensor([[0, 3], [0, 3]]), without.edge_index], dim=1)
+    for seen in (graph, without, some, graph):
+        expected = alone(seen.x, seen.edge_index)
+        if skip_average:
+            expected = (alone(seen.x, seen.edge_index[:, :0]) + expected.relu()) / 2
+        assert torch.equal(made(seen), expected)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "sage", "gat"])

@@ -93,7 +93,8 @@ def _root(kappa: Tensor | float) -> Weight:
 
 
 def _origin_like(x: Tensor, kappa: Tensor | float) -> Tensor:
-    return lorentz.origin(x.shape[-1] - 1, kappa).to(x)
+    k = kappa if isinstance(kappa, Tensor) else x.new_full((), kappa)
+    return lorentz.origin(x.shape[-1] - 1, k).to(x.dtype)
 
 
 def _log(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:

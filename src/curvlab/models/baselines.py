@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import SimpleConv
+from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
@@ -102,6 +103,8 @@ class GraphNetwork(FlatEncoder):
                 options["heads"] = last_heads
             made.append(layer(inputs[-1], self.logits, **options))
         self.layers = nn.ModuleList(made)
+        self.self_loops = adjacency == "edge_index" and _give_up_self_loops(self.layers)
+        self._looped: tuple[Tensor, Tensor] | None = None
         first = dropout if input_dropout else 0.0
         self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
         self.takes_features = (
@@ -138,15 +141,35 @@ class GraphNetwork(FlatEncoder):
         last = self._propagate(i, x, graph)
         if not self.skip_average:
             return last
-        no_edges = (batch.edge_index[:, :0],) if graph else ()
-        alone = self._propagate(i, x, no_edges)
+        alone = self._propagate(i, x, self._no_edges(batch, graph))
         return (alone + self.activation(last)) / 2
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
         """What a layer is given after its input."""
         if self.adjacency == "none":
             return ()
-        return (batch.adj_t,) if self.adjacency == "csr" else (batch.edge_index,)
+        return (batch.adj_t,) if self.adjacency == "csr" else (self._edges(batch),)
+
+    def _no_edges(self, batch: Data, graph: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """What a layer is given of the same nodes without the edges between them."""
+        if not graph:
+            return ()
+        edges = self._edges(batch)
+        loops = int(batch.num_nodes or 0) if self.self_loops else 0
+        return (edges[:, edges.shape[1] - loops :],)
+
+    def _edges(self, batch: Data) -> Tensor:
+        """Edges `[2, edges]`, those of nodes to themselves last, if the layers need these.
+
+        They are looked for when a graph is first seen, which makes a device wait.
+        """
+        edges = batch.edge_index
+        if not self.self_loops:
+            return edges
+        if self._looped is None or self._looped[0] is not edges:
+            looped = add_self_loops(remove_self_loops(edges)[0], num_nodes=batch.num_nodes)[0]
+            self._looped = edges, looped
+        return self._looped[1]
 
     def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -179,6 +202,18 @@ class MeanSAGE(nn.Module):
         """Map features `[nodes, in_channels]`."""
         neighbours, own = self.lin(x).chunk(2, dim=-1)
         return self.mean(neighbours, edge_index) + own + self.bias
+
+
+def _give_up_self_loops(layers: nn.ModuleList) -> bool:
+    """Let layers of PyTorch Geometric that add edges from nodes to themselves leave that out.
+
+    Returns:
+        Whether they did, and want these edges.
+    """
+    wanting = [layer for layer in layers if getattr(layer, "add_self_loops", False)]
+    for layer in wanting:
+        layer.add_self_loops = False  # type: ignore[assignment]
+    return bool(wanting)
 
 
 def _take_features(layers: nn.ModuleList, dropout: float) -> bool:

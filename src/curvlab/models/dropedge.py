@@ -42,14 +42,17 @@ class DropEdgeNetwork(GraphNetwork):
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
         """The edges, in training with a weight of 0 or 1 each, `[edges]`."""
-        edge_index = batch.edge_index
+        edges = self._edges(batch)
         if not self.training:
-            return (edge_index,)
-        if edge_index is not self._seen:
-            self._seen = edge_index
-            self._pair, self._pairs = _undirected(edge_index, int(batch.num_nodes or 0))
-        kept = torch.rand(self._pairs, device=edge_index.device) >= self.edge_dropout
-        return edge_index, kept.to(batch.x.dtype)[self._pair]
+            return (edges,)
+        loops = int(batch.num_nodes or 0) if self.self_loops else 0
+        if edges is not self._seen:
+            self._seen = edges
+            between = edges[:, : edges.shape[1] - loops]
+            self._pair, self._pairs = _undirected(between, int(batch.num_nodes or 0))
+        kept = torch.rand(self._pairs, device=edges.device) >= self.edge_dropout
+        weights = kept.to(batch.x.dtype)[self._pair]
+        return edges, torch.cat([weights, weights.new_ones(loops)])
 
 
 def _undirected(edge_index: Tensor, nodes: int) -> tuple[Tensor, int]:

@@ -61,11 +61,10 @@ class _WithPoints(torch.optim.Optimizer):
         manifold, state = p.manifold, self.state[p]
         x = p.detach().view(-1, p.shape[-1])
         if not state:
-            state["step"] = torch.tensor(0.0)  # on the processor, where it is read
+            state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is
             state["exp_avg"] = torch.zeros_like(x)
             state["exp_avg_sq"] = second_moment(x, manifold)
-        state["step"] += 1
-        at = int(state["step"])
+        at = state["step"] = int(state["step"]) + 1
         beta1, beta2 = group["betas"]
         rates = Rates(group["lr"], beta1, beta2, group["eps"], group["weight_decay"], at)
         rows = len(x) if p.device.type != "cpu" else max(1, CHUNK // p.shape[-1])

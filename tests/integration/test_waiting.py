@@ -1,0 +1,173 @@
+"""Steps as an accelerator would make them: none waits for it, or has tensors beside it."""
+
+import pytest
+import torch
+from accelerator import passing_for_an_accelerator
+from hydra.types import RunMode
+from lightning import Callback
+from omegaconf import OmegaConf
+from tiny_runs import FAST, ROOT, TINY, TREE, composed
+
+from curvlab import train as training
+from curvlab.parts import build_data, build_task
+
+# PyTorch Geometric's making of a sparse matrix, once a process.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+LINKS = (*TREE[:3], "task=link_prediction", "trainer.accelerator=cpu")
+TRIPLES = (
+    "dataset=synthetic_kg",
+    "dataset.source.groups=6",
+    "dataset.train_triples=224",
+    "batching.size=32",
+    "trainer.accelerator=cpu",
+)
+PIXELS = (
+    "dataset=filter_images",
+    "dataset.source.generated=true",
+    "dataset.source.side=8",
+    "trainer.max_steps=20",
+    "trainer.accelerator=cpu",
+)
+TOKENS = (
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "batching=tokens",
+    "batching.size=100",
+    "batching.workers=0",
+    "trainer.max_steps=20",
+    "trainer.accelerator=cpu",
+)
+GRAPHS = {
+    "node_classification": TREE,
+    "link_prediction": LINKS,
+    "reconstruction": TINY,
+    "kg_completion": TRIPLES,
+    "filter_regression": PIXELS,
+    "tokens": TOKENS,
+}
+WAITING = {  # models that have to, and the files where
+    "chebnet": {"cheb_conv.py", "loop.py"},  # ChebConv looks for edges of nodes to themselves
+    "graphgps": {"gps_conv.py", "loop.py", "test_waiting.py"},  # GPSConv masks what is no node
+    "idgl": {"idgl.py"},  # learns the graph until that changes no more
+}
+STEPS = 3
+"""After which all is as in later ones: the graph has been seen, optimisers have their state."""
+
+
+def encoders():
+    """Models of nodes, but for those whose batches are never the same graph."""
+    for path in sorted((ROOT / "configs" / "model").glob("*.yaml")):
+        tasks = OmegaConf.load(path).get("requires", {}).get("tasks")
+        if (tasks is None or "node_classification" in tasks) and "nsampler" not in path.stem:
+            yield path.stem
+
+
+MODELS = {
+    "node_classification": list(encoders()),
+    "link_prediction": ["gat", "hgcn", "hnnpp", "hypformer", "lrn", "lrn_sgformer", "sgformer"],
+    "reconstruction": ["fpst", "tokengt", "gcn", "gat", "sage", "hgcn", "hgnn", "hat", "q_gcn"],
+    "kg_completion": [
+        *("cat", "cat_eee", "cat_mlp", "cat_spherical", "cat_uniform", "complex", "distmult"),
+        *("transe", "rotate", "murp", "roth", "atth"),
+    ],
+    "filter_regression": ["gat", "gprgnn", "bernnet", "chebnet", "chebnet2", "polyattn_cheb"],
+    "tokens": ["polyformer", "polyformer_cheb", "unifilter_mono"],
+}
+CASES = [(graph, model) for graph, models in MODELS.items() for model in models]
+
+
+@pytest.mark.parametrize(("graph", "model"), CASES)
+def test_a_step_of_training_does_not_wait(tmp_path, graph, model):
+    places = (f"paths.data_dir={tmp_path}", f"paths.output_dir={tmp_path}")
+    words = ["model.eigenvectors=4"] if model in ("fpst", "tokengt", "nagphormer") else []
+    config = composed(tmp_path, (*places, *GRAPHS[graph], f"model={model}", *words), RunMode.RUN)
+    data = build_data(config)
+    data.setup()
+    task = build_task(config, data)
+    built = task.configure_optimizers()
+    optimizer = built["optimizer"] if isinstance(built, dict) else built
+    for i, batch in zip(range(1 + STEPS), data.train_dataloader(), strict=False):
+        optimizer.zero_grad()
+        with passing_for_an_accelerator() as found:
+            task.training_step(batch, i).backward()
+            optimizer.step()
+    assert i == STEPS
+    allowed = WAITING.get(model, set())
+    assert [where for where in found if not any(file in where for file in allowed)] == []
+
+
+class Around(Callback):
+    """Before all that happens in a step, and with the same context after it."""
+
+    def __init__(self, at, entered):
+        self.at, self.entered, self.found, self._context = at, entered, [], None
+
+    def on_train_batch_start(self, trainer, *_):
+        if trainer.global_step == self.at and self.entered is None:
+            self._context = passing_for_an_accelerator()
+            self.found = self._context.__enter__()
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == self.at + 1 and self.entered is not None:
+            self.entered._context.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*FAST, "model=fpst", "model.eigenvectors=4"),
+        (*TREE, "model=gcn", "trainer.plots=false"),
+        (*TREE, "model=lrn", "trainer.plots=false", "trainer.gradient_clip=1"),
+        (*TRIPLES, "model=cat", "trainer.plots=false"),
+    ],
+    ids=["reconstruction", "node_classification", "hyperbolic", "kg_completion"],
+)
+def test_what_a_run_does_around_a_step_does_not_wait(run_here, monkeypatch, words):
+    """Callbacks, among them the choice of the best weights, on a step that is not logged."""
+    first = Around(8, None)
+    last = Around(8, first)
+    build = training.build_trainer
+
+    def watched(config, folder, callbacks, *others, **options):
+        return build(config, folder, [first, *callbacks, last], *others, **options)
+
+    monkeypatch.setattr(training, "build_trainer", watched)
+    assert run_here(*words, "trainer.max_steps=12").status == "finished"
+    assert first._context is not None
+    assert first.found == []
+
+
+WAITS = {
+    "a value": lambda x: x.sum().item(),
+    "a truth": lambda x: bool((x > 0).all()),
+    "a mask": lambda x: x[x > 0],
+    "a mask written": lambda x: x.index_put_((x > 0,), torch.zeros_like(x[0])),
+    "a size": lambda x: x.nonzero(),
+    "counts": lambda x: x.repeat_interleave(torch.ones_like(x).long()),
+    "a copy": lambda x: x.cpu(),
+    "a list": lambda x: x.tolist(),
+    "a move": lambda x: x.to("cpu"),
+    "numbers": lambda x: x + torch.tensor([1.0, 2.0], device=x.device),
+    "elsewhere": lambda x: x + torch.ones(2),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_what_waits_is_found(name):
+    x = torch.tensor([1.0, 2.0])
+    with passing_for_an_accelerator() as found:
+        WAITS[name](x)
+        assert x.device.type == "cuda"
+    assert len(found) >= 1
+    assert "test_waiting.py" in found[0]
+    assert x.device.type == "cpu"
+
+
+def test_what_does_not_wait_is_not_listed():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with passing_for_an_accelerator() as found:
+        made = torch.arange(2, device=x.device) + x.new_ones(2) + torch.zeros_like(x)
+        chosen = torch.where(x > 1, x, made)[made.argsort()]
+        chosen.repeat_interleave(torch.ones_like(x).long(), output_size=2).sum().backward()
+    assert found == []
