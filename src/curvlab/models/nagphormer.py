@@ -5,6 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from curvlab.layers.token_attention import token_encoder_layer
 from curvlab.models.token_network import TokenNetwork
 
 
@@ -44,17 +45,10 @@ class NAGphormer(TokenNetwork):
         dropout: float,
     ) -> None:
         super().__init__(in_channels, basis, orders, dim)
-        self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(
-                dim, heads, 2 * dim, dropout, "gelu", batch_first=True, norm_first=True
-            )
-            for _ in range(layers)
-        )
+        self.layers = nn.ModuleList(token_encoder_layer(dim, heads, dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
         self.attention = nn.Linear(2 * dim, 1)
         self.output = nn.Linear(dim, dim // 2)
-        for layer in self.layers:
-            layer.dropout = nn.Identity()  # in the feed-forward part; the authors have none there
         self.apply(partial(_initialise, std=0.02 / layers**0.5))
 
     @property
@@ -64,7 +58,7 @@ class NAGphormer(TokenNetwork):
 
     def read(self, tokens: Tensor) -> Tensor:
         """Embeddings `[nodes, dim / 2]`."""
-        x = tokens.transpose(0, 1)
+        x = tokens.transpose(0, 1).contiguous()  # or norms and dropout would copy it each time
         for layer in self.layers:
             x = layer(x)
         x = self.norm(x)
