@@ -77,8 +77,10 @@ MODELS = {
 CASES = [(graph, model) for graph, models in MODELS.items() for model in models]
 
 
-@pytest.mark.parametrize(("graph", "model"), CASES)
-def test_a_step_of_training_does_not_wait(tmp_path, graph, model):
+@pytest.fixture(params=CASES, ids="-".join)
+def parts(request, tmp_path):
+    """Data, task and optimiser of a small run, and the file where it has to wait."""
+    graph, model = request.param
     places = (f"paths.data_dir={tmp_path}", f"paths.output_dir={tmp_path}")
     words = ["model.eigenvectors=4"] if model in ("fpst", "tokengt", "nagphormer") else []
     config = composed(tmp_path, (*places, *GRAPHS[graph], f"model={model}", *words), RunMode.RUN)
@@ -87,14 +89,37 @@ def test_a_step_of_training_does_not_wait(tmp_path, graph, model):
     task = build_task(config, data)
     built = task.configure_optimizers()
     optimizer = built["optimizer"] if isinstance(built, dict) else built
+    return data, task, optimizer, WAITING.get(model, set())
+
+
+def gradients(task, batch):
+    """Loss and gradients of a batch without dropout."""
+    torch.manual_seed(0)
+    task.eval().zero_grad()
+    loss = task.training_step(batch, 0)
+    loss.backward()
+    return {"loss": loss.detach()} | {
+        name: p.grad.clone() for name, p in task.named_parameters() if p.grad is not None
+    }
+
+
+def test_a_step_of_training_neither_waits_nor_differs(parts):
+    """After the first steps, and from the same step on the processor, whose kernels are others."""
+    data, task, optimizer, waiting = parts
     for i, batch in zip(range(1 + STEPS), data.train_dataloader(), strict=False):
         optimizer.zero_grad()
         with passing_for_an_accelerator() as found:
             task.training_step(batch, i).backward()
             optimizer.step()
     assert i == STEPS
-    allowed = WAITING.get(model, set())
-    assert [where for where in found if not any(file in where for file in allowed)] == []
+    assert [where for where in found if not any(file in where for file in waiting)] == []
+    with passing_for_an_accelerator():
+        there = gradients(task, batch)
+    here = gradients(task, batch)
+    assert there.keys() == here.keys()
+    for name, gradient in here.items():  # rounding in float32 is relative to the largest entry
+        tolerance = 1e-5 + 0.01 * gradient.abs().max().item()
+        torch.testing.assert_close(there[name], gradient, rtol=0.0, atol=tolerance, msg=name)
 
 
 class Around(Callback):
