@@ -79,15 +79,15 @@ def validate(config: DictConfig, multirun: bool) -> None:
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
     """
-    plain = OmegaConf.to_container(config, resolve=True)
-    for path, value in _leaves(plain):
-        check_value(path, value)
     model, dataset, task, manifold = config.model, config.dataset, config.task, config.manifold
-    if base_name(task.name) not in dataset.tasks:
+    if base_name(task.name) not in dataset.tasks:  # then values that come from both mean nothing
         raise UsageError(
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
         )
+    plain = OmegaConf.to_container(config, resolve=True)
+    for path, value in _leaves(plain):
+        check_value(path, value)
     check_task_of_model(config)
     if manifold.name not in model.requires.manifolds:
         raise UsageError(
@@ -276,9 +276,12 @@ def base_name(name: str) -> str:
     return name.partition("__")[0]
 
 
-def steps_of_pass(triples: int, size: int, inverse_relations: bool) -> int:
-    """Batches of `size` triples in a pass over them, each twice with inverse relations."""
-    return -(-triples * (2 if inverse_relations else 1) // size)
+def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
+    """Batches of `size` triples in a pass over them, each twice with inverse relations.
+
+    A dataset without triples has none, so that its configuration resolves and can be refused.
+    """
+    return -(-(triples or 0) * (2 if inverse_relations else 1) // size)
 
 
 def checksum_of(folder: str, *names: str) -> str | None:
