@@ -66,7 +66,7 @@ def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, t
     assert run.returncode == 0, run.stderr
     (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
     assert line.split(" | ")[1:6] == ["1 of 48", "6 of 240", "0", "1", "0"]
-    assert "- hypformer/table3 has no LDS" in run.stdout
+    assert "- polyformer/table5 has no MLP" in run.stdout
     short = "1 of 6 runs: 500 steps where the table's has 10,000."
     assert f"- fpst/fig3: reduced protocol, {short}" in run.stdout
     shown = tables("status", "--results", tmp_path)

@@ -1,0 +1,180 @@
+r"""LDS: a graph network and the probabilities of its edges, learned on two levels.
+
+The inner problem trains a graph convolutional network on graphs that are drawn; the outer one moves
+the probabilities so that the network, as it is trained, does better on nodes held out from it.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.layers.dropout import dropout
+from curvlab.layers.graph_sampling import propagated, sampled_graph
+from curvlab.models.encoder import FlatEncoder
+from curvlab.optim.unrolled import Moments, adam_step
+
+INNER = ("first", "second", "first_mean", "second_mean", "first_square", "second_square", "steps")
+"""Buffers of the inner problem: weights, their moments, and how many steps they have made."""
+
+
+class LDS(FlatEncoder):
+    r"""Learning discrete structures: edges drawn with learned probabilities `theta`.
+
+    The network is `f_w(X, A) = P relu(P X W_1) W_2` with `P = D^{-1/2} (A + I) D^{-1/2}`. In a
+    training step its weights make `inner_steps` steps of Adam,
+
+        w <- Adam(w, d/dw [L_inner(f_w(X, A)) + c/2 ||W_1||^2]),  A ~ Bernoulli(theta),
+
+    and what is returned are the logits of where they end, on one more graph. Their loss is that of
+    the held-out nodes (`HalvedValidation`); its gradient with respect to theta goes back through
+    those steps and straight through the draws, and theta is kept in [0, 1]. When the inner loss
+    has not fallen by `min_decrease` of itself for `inner_patience` steps of Adam, or they have been
+    `inner_limit`, the weights start again. Evaluation takes the mean logits of `samples` graphs.
+
+    Weights and moments of the inner problem are buffers: the outer optimiser moves theta alone.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.y [nodes]`, `batch.inner_mask [nodes]`; returns
+    `[nodes, num_classes]`. Theta and each graph take `[nodes, nodes]`, and a step keeps
+    `inner_steps + 1` graphs.
+
+    Args:
+        in_channels: number of input features.
+        num_classes: width of the logits, at least 2.
+        graph: whose edges theta starts from: 1 where there is one, 0 elsewhere.
+        dim: hidden width.
+        dropout: of features and hidden features in inner steps, 0 to 1.
+        inner_lr: rate of Adam.
+        inner_weight_decay: c.
+        inner_steps: at least 1.
+        inner_patience: at least 1.
+        inner_limit: at least 1.
+        min_decrease: 0 to 1.
+        samples: at least 1.
+
+    Raises:
+        UsageError: the labels are not one of several classes.
+
+    Source: Franceschi et al. 2019, "Learning discrete structures for graph neural networks",
+    Algorithm 1; settings of its released code. There the rate of Adam is learned as well, between
+    0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        graph: Data,
+        dim: int,
+        dropout: float,
+        inner_lr: float,
+        inner_weight_decay: float,
+        inner_steps: int,
+        inner_patience: int,
+        inner_limit: int,
+        min_decrease: float,
+        samples: int,
+    ) -> None:
+        super().__init__()
+        if num_classes < 2 or graph.y.dim() > 1:
+            raise UsageError(
+                "model=lds is for labels that are one of several classes: choose another model, or "
+                "dataset.metric=accuracy"
+            )
+        theta = torch.zeros(graph.num_nodes, graph.num_nodes)
+        source, target = graph.edge_index.cpu()
+        theta[source, target] = 1.0
+        self.theta = nn.Parameter(theta.triu_(1))
+        self.shapes = (in_channels, dim), (dim, num_classes)
+        for name, value in self._start(theta).items():
+            self.register_buffer(name, value)
+        self.lowest: Tensor  # of the inner losses since the weights started
+        self.waited: Tensor  # steps of Adam since
+        self.steps: Tensor
+        self.first: Tensor
+        self.second: Tensor
+        self.dim = num_classes
+        self.dropout = dropout
+        self.inner_lr, self.inner_weight_decay = inner_lr, inner_weight_decay
+        self.inner_steps, self.inner_patience = inner_steps, inner_patience
+        self.inner_limit, self.min_decrease = inner_limit, min_decrease
+        self.samples = samples
+
+    @property
+    def gives_logits(self) -> bool:
+        """They are the logits."""
+        return True
+
+    def forward(self, batch: Data) -> Tensor:
+        """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""
+        if not self.training:
+            return self._expected(batch.x)
+        with torch.no_grad():
+            self.theta.clamp_(0, 1)
+            self._start_again_if_settled()
+        weights, moments = self._inner_state()
+        for _ in range(self.inner_steps):
+            loss = self._inner_loss(batch, weights)
+            gradients = torch.autograd.grad(loss, weights, create_graph=True)
+            weights, moments = adam_step(weights, gradients, moments, self.inner_lr)
+            self._note(loss.detach())
+        logits = self._network(batch.x, sampled_graph(self.theta), weights)
+        self._keep(weights, moments)
+        return logits
+
+    def _inner_state(self) -> tuple[tuple[Tensor, ...], Moments]:
+        """Weights and moments as they are now, apart from the buffers, which the step changes."""
+        state = {name: self.get_buffer(name).clone() for name in INNER}
+        weights = state["first"].requires_grad_(), state["second"].requires_grad_()
+        means = state["first_mean"], state["second_mean"]
+        squares = state["first_square"], state["second_square"]
+        return weights, Moments(means, squares, state["steps"])
+
+    def _network(
+        self, x: Tensor, adjacency: Tensor, weights: tuple[Tensor, ...], p: float = 0.0
+    ) -> Tensor:
+        """`f_w(X, A)`, with dropout p of the inputs of both layers."""
+        first, second = weights
+        hidden = F.relu(propagated(adjacency, dropout(x, p, self.training) @ first))
+        return propagated(adjacency, dropout(hidden, p, self.training) @ second)
+
+    def _inner_loss(self, batch: Data, weights: tuple[Tensor, ...]) -> Tensor:
+        logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
+        losses = F.cross_entropy(logits, batch.y, reduction="none")
+        mean = (losses * batch.inner_mask).sum() / batch.inner_mask.sum()
+        return mean + self.inner_weight_decay / 2 * weights[0].square().sum()
+
+    def _expected(self, x: Tensor) -> Tensor:
+        """Mean logits of several graphs."""
+        theta = self.theta.clamp(0, 1)
+        weights = self.first, self.second
+        drawn = (self._network(x, sampled_graph(theta), weights) for _ in range(self.samples))
+        return torch.stack([logits / self.samples for logits in drawn]).sum(0)
+
+    def _start(self, like: Tensor) -> dict[str, Tensor]:
+        """The inner problem before its first step."""
+        weights = [nn.init.xavier_uniform_(like.new_empty(shape)) for shape in self.shapes]
+        moments = [like.new_zeros(shape) for shape in (*self.shapes, *self.shapes, ())]
+        state = dict(zip(INNER, (*weights, *moments), strict=True))
+        return state | {"lowest": like.new_full((), torch.inf), "waited": like.new_zeros(())}
+
+    def _note(self, loss: Tensor) -> None:
+        """Count the steps since the inner loss last fell by what counts."""
+        fell = loss < self.lowest * (1 - self.min_decrease)
+        self.waited.copy_(torch.where(fell, 0.0, self.waited + 1))
+        self.lowest.copy_(torch.where(fell, loss, self.lowest))
+
+    def _start_again_if_settled(self) -> None:
+        """Weights as before the first step, chosen without a look that a device waits for."""
+        settled = (self.waited >= self.inner_patience) | (self.steps >= self.inner_limit)
+        for name, value in self._start(self.theta).items():
+            buffer = self.get_buffer(name)
+            buffer.copy_(torch.where(settled, value, buffer))
+
+    @torch.no_grad()
+    def _keep(self, weights: tuple[Tensor, ...], moments: Moments) -> None:
+        """Remember where the inner problem is."""
+        state = *weights, *moments.first, *moments.second, moments.steps
+        for name, value in zip(INNER, state, strict=True):
+            self.get_buffer(name).copy_(value)
