@@ -18,21 +18,23 @@ POSITIVE_INTEGERS = {
     "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
     "random_features", "gumbel_samples", "ffn_dim", "longest_path", "largest_degree",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
-    "patience", "min_steps", "trials", "size", "epochs", "train_triples",
+    "patience", "min_steps", "trials", "size", "epochs", "train_triples", "samples",
+    "inner_steps", "inner_patience", "inner_limit",
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
     "weight_x", "weight_y", "output_scale", "margin", "radius", "time_offset", "max_scale",
-    "attention_lr", "expansion", "filter_lr", "memory_gb",
+    "attention_lr", "expansion", "filter_lr", "memory_gb", "inner_lr",
 }  # fmt: skip
 NON_NEGATIVE_NUMBERS = {
     "weight_decay", "manifold_weight_decay", "transformer_weight_decay", "bias_weight_decay",
     "edge_loss", "noise", "seed", "attention_weight_decay", "power", "filter_weight_decay",
+    "inner_weight_decay",
 }  # fmt: skip
 NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers"}
 FRACTIONS = {
     "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
-    "feature_dropout", "filter_dropout", "alpha", "label_smoothing",
+    "feature_dropout", "filter_dropout", "alpha", "label_smoothing", "min_decrease",
 }  # fmt: skip
 SHARES = {"graph_weight"}
 NUMBERS = {"kappa", "min", "max"}
