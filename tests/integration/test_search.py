@@ -305,7 +305,19 @@ def test_the_script_shows_adopts_and_refuses(
 
 
 CORA = ("dataset=cora",)
-SPACES = ("fpst", "tokengt", "gcn", "gat", "hat", "mlp", "sage", "sgc", "gprgnn", "chebnet2")
+SPACES = (
+    "fpst",
+    "tokengt",
+    "gcn",
+    "gat",
+    "gat_wide",
+    "hat",
+    "mlp",
+    "sage",
+    "sgc",
+    "gprgnn",
+    "chebnet2",
+)
 
 
 @pytest.mark.parametrize("model", SPACES)
