@@ -75,7 +75,7 @@ def test_a_protocol_is_of_a_task_and_a_model_and_sets_what_the_model_has(file):
     assert (CONFIGS / "task" / f"{file.parent.name}.yaml").is_file()
     plain = composed(CONFIGS, f"model={file.stem}")
     values = OmegaConf.load(file)
-    assert values.keys() & {"defaults", "model"}  # another model's, or its own
+    assert values.keys() & {"defaults", "model", "optimizer"}  # another model's, or its own
     assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
     assert set(values.get("model", {})) <= set(plain.model)
 
