@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils.sparse import index2ptr
 
 from curvlab.data.transforms import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
@@ -80,10 +80,11 @@ class PolynomialTokens(GraphTransform):
     def forward(self, data: Data) -> Data:
         """Add `tokens [nodes, orders + 1, features]` of a graph that is simple and undirected."""
         x = data.x.float()
-        product = _normalised_product(data.edge_index, x, self.self_loops)
+        product, roots = _random_walk(data.edge_index, len(x), self.self_loops)
         tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=DTYPES[self.dtype])
-        for order, signal in enumerate(polynomials(self.basis, self.orders, x, product)):
-            tokens[:, order] = signal
+        for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):
+            torch.mul(signal, roots, out=tokens[:, order])
+        tokens[:, 0] = x  # not rounded
         data.tokens = _finite(tokens)
         return data
 
@@ -91,33 +92,34 @@ class PolynomialTokens(GraphTransform):
         return f"PolynomialTokens({self.cache_key})"
 
 
-def _normalised_product(
-    edge_index: Tensor, like: Tensor, self_loops: bool
-) -> Callable[[Tensor], Tensor]:
-    """What multiplies signals, all like a first, by a simple undirected graph's normalised matrix.
+def _random_walk(
+    edge_index: Tensor, nodes: int, self_loops: bool
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """What multiplies signals by `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
 
-    `D^{-1/2} (A (D^{-1/2} X))`, by few sweeps over memory that is fresh: a page's first use costs
-    more than several uses later.
+    Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`, so that a product scales
+    its signal once, not before and after: a sweep over memory less.
+
+    Returns:
+        The function and the roots of the degrees, `[nodes, 1]`, 1 where a node has no neighbours.
     """
     source, target = edge_index
     if bool((source[1:] < source[:-1]).any()):
         order = source.argsort(stable=True)
         source, target = source[order], target[order]
-    degree = torch.bincount(source, minlength=len(like))
+    offsets = index2ptr(source, nodes)
+    degree = (offsets.diff() + self_loops).clamp(min=1).float().unsqueeze(1)
     index = torch.int32 if len(target) < 2**31 else torch.int64
-    neighbours, offsets = target.to(index), F.pad(degree.cumsum(0), (1, 0)).to(index)
-    scale = (degree + self_loops).clamp(min=1).float().rsqrt().unsqueeze(1)
+    neighbours, offsets = target.to(index), offsets.to(index)
+    share = 1 / degree
 
-    seen = torch.empty_like(like)
-
-    def product(x: Tensor) -> Tensor:
-        torch.mul(scale, x, out=seen)
-        total = neighbour_sums(seen, neighbours, offsets)
+    def product(signal: Tensor) -> Tensor:
+        total = neighbour_sums(signal, neighbours, offsets)
         if self_loops:
-            total += seen
-        return total.mul_(scale)
+            total += signal
+        return total.mul_(share)
 
-    return product
+    return product, degree.sqrt()
 
 
 def _finite(tokens: Tensor) -> Tensor:
