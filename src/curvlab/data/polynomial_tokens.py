@@ -103,7 +103,7 @@ def _random_walk(
     Returns:
         The function and the roots of the degrees, `[nodes, 1]`, 1 where a node has no neighbours.
     """
-    source, target = edge_index
+    source, target = edge_index.contiguous()  # which index2ptr takes for granted
     if bool((source[1:] < source[:-1]).any()):
         order = source.argsort(stable=True)
         source, target = source[order], target[order]
