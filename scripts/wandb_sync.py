@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Upload what was logged to W&B without a connection: finished runs, and the tables made of them.
 
-scripts/wandb_sync.py                        all finished offline runs below outputs/
+scripts/wandb_sync.py                        all that are finished below outputs/
 scripts/wandb_sync.py outputs/tables/fpst    those below a folder
 scripts/wandb_sync.py --dry-run              only name them
 scripts/wandb_sync.py --table fpst/fig3      the table itself, into the group of its runs
@@ -43,7 +43,9 @@ def main() -> int:
         if arguments.table is not None:
             specs = load_table(ROOT / "configs", arguments.table)
             reports = [build_report(spec, OUTPUTS / "tables") for spec in specs]
-            print(f"logged {log_table(reports, arguments.table, arguments.project, OUTPUTS)}")
+            name, online = log_table(reports, arguments.table, arguments.project, OUTPUTS)
+            later = "" if online else " offline: scripts/wandb_sync.py uploads it with an account"
+            print(f"logged {name}{later}")
             return 0
         if arguments.report is not None:
             specs = load_table(ROOT / "configs", arguments.report)
@@ -59,7 +61,7 @@ def main() -> int:
     for run in runs:
         what = "would upload" if arguments.dry_run else "failed" if run in failed else "uploaded"
         print(f"{what} {run}")
-    print(f"{len(runs)} finished offline runs below {arguments.folder}")
+    print(f"{len(runs)} finished offline runs and tables below {arguments.folder}")
     return 1 if failed else 0
 
 

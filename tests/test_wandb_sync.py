@@ -14,9 +14,9 @@ CELL = {"model": "gcn", "dataset": "cora", "task": "", "manifold": "", "seed": 0
 CELL |= {"experiment": None, "config_hash": "0"}
 
 
-def offline(folder, status="finished", uploaded=False):
+def offline(folder, status="finished", uploaded=False, name="1"):
     """A run's folder as wandb leaves it without a connection."""
-    run = folder / "wandb" / "offline-run-1"
+    run = folder / "wandb" / f"offline-run-{name}"
     run.mkdir(parents=True)
     (run / "run-1.wandb").touch()
     if uploaded:
@@ -32,6 +32,20 @@ def test_runs_with_a_result_are_uploaded_once(tmp_path):
     offline(tmp_path / "d", status="failed")
     offline(tmp_path / "e", uploaded=True)
     assert offline_runs(tmp_path) == [done, diverged]
+
+
+def test_a_run_that_was_set_aside_is_not(tmp_path):
+    """Its id is that of the run in its place, which it would overwrite."""
+    now = offline(tmp_path / "seed0")
+    offline(tmp_path / "seed0" / "previous" / "0123")
+    assert offline_runs(tmp_path) == [now]
+
+
+def test_tables_are_uploaded_too_wherever_the_search_begins(tmp_path):
+    table = offline(tmp_path, status=None, name="20261123_101010-table-fpst-table1")
+    offline(tmp_path / "c", status=None, name="20261123_101010-0123456789abcdef")
+    assert offline_runs(tmp_path) == [table]
+    assert offline_runs(tmp_path / "wandb") == [table]
 
 
 def test_no_folder_is_refused(tmp_path):
@@ -53,7 +67,7 @@ def test_a_table_is_an_artifact_with_its_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(wandb, "login", lambda **_: False)
     monkeypatch.setattr(wandb, "init", lambda **options: logged.update(options) or Run())
     reports = [build_report(spec, tmp_path) for spec in load_table(CONFIGS, "fpst/fig4")]
-    assert log_table(reports, "fpst/fig4", "curvlab", tmp_path) == "table-fpst-fig4"
+    assert log_table(reports, "fpst/fig4", "curvlab", tmp_path) == ("table-fpst-fig4", False)
     assert (logged["group"], logged["mode"]) == ("fpst/fig4", "offline")
     entries = logged["artifact"].manifest.entries
     assert sum(name.endswith(".table.json") for name in entries) == 2

@@ -69,8 +69,12 @@ def deciding(identity: dict[str, Any], path: str = "") -> dict[str, Any]:
     return {key: value for key, value in kept.items() if value is not None and value != {}}
 
 
+def canonical(value: Any) -> str:
+    """A text that is equal where values are: keys in any order, 1 and 1.0 alike."""
+    numbers_alike = json.loads(json.dumps(value, default=str), parse_int=float)
+    return json.dumps(numbers_alike, sort_keys=True)
+
+
 def identity_hash(identity: dict[str, Any]) -> str:
     """A name for what decides a result, equal where it is equal, 16 hexadecimal digits."""
-    numbers_alike = json.loads(json.dumps(deciding(identity)), parse_int=float)
-    text = json.dumps(numbers_alike, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical(deciding(identity)).encode()).hexdigest()[:16]

@@ -10,6 +10,9 @@ from typing import Any
 from curvlab.files import atomic_write
 
 FILE = "result.json"
+SET_ASIDE = "previous"
+"""Where a run's folder keeps what an earlier configuration left there."""
+
 PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
 # A run that ended so is not repeated: the same configuration would end the same way.
 CONCLUSIVE = ("finished", "diverged")
@@ -74,6 +77,15 @@ def read_result(folder: Path) -> Result | None:
     except (OSError, ValueError, TypeError):
         return None
     return result if isinstance(result.config, dict) else None
+
+
+def result_files(folder: Path) -> list[Path]:
+    """The results of all runs below a folder, sorted, without those set aside in `previous/`."""
+    return [
+        path
+        for path in sorted(folder.rglob(FILE))
+        if SET_ASIDE not in path.relative_to(folder).parts
+    ]
 
 
 def git_commit() -> str | None:

@@ -12,7 +12,7 @@ import yaml
 
 from curvlab.files import atomic_write
 from curvlab.identity import identity_hash
-from curvlab.results import CONCLUSIVE, FILE, Result, read_result
+from curvlab.results import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 
 CONFIG = "config.yaml"
 TRACEBACK = "traceback.txt"
@@ -122,7 +122,7 @@ class RunDirectory:
             return "unknown" if any(self._products()) else None
 
     def _set_aside(self, name: str) -> None:
-        folder = self.path / "previous" / name
+        folder = self.path / SET_ASIDE / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for product in list(self._products()):

@@ -6,27 +6,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from curvlab.errors import UsageError
-from curvlab.results import CONCLUSIVE, read_result
+from curvlab.results import CONCLUSIVE, SET_ASIDE, read_result
 from curvlab.tables.report import Report
 from curvlab.tables.spec import TableSpec
 from curvlab.wandb_report import table_report
 
+TABLE_ID = "table"
+"""What the ids of tables begin with; those of runs are hexadecimal."""
+
 
 def offline_runs(folder: Path) -> list[Path]:
-    """Folders `offline-run-*` of runs that have a result and were not uploaded yet, sorted.
+    """Folders `offline-run-*` that were not uploaded yet: of runs with a result, and of tables.
+
+    Not those of runs that were set aside: what ran in their place has the same id.
+
+    Args:
+        folder: One that runs were written below.
 
     Raises:
         UsageError: There is no such folder.
     """
     if not folder.is_dir():
         raise UsageError(f"no folder {folder}: name one that runs were written below")
-    found = []
-    for path in sorted(folder.rglob("wandb/offline-run-*")):
-        result = read_result(path.parents[1])
-        finished = result is not None and result.status in CONCLUSIVE
-        if finished and any(path.glob("*.wandb")) and not any(path.glob("*.wandb.synced")):
-            found.append(path)
-    return found
+    return [
+        path
+        for path in sorted(folder.rglob("offline-run-*"))
+        if SET_ASIDE not in path.relative_to(folder).parts
+        and any(path.glob("*.wandb"))
+        and not any(path.glob("*.wandb.synced"))
+        and (f"-{TABLE_ID}-" in path.name or _finished(path.parents[1]))
+    ]
+
+
+def _finished(run: Path) -> bool:
+    result = read_result(run)
+    return result is not None and result.status in CONCLUSIVE
 
 
 def require_account() -> None:
@@ -49,7 +63,7 @@ def upload(run: Path) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-def log_table(reports: Sequence[Report], name: str, project: str, folder: Path) -> str:
+def log_table(reports: Sequence[Report], name: str, project: str, folder: Path) -> tuple[str, bool]:
     """Log a table's cells as an artifact, from a run of its own in the group of the table's runs.
 
     The run's id is the table's name, so that it is replaced, and the artifact gets a new version.
@@ -62,7 +76,7 @@ def log_table(reports: Sequence[Report], name: str, project: str, folder: Path) 
         folder: Where wandb keeps its files.
 
     Returns:
-        The artifact's name.
+        The artifact's name, and whether it is on the site.
 
     Raises:
         UsageError: wandb is not installed.
@@ -77,7 +91,7 @@ def log_table(reports: Sequence[Report], name: str, project: str, folder: Path) 
         project=project,
         dir=folder,
         name=name,
-        id=f"table-{flat}",
+        id=f"{TABLE_ID}-{flat}",
         group=name,
         job_type="table",
         mode="online" if online else "offline",
@@ -89,7 +103,7 @@ def log_table(reports: Sequence[Report], name: str, project: str, folder: Path) 
         artifact.add(wandb.Table(dataframe=cells), f"cells{i or ''}")
     run.log_artifact(artifact)
     run.finish()
-    return artifact.name
+    return artifact.name, online
 
 
 def save_report(specs: Sequence[TableSpec], project: str, entity: str | None) -> str:

@@ -57,6 +57,26 @@ def test_a_seed_counts_once(spec, write_run, tmp_path):
     assert left_out["runs"].tolist() == [1]
 
 
+def test_whole_numbers_and_decimal_ones_are_alike(spec, write_run, tmp_path):
+    """As for what decides whether a run is repeated: `0` skips a run of `0.0`."""
+    write_run("gcn", "power", 0, 97.0, optimizer={"weight_decay": 0})
+    write_run("gcn", "power", 1, 97.0, optimizer={"weight_decay": 0.0})
+    kept, left_out = chosen(spec, tmp_path)
+    assert sorted(kept["seed"]) == [0, 1]
+    assert len(left_out) == 0
+
+
+def test_results_that_were_set_aside_are_no_longer_there(spec, write_run, tmp_path):
+    """However many seeds they have: what ran in their place counts, also if it diverged."""
+    for seed in range(3):
+        folder = f"power/gcn/seed{seed}/previous/0123"
+        write_run("gcn", "power", seed, 97.0, folder=folder, optimizer={"lr": 1e-2})
+    write_run("gcn", "power", 0, None, status="diverged", folder="power/gcn/seed0")
+    kept, left_out = chosen(spec, tmp_path)
+    assert kept["status"].tolist() == ["diverged"]
+    assert len(left_out) == 0
+
+
 def test_a_mirror_is_no_protocol():
     here = {"seed": 0, "paths": {"mirror": None}, "dataset": {"mirror": None}}
     there = {"seed": 1, "paths": {"mirror": "/data"}, "dataset": {"mirror": "/data"}}

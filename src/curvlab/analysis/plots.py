@@ -23,6 +23,7 @@ from curvlab.analysis.style import save_figure
 from curvlab.data.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.results import SET_ASIDE
 
 FILTER_CLUSTERS = 5
 """Of learned filters that have no true ones to compare with (PolyFormer, Figure 2)."""
@@ -86,7 +87,7 @@ def run_curves(folders: Sequence[Path], metric: str) -> "dict[str, pd.Series[flo
     found = {}
     for folder in folders:
         runs = sorted({path.parent for path in folder.rglob("metrics.csv")})
-        runs = [run for run in runs if "previous" not in run.relative_to(folder).parts]
+        runs = [run for run in runs if SET_ASIDE not in run.relative_to(folder).parts]
         if not runs:
             raise UsageError(f"{folder} is no folder of a run with curves, nor above one.")
         for run in runs:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.results import result_files
 from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,8 @@ class NotAResultError(ValueError):
 def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
     """All runs of a report block below a table's directory, also of a half-done sweep.
 
-    Half-written and foreign files are left out; one line in the log names them.
+    Half-written and foreign files are left out; one line in the log names them. So are results
+    that a later run set aside.
 
     Args:
         directory: The table's directory; one that does not exist holds no runs.
@@ -40,7 +42,7 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
         for runs that have none.
     """
     runs, ignored = [], []
-    for path in sorted(directory.rglob("result.json")):
+    for path in result_files(directory):
         try:
             run = _read_run(path, report)
             if run is not None:

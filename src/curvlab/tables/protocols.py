@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.identity import NOT_IDENTITY, NOT_IDENTITY_TRAINER, deciding
+from curvlab.identity import NOT_IDENTITY, NOT_IDENTITY_TRAINER, canonical, deciding
 
 NOT_PROTOCOL = (*NOT_IDENTITY, *(f"trainer.{key}" for key in NOT_IDENTITY_TRAINER))
 """Parts of a config that say where a run computes and what it writes, not what it computes."""
@@ -87,7 +87,7 @@ def _places(config: Mapping[str, Any]) -> set[str]:
 def _choose(cell: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     """The runs of the chosen protocol; number and reason of the runs of each other one."""
     found = protocols(cell["config"])
-    texts = pd.Series([json.dumps(p, sort_keys=True, default=str) for p in found], cell.index)
+    texts = pd.Series([canonical(p) for p in found], cell.index)
     groups = [group for _, group in cell.groupby(texts, sort=False)]
     groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)
     position = {label: found[i] for i, label in enumerate(cell.index)}
