@@ -40,7 +40,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of all tables' runs")
     parser.add_argument("--budget", help="with estimate: a time such as 90s, 30m, 2h, 1.5d")
-    parser.add_argument("--device", default="auto", help="with estimate: auto, cpu, cuda or mps")
+    devices = ["auto", "cpu", "cuda", "mps"]
+    parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
     return parser.parse_args()
 
 

@@ -95,8 +95,8 @@ def test_what_keeps_cells_from_running_is_said_once_for_all():
     ]
 
 
-def planned(name, seconds, seeds=(0, 1, 2)):
-    return PlannedCell((f"model={name}",), seeds, None), Cost(1.0, 0.0, seconds)
+def planned(name, seconds, seeds=(0, 1, 2), **options):
+    return PlannedCell((f"model={name}",), seeds, None, **options), Cost(1.0, 0.0, seconds)
 
 
 def test_a_budget_gives_every_cell_a_seed_before_any_gets_two():
@@ -114,6 +114,28 @@ def test_a_budget_gives_every_cell_a_seed_before_any_gets_two():
         of = {c.words[0]: s.seconds for c, s in cells}
         spent = sum(of[c.words[0]] * len(s) for c, s in within_budget(cells, budget))
         assert spent <= budget
+
+
+def test_seeds_that_are_done_count_when_a_budget_is_shared_out():
+    cells = [planned("nearly", 10, seeds=(4,), done=4), planned("empty", 50)]
+    assert [(c.words[0], s) for c, s in within_budget(cells, 55)] == [("model=empty", [0])]
+    assert within_budget(cells, 60)[0][1] == [4]
+
+
+def test_what_another_table_has_costs_nothing():
+    cells = [planned("here", 50, copies=(1, 2)), planned("quick", 10, seeds=(0,))]
+    assert [(c.words[0][6:], s) for c, s in within_budget(cells, 10)] == [
+        ("here", [1, 2]),
+        ("quick", [0]),
+    ]
+
+
+def test_runs_that_another_table_has_are_known_as_copies(configs, tmp_path):
+    gcn, _ = planned_cells(configs, "fpst/table1", tmp_path, SOME)
+    finish(gcn, 1, tmp_path)
+    (tmp_path / "fpst" / "table1").rename(tmp_path / "fpst" / "other")
+    gcn, _ = planned_cells(configs, "fpst/table1", tmp_path, SOME)
+    assert (gcn.seeds, gcn.done, gcn.copies) == ((0, 1, 2), 0, (1,))
 
 
 def test_the_cost_is_of_all_steps_and_looks(configs, tmp_path):

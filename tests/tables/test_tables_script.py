@@ -105,6 +105,10 @@ def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
         (("estimate",), "fpst/fig3"),
         (("estimate", "fpst/fig33"), "fpst/fig3"),
         (("estimate", "fpst/fig3", "--budget", "soon"), "2h"),
+        (("estimate", "fpst/fig3", "model=gnc"), "gcn"),
+        (("estimate", "fpst/fig3", "model=gcn", "foo=1"), "foo"),
+        (("estimate", "fpst/fig3", "bar"), "key=value"),
+        (("estimate", "fpst/fig3", "model=gcn", "seed=x"), "seed"),
         (("page", "nobody"), "fpst"),
     ],
 )

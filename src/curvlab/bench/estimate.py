@@ -15,9 +15,10 @@ from rich.table import Table
 
 from curvlab.bench.runs import training_step
 from curvlab.bench.timing import median_ms
+from curvlab.cli import check_overrides
 from curvlab.config import validate
 from curvlab.errors import UsageError
-from curvlab.hardware import run_device
+from curvlab.hardware import run_device, trainer_devices
 from curvlab.parts import build_data, build_task
 from curvlab.reporting import quiet
 from curvlab.tables.planning import PlannedCell, planned_cells
@@ -90,39 +91,42 @@ def within_budget(
 ) -> list[tuple[PlannedCell, list[int]]]:
     """Which cells and seeds to run in so many seconds, so that the table fills evenly.
 
-    Every cell gets its first missing seed before any gets a second, the cheapest first; what no
-    longer fits is left out.
+    Every cell gets a first seed before any gets a second, counting those that are done, the
+    cheapest first; what no longer fits is left out. What is only copied costs nothing.
 
     Returns:
         Cells with their seeds, in the order of `cells`.
     """
+    offers = []
+    for i, (cell, of_cell) in enumerate(cells):
+        copied_first = sorted(cell.seeds, key=lambda seed: seed not in cell.copies)
+        for k, seed in enumerate(copied_first, start=cell.done):
+            offers.append((k, 0.0 if seed in cell.copies else of_cell.seconds, i, seed))
     chosen: dict[int, list[int]] = {}
     left = budget
-    rounds = max((len(cell.seeds) for cell, _ in cells), default=0)
-    by_cost = sorted(range(len(cells)), key=lambda i: cells[i][1].seconds)
-    for k in range(rounds):
-        for i in by_cost:
-            cell, of_cell = cells[i]
-            if k < len(cell.seeds) and of_cell.seconds <= left:
-                left -= of_cell.seconds
-                chosen.setdefault(i, []).append(cell.seeds[k])
-    return [(cells[i][0], seeds) for i, seeds in sorted(chosen.items())]
+    for _, seconds, i, seed in sorted(offers):
+        if seconds <= left:
+            left -= seconds
+            chosen.setdefault(i, []).append(seed)
+    return [(cells[i][0], sorted(seeds)) for i, seeds in sorted(chosen.items())]
 
 
 def costs_table(cells: Sequence[tuple[PlannedCell, Cost]]) -> Table:
-    """Cells with their costs, and the sum."""
+    """Cells with their costs, and the sum; runs that are only copied are counted, for no hours."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("cell", no_wrap=True)
     for column in ("runs", "ms a step", "ms a look", "hours a run", "hours"):
         table.add_column(column, justify="right", no_wrap=True)
     for cell, found in cells:
         runs, hours = len(cell.seeds), found.seconds / 3600
+        paid = runs - len(cell.copies)
         look = f"{found.look_ms:.1f}" if found.look_ms else ""
-        numbers = (f"{found.step_ms:.1f}", look, f"{hours:.2f}", f"{hours * runs:.2f}")
+        numbers = (f"{found.step_ms:.1f}", look, f"{hours:.2f}", f"{hours * paid:.2f}")
         table.add_row(cell.name, str(runs), *numbers)
     table.add_section()
     runs = sum(len(cell.seeds) for cell, _ in cells)
-    hours = sum(len(cell.seeds) * found.seconds for cell, found in cells) / 3600
+    costs = ((len(cell.seeds) - len(cell.copies)) * found.seconds for cell, found in cells)
+    hours = sum(costs) / 3600
     table.add_row("all that can run here", str(runs), "", "", "", f"{hours:.2f}")
     return table
 
@@ -138,6 +142,13 @@ def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
         else f"not here, {kept[0]}: {reason}"
         for reason, kept in names.items()
     ]
+
+
+def _nothing_fits(table: str, budget: str, known: Sequence[tuple[PlannedCell, Cost]]) -> str:
+    if not known:
+        return f"--budget={budget}: no unfinished cell of {table} can run here"
+    least = min(found.seconds for _, found in known)
+    return f"--budget={budget}: the cheapest run of {table} takes {least:,.0f} s"
 
 
 def _shortened(names: list[str]) -> list[str]:
@@ -158,9 +169,11 @@ def estimate(
         budget: see `parse_budget`; None prints costs instead of commands.
 
     Raises:
-        UsageError: the words, or the budget, are wrong.
+        UsageError: the words, the device or the budget are wrong, or nothing fits into it.
     """
     seconds = None if budget is None else parse_budget(budget)
+    check_overrides([f"table={table}", *words], configs, multirun=True)
+    trainer_devices(device)
     known: list[tuple[PlannedCell, Cost]] = []
     kept: list[tuple[PlannedCell, str]] = []
     with quiet():
@@ -182,6 +195,9 @@ def estimate(
             "patience ends early take less; looks are validations."
         )
     else:
-        for cell, seeds in within_budget(known, seconds):
+        fitting = within_budget(known, seconds)
+        if not fitting:
+            raise UsageError(_nothing_fits(table, str(budget), known))
+        for cell, seeds in fitting:
             console.print(cell.command(table, seeds))
     return out.getvalue()

@@ -24,12 +24,16 @@ class PlannedCell:
         seeds: those without a finished or diverged result of the same configuration.
         config: the composed configuration, of the first of these seeds.
         fixed: what else its command says, as do those of all other cells.
+        done: how many seeds have such a result.
+        copies: those of `seeds` that another table has already, so that they only are copied.
     """
 
     words: tuple[str, ...]
     seeds: tuple[int, ...]
     config: DictConfig
     fixed: tuple[str, ...] = ()
+    done: int = 0
+    copies: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -78,16 +82,20 @@ def _cell(
     """What is left of one cell; None for nothing."""
     composed = compose("train", [f"table={table}", *words, *fixed], return_hydra_config=True)
     config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    left = []
+    left, copies = [], []
     for seed in seeds:
         composed.seed = config.seed = seed
         folder = RunDirectory(results / table / composed.hydra.sweep.subdir)
-        if folder.conclusion(identity_hash(identity(config))) is None:
+        own = identity_hash(identity(config))
+        if folder.conclusion(own) is None:
             left.append(seed)
+            if folder.twin(results, own) is not None:
+                copies.append(seed)
     if not left:
         return None
     config.seed = left[0]
-    return PlannedCell(words, tuple(left), config, fixed)
+    done = len(seeds) - len(left)
+    return PlannedCell(words, tuple(left), config, fixed, done, tuple(copies))
 
 
 def _values(key: str, choices: Any) -> list[str]:
