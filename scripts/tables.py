@@ -22,9 +22,12 @@ from curvlab.tables.overview import status
 from curvlab.tables.page import page
 from curvlab.tables.render import render, terminal
 
+log = logging.getLogger(__name__)
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
 RESULTS = ROOT / "outputs" / "tables"
+COMMITTED = ROOT / "docs" / "results" / "tables"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -38,7 +41,12 @@ def parse_arguments() -> argparse.Namespace:
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of all tables' runs")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="folder of all tables' runs (default: outputs/tables; before the first run, for all "
+        "but estimate, docs/results/tables)",
+    )
     parser.add_argument("--budget", help="with estimate: a time such as 90s, 30m, 2h, 1.5d")
     devices = ["auto", "cpu", "cuda", "mps"]
     parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
@@ -51,13 +59,14 @@ def make_text(arguments: argparse.Namespace) -> str:
     Raises:
         UsageError: The words are wrong.
     """
-    if arguments.results != RESULTS and not arguments.results.is_dir():
-        raise UsageError(f"no folder {arguments.results}: --results names where tables' runs are")
+    arguments.results = results_folder(arguments)
     match arguments.words:
         case ["status"]:
+            _check_format(arguments, "terminal", "markdown")
             specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
             return status(specs, arguments.results, arguments.format)
         case ["page", paper]:
+            _check_format(arguments, "terminal")  # which is none: a page is HTML
             return page(CONFIGS, paper, arguments.results)
         case ["estimate", table, *words]:
             return make_estimate(table, words, arguments)
@@ -66,6 +75,31 @@ def make_text(arguments: argparse.Namespace) -> str:
     raise UsageError(
         f"{' '.join(arguments.words)}: say one table, status, page PAPER, or estimate TABLE"
     )
+
+
+def _check_format(arguments: argparse.Namespace, *known: str) -> None:
+    if arguments.format not in known:
+        what = " ".join(arguments.words)
+        possible = " or ".join(known[1:])
+        instead = f"use --format {possible}" if possible else "drop --format"
+        raise UsageError(f"{what} is not written as {arguments.format}: {instead}")
+
+
+def results_folder(arguments: argparse.Namespace) -> Path:
+    """Where to read results: those of this repository's tables until there are own ones.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    folder: Path | None = arguments.results
+    if folder is None:
+        if RESULTS.is_dir() or arguments.words[0] == "estimate":
+            return RESULTS
+        log.warning("no runs in outputs/tables yet: these are the results in docs/results/tables")
+        return COMMITTED
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder}: --results names where tables' runs are")
+    return folder
 
 
 def make_table(table: str, arguments: argparse.Namespace) -> str:

@@ -69,6 +69,13 @@ def deciding(identity: dict[str, Any], path: str = "") -> dict[str, Any]:
     return {key: value for key, value in kept.items() if value is not None and value != {}}
 
 
+def decides(key: str) -> bool:
+    """Whether a key of a configuration, or a group's, can decide the result."""
+    trainer = tuple(f"trainer.{name}" for name in NOT_IDENTITY_TRAINER)
+    own = any(f"{key}.".startswith(f"{part}.") for part in (*NOT_IDENTITY, *trainer))
+    return not own and key.rpartition(".")[2] not in MACHINE_KEYS
+
+
 def canonical(value: Any) -> str:
     """A text that is equal where values are: keys in any order, 1 and 1.0 alike."""
     numbers_alike = json.loads(json.dumps(value, default=str), parse_int=float)

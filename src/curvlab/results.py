@@ -45,6 +45,7 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     error: str | None = None
+    changed: list[str] = field(default_factory=list)  # by the command line, of what the table says
 
     @property
     def objective(self) -> float | None:

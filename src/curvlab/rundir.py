@@ -92,6 +92,7 @@ class RunDirectory:
             copy = shutil.copytree if path.is_dir() else shutil.copy2
             copy(path, self.path / path.name)
         ended.experiment, ended.config_hash = result.experiment, result.config_hash
+        ended.changed = result.changed
         ended.save(self.path)
         return ended
 

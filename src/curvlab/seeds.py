@@ -26,7 +26,7 @@ from curvlab.errors import UsageError
 from curvlab.hardware import prepare_processor
 from curvlab.results import Result
 from curvlab.rundir import RunDirectory
-from curvlab.train import RunFailedError, train_in
+from curvlab.train import RunFailedError, changed_words, train_in
 
 
 def train_seeds(config: DictConfig) -> list[Result]:
@@ -42,7 +42,8 @@ def train_seeds(config: DictConfig) -> list[Result]:
         UsageError: the configuration is wrong.
         RunFailedError: a seed ended without a score (not in a sweep).
     """
-    multirun = HydraConfig.get().mode == RunMode.MULTIRUN
+    hydra = HydraConfig.get()
+    multirun, changed = hydra.mode == RunMode.MULTIRUN, changed_words(hydra)
     validate(config, multirun)
     runs = [(seed, folder_of(config, seed)) for seed in seeds_of(config)]
     prepare_processor(config.trainer.threads)
@@ -50,7 +51,7 @@ def train_seeds(config: DictConfig) -> list[Result]:
     reporting.seeds_starting(config.model.label, config.dataset.label, runs, workers)
     with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
         waiting = {
-            pool.submit(_run_one, _of_one_seed(config, seed), folder): folder
+            pool.submit(_run_one, _of_one_seed(config, seed), folder, changed): folder
             for seed, folder in runs
         }
         results = {}
@@ -100,8 +101,8 @@ def _of_one_seed(config: DictConfig, seed: int) -> DictConfig:
     return one
 
 
-def _run_one(config: DictConfig, folder: Path) -> Result:
+def _run_one(config: DictConfig, folder: Path, changed: list[str]) -> Result:
     """Run one seed in a process of the pool; whatever ends it is in its result."""
     register_resolvers()
     with redirect_stdout(StringIO()):
-        return train_in(config, RunDirectory(folder), multirun=True)
+        return train_in(config, RunDirectory(folder), multirun=True, changed=changed)

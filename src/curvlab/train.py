@@ -1,12 +1,13 @@
 """One run, from a configuration to its result file."""
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 import lightning
 import torch
+from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -33,7 +34,7 @@ from curvlab.hardware import (
     reset_peak_memory,
     trainer_devices,
 )
-from curvlab.identity import identity, identity_hash
+from curvlab.identity import decides, identity, identity_hash
 from curvlab.parts import build_data, build_logger, build_selection, build_task, build_trainer
 from curvlab.results import Result, read_result
 from curvlab.rundir import TRACEBACK, RunDirectory
@@ -66,12 +67,15 @@ def train(config: DictConfig) -> Result:
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     if config.print_config:
         print(OmegaConf.to_yaml(config, resolve=True))
-    return train_in(config, folder, multirun)
+    return train_in(config, folder, multirun, changed_words(hydra))
 
 
-def train_in(config: DictConfig, folder: RunDirectory, multirun: bool) -> Result:
-    """`train` in a given folder, as one run of a sweep or alone."""
+def train_in(
+    config: DictConfig, folder: RunDirectory, multirun: bool, changed: Sequence[str] = ()
+) -> Result:
+    """`train` in a given folder, as one run of a sweep or alone (see `changed_words`)."""
     result = describe(config)
+    result.changed = list(changed)
     with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
         return _train(config, result, folder, multirun)
 
@@ -109,6 +113,21 @@ def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> R
             reporting.copying(twin)
             done = folder.copy_from(twin, result)
     return done
+
+
+def changed_words(hydra: HydraConf) -> list[str]:
+    """What the command line says against the table that it names, sorted; without a table nothing.
+
+    Not which of the table's cells it runs, nor what decides no result.
+    """
+    words = [str(word).lstrip("+") for word in hydra.overrides.task]
+    keys = [word.partition("=")[0] for word in words]
+    if "table" not in keys:
+        return []
+    swept = hydra.sweeper.params or {}
+    return sorted(
+        word for key, word in zip(keys, words, strict=True) if key not in swept and decides(key)
+    )
 
 
 def describe(config: DictConfig) -> Result:

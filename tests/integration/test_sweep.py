@@ -22,6 +22,9 @@ def test_a_table_is_filled_once_and_rendered(command):
     assert list(results) == CELLS
     assert {result["experiment"] for result in results.values()} == {"fpst/fig3"}
     assert "sweep of 4 cells: 4 finished" in done.stdout
+    changed = {word.partition("=")[0] for result in results.values() for word in result["changed"]}
+    assert "trainer.max_steps" in changed
+    assert not changed & {"table", "model", "dataset", "seed", "trainer.plots", "paths.output_dir"}
     hint = re.search(r"its table: python (.*)", done.stdout)
 
     again = command(*words)

@@ -129,12 +129,23 @@ def test_caption_says_when_the_protocol_was_reduced(spec, write_run, tmp_path):
     assert "1.96 std/√n" in words
 
 
+def test_caption_names_what_the_command_line_said_against_the_table(spec, write_run, tmp_path):
+    """But not the length, of which there is a sentence already."""
+    write_run("gat", "power", 0, 97.0)
+    path = write_run("gcn", "power", 0, 97.0, steps=500)
+    words = ["optimizer.lr=0.1", "trainer.max_steps=500"]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"changed": words}))
+    caption = build_report(spec, tmp_path).caption
+    assert "Not the table's protocol, 1 of 2 runs: optimizer.lr=0.1." in caption
+    assert any(line.startswith("Reduced protocol, 1 of 2 runs: 500 steps") for line in caption)
+
+
 def test_caption_counts_the_runs_that_are_short_beside_others(spec, write_run, tmp_path):
     write_run("gcn", "power", 0, 97.0, steps=500)
     write_run("gat", "power", 0, 97.0)
     words = " ".join(build_report(spec, tmp_path).caption)
     assert "Reduced protocol, 1 of 2 runs: 500 steps where the table's has 10,000." in words
-    assert "Each run has 10,000 steps." in words
+    assert "Each run has 10,000 steps if no note says otherwise." in words
 
 
 def test_footnotes_name_what_was_left_out_and_what_was_shorter(spec, write_run, tmp_path):

@@ -79,11 +79,11 @@ def test_status_links_the_pictures_that_are_there(tables, tmp_path):
     words = ("status", "--results", tmp_path / "tables")
     lines = tables(*words, "--format", "markdown").stdout.splitlines()
     (drawn,) = (line for line in lines if line.startswith("| fpst | Figure 6 "))
-    assert "| [drawn](fpst_fig6.png) | `python scripts/plot.py curvature " in drawn
+    assert "| [drawn](fpst_fig6.png); without PubMed | `python scripts/plot.py curvature " in drawn
     (other,) = (line for line in lines if line.startswith("| polyformer | Figure 4 "))
     assert "| not drawn | `python train.py -m table=polyformer/table3 " in other
     shown = tables(*words).stdout
-    assert re.search(r"^fpst +Figure 6 +.* drawn$", shown, re.MULTILINE)
+    assert re.search(r"^fpst +Figure 6 +.* drawn; without PubMed$", shown, re.MULTILINE)
     assert shown.endswith("The commands of these: scripts/tables.py status --format markdown\n")
     assert max(map(len, shown.splitlines())) <= 120
 
@@ -110,6 +110,8 @@ def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
         (("estimate", "fpst/fig3", "bar"), "key=value"),
         (("estimate", "fpst/fig3", "model=gcn", "seed=x"), "seed"),
         (("page", "nobody"), "fpst"),
+        (("page", "fpst", "--format", "latex"), "drop --format"),
+        (("status", "--format", "csv"), "markdown"),
     ],
 )
 def test_wrong_words_get_one_sentence(tables, words, answer):

@@ -29,7 +29,7 @@ def caption(
     sentences = []
     if len(run):
         sentences.append(f"Ours: {_metric(spec)}, {spread}, {_seeds(spec, run)}.")
-        sentences += filter(None, [reduced(spec, runs), _steps(run)])
+        sentences += [*departures(spec, runs), _steps(run)]
     else:
         sentences.append(f"Ours ({_metric(spec)}): no finished run yet.")
     if len(paper):
@@ -62,7 +62,7 @@ def circumstances(runs: pd.DataFrame, labels: Labels) -> list[str]:
     if columns:
         used = "; ".join(f"{name} of {', '.join(labels)}" for name, labels in columns.items())
         sentences.append(f"Splits: {used}.")
-    devices = sorted({device.partition(":")[0] for device in runs["device"].dropna()})
+    devices = sorted({device.partition(":")[0] for device in runs["device"] if device})
     if devices:
         sentences.append(f"Ours ran on {' and '.join(devices)}.")
     rows: dict[str, list[str]] = {}
@@ -161,18 +161,32 @@ def _precision(config: Mapping[str, Any]) -> str:
     return (config.get("trainer") or {}).get("precision", FULL_PRECISION)
 
 
-def reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
-    """A sentence on the runs that may train for less than the table says, if there are any."""
+def departures(spec: TableSpec, runs: pd.DataFrame) -> list[str]:
+    """Sentences on the runs that have not the table's protocol, if there are any."""
+    sentences = [sentence] if (sentence := _reduced(spec, runs)) else []
+    lengths = tuple(f"trainer.{key}=" for key in spec.planned_length)  # said already
+    words = runs["changed"].map(
+        lambda text: ", ".join(word for word in text.split(", ") if not word.startswith(lengths))
+    )
+    for text, same in words[words != ""].groupby(words):
+        sentences.append(f"Not the table's protocol{_which(same, runs)}: {text}.")
+    return sentences
+
+
+def _which(some: "pd.Series[Any]", runs: pd.DataFrame) -> str:
+    return "" if len(some) == len(runs) else f", {len(some)} of {len(runs)} runs"
+
+
+def _reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
     for key, unit in LENGTHS.items():
         if key not in spec.planned_length:
             continue
         lengths = runs["config"].map(lambda config, key=key: config.get("trainer", {}).get(key))
         shorter = lengths[pd.to_numeric(lengths) < spec.planned_length[key]]
         if len(shorter):
-            which = "" if len(shorter) == len(runs) else f", {len(shorter)} of {len(runs)} runs"
             trained = " or ".join(f"{length:,}" for length in sorted(set(shorter)))
             return (
-                f"Reduced protocol{which}: {trained} {unit} where the table's has "
+                f"Reduced protocol{_which(shorter, runs)}: {trained} {unit} where the table's has "
                 f"{spec.planned_length[key]:,}."
             )
     return None
@@ -181,7 +195,8 @@ def reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
 def _steps(run: pd.DataFrame) -> str:
     most, patience = run["steps"].max(), run.loc[_can_end(run), "patience"]
     if patience.empty:
-        return f"Each run has {most:,} {_plural('step', most)}."
+        unless = "" if run["steps"].min() == most else " if no note says otherwise"
+        return f"Each run has {most:,} {_plural('step', most)}{unless}."
     least, greatest = patience.min(), patience.max()
     steps = f"{greatest:,.0f}" if least == greatest else f"{least:,.0f} to {greatest:,.0f}"
     usual = "" if least == greatest else f" ({_usual(patience):,.0f} if no note says otherwise)"

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
     "row", "column", "seed", "status", "value", "steps", "patience", "device", "seconds", "config",
-    "path",
+    "changed", "path",
 )  # fmt: skip
 
 
@@ -37,7 +37,8 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
-        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `path`. A finished
+        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `changed` (words of
+        its command line against the table), `path`. A finished
         run that validation could end has as its steps those that it was given; its patience is NaN
         for runs that have none.
     """
@@ -87,10 +88,11 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "status": result["status"],
             "value": nan,
             "steps": int(result.get("steps") or 0),
-            "patience": config.get("trainer", {}).get("patience") or nan,
-            "device": result.get("device"),
-            "seconds": result.get("wall_seconds") or nan,
+            "patience": (config.get("trainer") or {}).get("patience") or nan,
+            "device": str(result.get("device") or ""),
+            "seconds": float(result.get("wall_seconds") or nan),
             "config": config,
+            "changed": ", ".join(result.get("changed") or ()),
         }
         if run["status"] == "finished":
             run["value"] = report.scale * _number(result, report.metric)

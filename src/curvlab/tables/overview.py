@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from curvlab.tables.captions import reduced
+from curvlab.tables.captions import departures
 from curvlab.tables.collect import collect
 from curvlab.tables.figures import PaperFigure, load_figures
 from curvlab.tables.report import Report, build_report
@@ -43,9 +43,8 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         report = build_report(spec, results)
         runs = collect(results / spec.name, spec.report)
         lines.append(_line(spec, report, runs))
-        short, absent = reduced(spec, runs), _missing(report)
-        if short:
-            remarks.append(f"{spec.name}: {short[0].lower()}{short[1:]}")
+        absent = _missing(report)
+        remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in departures(spec, runs)]
         if absent:
             remarks.append(f"{spec.name} has no {', '.join(absent)}.")
     remarks = list(dict.fromkeys(remarks))
