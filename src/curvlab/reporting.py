@@ -188,10 +188,12 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
         return
     assert isinstance(encoder, PolyFormer)
     encoder.eval()
-    coefficients = encoder.node_filters(graph.to(str(encoder.input.weight.device)))
+    graph = graph.to(str(encoder.input.weight.device))
+    weights = None
     read_out = getattr(task, "read_out", None)
     if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
-        coefficients = coefficients * (read_out.weight @ encoder.input.weight).detach()
+        weights = read_out.weight[0]
+    coefficients = encoder.node_filters(graph, weights)
     save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis))
 
 

@@ -7,11 +7,14 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from curvlab.analysis.filters import load_filters
 from curvlab.data.polynomial_tokens import PolynomialTokens
 from curvlab.data.transforms import NormalisedAdjacency
-from curvlab.layers import PolynomialAttention
+from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.models.polyformer import PolyFormer
+from curvlab.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
+from curvlab.tasks.filter_regression import FilterRegression
 
 PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 X = torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]])
@@ -175,3 +178,22 @@ def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     expected = torch.einsum("nhk,knhd->nhd", per_head, width).flatten(1)
     torch.testing.assert_close(bare(data), expected, atol=1e-5, rtol=1e-4)
     assert not model(9, 4, 8, 1, 2, 6, 1.0, 1.0).filters_nodes
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4, None])
+@torch.no_grad()
+def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
+    """Applied to the signal they make the model's own output, but for the biases (None: shared)."""
+    bare = partial(PolynomialAttention, heads=heads, expansion=1.0, power=1.0, dropout=0.0,
+                   pre_norm=False, residual=False)  # fmt: skip
+    layer = bare if heads else partial(SharedCoefficients, basis="cheb")
+    torch.manual_seed(2)
+    encoder = PolyFormer(1, "cheb", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None)
+    task = FilterRegression(encoder, None, "r2", None)
+    encoder.input.bias.zero_()
+    task.read_out.bias.zero_()
+    data = random_graph(features=1, basis="cheb", orders=4)
+    save_filters(task, data, tmp_path)
+    coefficients = load_filters(tmp_path / "filters.npz").coefficients
+    found = (coefficients * data.tokens.squeeze(-1)).sum(1)
+    torch.testing.assert_close(found, task.read_out(encoder(data)).squeeze(-1))

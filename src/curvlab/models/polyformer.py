@@ -114,13 +114,33 @@ class PolyFormer(TokenNetwork):
         return bare and (plain or isinstance(mixer, SharedCoefficients))
 
     @torch.no_grad()
-    def node_filters(self, batch: Data) -> Tensor:
-        """Coefficients of the polynomials `[nodes, orders + 1]`, mean over heads (Theorem 3.1)."""
+    def node_filters(self, batch: Data, read_out: Tensor | None = None) -> Tensor:
+        """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1).
+
+        A head h has the filter `alpha^(h)` of its own, of its part of the width.
+
+        Args:
+            batch: see `TokenNetwork`.
+            read_out: weights r `[dim]` that map the embedding of a signal x, `x w`, to a number:
+                the coefficients of the whole map, `sum_h (r_h . w_h) alpha^(h)`; None for the mean
+                over heads.
+        """
         mixer = self.mixers[0]
         assert isinstance(mixer, PolynomialAttention | SharedCoefficients)
         nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
-        parts = [self.projected(batch, part) for part in nodes.split(FILTERED_NODES)]
-        return torch.cat([mixer.coefficients(part).mean(1) for part in parts])
+        return torch.cat(
+            [
+                self._over_heads(mixer.coefficients(self.projected(batch, part)), read_out)
+                for part in nodes.split(FILTERED_NODES)
+            ]
+        )
+
+    def _over_heads(self, alpha: Tensor, read_out: Tensor | None) -> Tensor:
+        """Of coefficients `[nodes, heads, orders + 1]` what `node_filters` returns."""
+        if read_out is None:
+            return alpha.mean(1)
+        gains = (read_out * self.input.weight.squeeze(1)).view(alpha.shape[1], -1).sum(1)
+        return torch.einsum("h,nhk->nk", gains, alpha)
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
