@@ -11,6 +11,7 @@ import torch
 from lightning import LightningModule
 from lightning.pytorch.loggers import Logger, WandbLogger
 from rich.console import Console
+from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
@@ -169,19 +170,24 @@ def shown(path: Path) -> str:
 
 @torch.no_grad()
 def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
-    """Write `embeddings.npz`: points, space, edges and classes, as the plots need them."""
+    """Write `embeddings.npz`: points, space, edges and classes, as the plots need them.
+
+    Rows are in the order of the dataset's nodes; where a batch numbers them, with their numbers.
+    """
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
     points, space = in_components(encoder(graph).float(), encoder.manifold_out)
     classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
-    embedding = Embedding(points, space, graph.edge_index, classes)
+    points, classes, nodes = _by_node(graph, points, classes)
+    embedding = Embedding(points, space, graph.edge_index, classes, nodes)
     save_embedding(folder / "embeddings.npz", embedding)
 
 
 def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     """Write `filters.npz`, the filter of each node, if the model is one.
 
-    Where a signal is filtered and mapped to a number, coefficients are those of the whole map.
+    Where a signal is filtered and mapped to a number, coefficients are those of the whole map. Rows
+    are as in `save_embeddings`.
     """
     encoder = task.get_submodule("encoder")
     if not getattr(encoder, "filters_nodes", False):
@@ -194,7 +200,23 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
         weights = read_out.weight[0]
     coefficients = encoder.node_filters(graph, weights)
-    save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis))
+    coefficients, _, nodes = _by_node(graph, coefficients)
+    save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis, nodes))
+
+
+def _by_node(
+    graph: Data, rows: Tensor, classes: Tensor | None = None
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Rows, classes and `graph.nodes`, by which they are ordered; as they come without numbers.
+
+    A graph with numbers has no edges, whose ends would be other rows then.
+    """
+    nodes = graph.get("nodes")
+    if nodes is None:
+        return rows, classes, None
+    assert graph.num_edges == 0
+    nodes, order = nodes.sort()
+    return rows[order], classes if classes is None else classes[order], nodes
 
 
 def log_routing(folder: Path, logger: Logger | None) -> None:

@@ -4,9 +4,14 @@ import pytest
 import torch
 from test_ddp_run import prepared  # noqa: F401 - a fixture
 
+from curvlab.analysis.embeddings import load_embedding
+from curvlab.analysis.filters import load_filters
+from curvlab.data.disk_graph import write_disk_graph
+from curvlab.data.synthetic_large import SyntheticLarge
 from curvlab.data.token_store import TokenStore
 from curvlab.errors import UsageError
-from curvlab.parts import build_data
+from curvlab.parts import build_data, build_task
+from curvlab.reporting import save_embeddings, save_filters
 from curvlab.train import train_in
 
 LARGE = (
@@ -79,6 +84,38 @@ def test_two_processes(prepared):  # noqa: F811
     result = train_in(config, folder, multirun=False)
     assert result.status == "finished"
     assert result.metrics["test"]["accuracy"] > 50
+
+
+@pytest.mark.parametrize("step", [1, 3], ids=["all have a label", "a third"])
+def test_embeddings_and_filters_are_saved_by_node(prepared, tmp_path, monkeypatch, step):  # noqa: F811
+    """Those that the graph in memory has of the nodes with a label, which the file shuffles."""
+
+    def to_disk(source, folder):
+        data = source.load()
+        data.labelled = torch.arange(600) % step == 0
+        return write_disk_graph(folder, data)
+
+    monkeypatch.setattr(SyntheticLarge, "to_disk", to_disk)
+    words = ("model=polyattn_mono", *LARGE, "model.hidden=false")
+    data = build_data(prepared(*words)[0])
+    task = build_task(prepared(*words)[0], data)
+    memory = [w for w in words if "batching" not in w]
+    whole = build_data(prepared(*memory, "trainer.validate_every=10")[0])
+    found, expected = tmp_path / "found", tmp_path / "expected"
+    for graph, folder in ((data.graph, found), (whole.graph, expected)):
+        save_embeddings(task.encoder, graph, folder)
+        save_filters(task, graph, folder)
+    points, of_all = (load_embedding(folder / "embeddings.npz") for folder in (found, expected))
+    filters, all_filters = (load_filters(folder / "filters.npz") for folder in (found, expected))
+    nodes = torch.arange(0, 600, step)
+    assert points.nodes.equal(nodes)
+    assert filters.nodes.equal(nodes)
+    assert of_all.nodes is all_filters.nodes is None
+    assert points.classes.equal(whole.graph.y[nodes])
+    torch.testing.assert_close(points.points, of_all.points[nodes], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        filters.coefficients, all_filters.coefficients[nodes], atol=1e-5, rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize(

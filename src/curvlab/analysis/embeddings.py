@@ -25,13 +25,15 @@ from curvlab.manifolds.lorentz import to_stereographic
 class Embedding:
     """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`.
 
-    `classes [nodes]` is there if a node has one.
+    `classes [nodes]` is there if a node has one, `nodes [nodes]`, their numbers in the dataset, if
+    the points may be of a part of its nodes.
     """
 
     points: Tensor
     space: Space
     edge_index: Tensor
     classes: Tensor | None = None
+    nodes: Tensor | None = None
 
 
 @torch.no_grad()
@@ -60,7 +62,7 @@ def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
-    """Write `embeddings`, `edge_index`, `classes` and the space as plain arrays, atomically.
+    """Write `embeddings`, `edge_index`, `classes`, `nodes` and the space as arrays, atomically.
 
     The space is `kappa [components]`, or for a flat one `conformal_factor`, its distance over
     `|x - y|`.
@@ -69,8 +71,10 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
         "embeddings": embedding.points.detach().cpu().numpy(),
         "edge_index": embedding.edge_index.cpu().numpy(),
     }
-    if embedding.classes is not None:
-        arrays["classes"] = embedding.classes.cpu().numpy()
+    for name in ("classes", "nodes"):
+        rows = getattr(embedding, name)
+        if rows is not None:
+            arrays[name] = rows.cpu().numpy()
     match embedding.space:
         case Stereographic():
             arrays["kappa"] = embedding.space.kappa.detach().cpu().numpy()
@@ -94,16 +98,16 @@ def load_embedding(path: Path) -> Embedding:
         with path.open("rb") as stream, np.load(stream) as file:
             arrays = {name: torch.from_numpy(file[name]) for name in file.files}
         points, edge_index = arrays["embeddings"], arrays["edge_index"]
-        classes = arrays.get("classes")
+        classes, nodes = arrays.get("classes"), arrays.get("nodes")
         if "conformal_factor" in arrays:
             flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
-            return Embedding(points, flat, edge_index, classes)
+            return Embedding(points, flat, edge_index, classes, nodes)
         kappa = arrays["kappa"].reshape(-1).tolist()
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
     space = Stereographic(len(kappa))
     space.curvature = Curvature(kappa, len(kappa), learnable=False)
-    return Embedding(points, space, edge_index, classes)
+    return Embedding(points, space, edge_index, classes, nodes)
 
 
 @torch.no_grad()

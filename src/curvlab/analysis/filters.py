@@ -26,12 +26,14 @@ class NodeFilters:
     """A polynomial filter of each node.
 
     Attributes:
-        coefficients: `[nodes, orders + 1]`, with several heads their mean.
+        coefficients: `[nodes, orders + 1]`, see `PolyFormer.node_filters`.
         basis: of the polynomials, see `curvlab.layers.polynomials`.
+        nodes: Their numbers in the dataset, if they may be a part of its nodes.
     """
 
     coefficients: Tensor
     basis: str
+    nodes: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,14 @@ class FilterCluster:
 
 def save_filters(path: Path, filters: NodeFilters) -> None:
     """Write filters to a NumPy archive."""
+    arrays = {
+        "coefficients": filters.coefficients.cpu().numpy(),
+        "basis": np.array(filters.basis),
+    }
+    if filters.nodes is not None:
+        arrays["nodes"] = filters.nodes.cpu().numpy()
     with arriving(path) as partial, partial.open("wb") as stream:
-        np.savez(
-            stream,
-            allow_pickle=False,
-            coefficients=filters.coefficients.cpu().numpy(),
-            basis=np.array(filters.basis),
-        )
+        np.savez(stream, allow_pickle=False, **arrays)
 
 
 def load_filters(path: Path) -> NodeFilters:
@@ -75,7 +78,8 @@ def load_filters(path: Path) -> NodeFilters:
         )
     try:
         with path.open("rb") as stream, np.load(stream) as file:
-            return NodeFilters(torch.from_numpy(file["coefficients"]), str(file["basis"]))
+            nodes = torch.from_numpy(file["nodes"]) if "nodes" in file else None
+            return NodeFilters(torch.from_numpy(file["coefficients"]), str(file["basis"]), nodes)
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} holds no filters: run the model again to write it.") from error
 

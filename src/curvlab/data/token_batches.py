@@ -28,9 +28,10 @@ class TokenDataModule(MiniBatchDataModule):
 
     The graph is written to disk (by its source piece by piece, if that has `to_disk`), its tokens
     are computed from there with little memory, and batches are read by worker processes. What the
-    trainer calls the graph has only the nodes with a label, in the order of the file, without
-    edges; its tokens are mapped from the file. A pass over the training nodes takes batches of
-    rows that lie together in the file, which is in random order, in an order of its own.
+    trainer calls the graph has only the nodes with a label, in the order of the file, with their
+    numbers in the source, `nodes`, but without edges; its tokens are mapped from the file. A pass
+    over the training nodes takes batches of rows that lie together in the file, which is in random
+    order, in an order of its own.
 
     Args:
         size: Most nodes of a batch, also of those that are evaluated at a time.
@@ -110,6 +111,7 @@ class TokenDataModule(MiniBatchDataModule):
             edge_index=NO_EDGES,
             num_nodes=len(order),
             chunk=self.size,
+            nodes=torch.from_numpy(store.nodes),
             **rows,
         )
 
