@@ -132,6 +132,15 @@ def test_products_of_unknown_origin_are_set_aside(tmp_path):
     assert (tmp_path / "previous" / "unknown" / "metrics.csv").exists()
 
 
+@pytest.mark.parametrize("file", ["embeddings.npz", "filters.npz", "routing.npz"])
+def test_no_finding_of_another_configuration_stays(tmp_path, file):
+    """The next run may write none, and its folder must not say that it has one."""
+    (tmp_path / file).write_text("of another run")
+    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
+    assert not (tmp_path / file).exists()
+    assert (tmp_path / "previous" / "unknown" / file).exists()
+
+
 def test_preparing_removes_the_end_of_an_earlier_attempt(tmp_path):
     result("a", "failed").write(tmp_path)
     RunDirectory(tmp_path).prepare(result("a"), fresh=False)

@@ -16,7 +16,15 @@ from curvlab.results import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 
 CONFIG = "config.yaml"
 TRACEBACK = "traceback.txt"
-FINDINGS = ("metrics.csv", "plots", "embeddings.npz", "routing.npz", "routing.csv", "diverged*.pt")
+FINDINGS = (
+    "metrics.csv",
+    "plots",
+    "embeddings.npz",
+    "filters.npz",
+    "routing.npz",
+    "routing.csv",
+    "diverged*.pt",
+)
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", "wandb", "study.journal", *FINDINGS)
 
 
