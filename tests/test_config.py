@@ -43,13 +43,18 @@ def changed(config, path):
     return copy
 
 
-@pytest.mark.parametrize("group", ["model", "manifold", "dataset", "task", "optimizer"])
-def test_every_key_of_a_run_is_part_of_its_identity_but_what_describes(group):
-    config = composed("model=fpst", "dataset=web_edu")
+@pytest.mark.parametrize(
+    ("group", "model"),
+    [("model", "fpst"), ("model", "polyformer"), ("manifold", "fpst"), ("dataset", "fpst"),
+     ("task", "fpst"), ("optimizer", "fpst")],
+)  # fmt: skip
+def test_every_key_of_a_run_is_part_of_its_identity_but_what_describes(group, model):
+    config = composed(f"model={model}", "dataset=web_edu")
     how = {
         "dataset.source.data_dir", "dataset.source.mirror", "dataset.source.url",
-        "dataset.label", "dataset.tasks", "model.label", "model.requires.manifolds",
-        "model.requires.tasks", "task.requires", "optimizer.fused",
+        "dataset.label", "dataset.tasks", "model.label", "model.requires.bases.mono",
+        "model.requires.bases.cheb", "model.requires.manifolds", "model.requires.tasks",
+        "task.requires", "optimizer.fused",
     }  # fmt: skip
     paths = set(paths_of(config[group], f"{group}."))
     same = {path for path in paths if hash_of(changed(config, path)) == hash_of(config)}

@@ -102,6 +102,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
         raise UsageError(
             f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
         )
+    check_basis(config)
     check_batching(config)
     check_selection(config)
     check_devices(config, multirun)
@@ -129,6 +130,21 @@ def check_task_of_model(config: DictConfig) -> None:
     if of_triples != (config.batching.name == "triples"):
         right = "triples" if of_triples else "full"
         raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
+
+
+def check_basis(config: DictConfig) -> None:
+    """Check that a model has the basis it is named after, with which its self-loops go.
+
+    Raises:
+        UsageError: another model has that basis.
+    """
+    model = config.model
+    right = model.requires.get("bases", {}).get(model.get("basis"), model.name)
+    if right != model.name:
+        raise UsageError(
+            f"model={model.name} with model.basis={model.basis} would keep the label and the "
+            f"self-loops of its own basis: use model={right}"
+        )
 
 
 def check_batching(config: DictConfig) -> None:

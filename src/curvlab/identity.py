@@ -23,6 +23,7 @@ MACHINE_KEYS = ("data_dir", "mirror")
 DESCRIPTIONS = ("label", "url")
 DESCRIPTIVE = (
     "dataset.tasks",
+    "model.requires.bases",
     "model.requires.manifolds",
     "model.requires.tasks",
     "task.requires",

@@ -46,6 +46,15 @@ def test_preparation_is_a_cost(run_here):
     assert result.metrics["test"]["step_ms"] > 0
 
 
+@pytest.mark.parametrize("family", ["polyformer", "polyattn", "unifilter"])
+def test_a_basis_belongs_to_the_model_that_is_named_after_it(run_here, family):
+    """Its label says so, and self-loops go with mono alone."""
+    mono, cheb = "polyformer" if family == "polyformer" else f"{family}_mono", f"{family}_cheb"
+    for model, basis, right in ((mono, "cheb", cheb), (cheb, "mono", mono)):
+        with pytest.raises(UsageError, match=f"use model={right}$"):
+            run_here(*SMALL, f"model={model}", f"model.basis={basis}")
+
+
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
