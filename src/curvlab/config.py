@@ -15,7 +15,7 @@ from curvlab.errors import UsageError
 # What each word means wherever it stands in the configuration, so that a new model's keys are
 # checked by using the words of the others.
 POSITIVE_INTEGERS = {
-    "dim", "layers", "heads", "head_dim", "ffn_ratio", "eigenvectors", "num_nodes", "passes",
+    "dim", "layers", "heads", "head_dim", "ffn_ratio", "smallest", "num_nodes", "passes",
     "random_features", "gumbel_samples", "ffn_dim", "longest_path", "largest_degree",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size", "epochs", "train_triples", "samples",
@@ -31,7 +31,7 @@ NON_NEGATIVE_NUMBERS = {
     "edge_loss", "noise", "seed", "attention_weight_decay", "power", "filter_weight_decay",
     "inner_weight_decay",
 }  # fmt: skip
-NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers"}
+NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers", "eigenvectors", "largest"}
 FRACTIONS = {
     "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
     "feature_dropout", "filter_dropout", "alpha", "label_smoothing", "min_decrease",
@@ -43,6 +43,7 @@ OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin", "ffn_dim",
     "attention_lr", "attention_weight_decay", "filter_lr", "filter_weight_decay",
+    "smallest",
 }  # fmt: skip
 CHOICES = {
     "basis": ("mono", "cheb"),

@@ -38,6 +38,11 @@ def test_tokens_of_half_precision(run_here, dtype):
     assert run_here(*SMALL, *words).metrics["val"]["accuracy"] > 55
 
 
+def test_nagphormer_without_eigenvectors(run_here):
+    result = run_here(*SMALL, "model=nagphormer", "model.eigenvectors=0")
+    assert result.metrics["val"]["accuracy"] > 55
+
+
 def test_preparation_is_a_cost(run_here):
     words = [w for w in SMALL if "lr" not in w and "max_steps" not in w]
     cost = ("task=node_classification__preparation", "trainer.max_steps=1", "task.passes=2")
@@ -65,6 +70,11 @@ def test_a_basis_belongs_to_the_model_that_is_named_after_it(run_here, family):
         ("model.attention_lr=0", "attention_lr=0 must be a number greater than 0"),
         ("model.ffn_dim=0", "ffn_dim=0 must be a whole number of at least 1"),
         ("model.token_dtype=int8", "token_dtype=int8 must be one of float32"),
+        ("model=specformer model.smallest=abc", "smallest=abc must be a whole number"),
+        ("model=specformer model.smallest=0", "smallest=0 must be a whole number of at least 1"),
+        ("model=specformer model.largest=abc", "largest=abc must be a whole number"),
+        ("model=nagphormer model.eigenvectors=-1", "eigenvectors=-1 must be a whole number"),
+        ("model=fpst model.eigenvectors=0", "k=0 eigenvectors are too few"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(run_here, words, answer):
