@@ -6,6 +6,7 @@ import torch
 from torch_geometric.utils import degree
 
 from curvlab.building import build
+from curvlab.data.checks import check_graph
 from curvlab.data.cleaning import homophily
 from curvlab.data.synthetic_large import SyntheticLarge
 from curvlab.errors import UsageError
@@ -122,6 +123,19 @@ def test_the_seed_decides_and_nothing_else():
 def test_the_smallest_graphs_are_graphs():
     data = graph(num_nodes=2, classes=2, mean_degree=1.5, homophily=0.0)
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_too_low_a_degree_makes_no_edge(tmp_path):
+    """In memory as on disk; what cannot be trained on it says that the graph is empty."""
+    options = {**OPTIONS, "num_nodes": 500, "mean_degree": 1e-4}
+    data = SyntheticLarge(**options).load()
+    assert data.edge_index.shape == (2, 0)
+    assert data.edge_index.dtype == torch.int64
+    stored = SyntheticLarge(**options).to_disk(tmp_path / "graph")
+    assert stored.num_edges == 0
+    assert np.array_equal(stored.array("features"), data.x)
+    with pytest.raises(UsageError, match=r"empty \(500 nodes, 0 edges\)"):
+        check_graph(data)
 
 
 def test_its_configuration_needs_no_file(described, split):

@@ -83,7 +83,8 @@ class SyntheticLarge:
         """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""
         generator = np.random.default_rng(self.seed)
         y = self._classes(generator)
-        edges = np.concatenate(list(self._edges(y, generator)), axis=1)
+        none = np.empty((2, 0), dtype=np.int64)  # few nodes and a low degree may make no edge
+        edges = np.concatenate([none, *self._edges(y, generator)], axis=1)
         x = self._features(y, self._means(generator), generator)
         return Data(
             x=torch.from_numpy(x),
