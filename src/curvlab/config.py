@@ -19,7 +19,7 @@ POSITIVE_INTEGERS = {
     "random_features", "gumbel_samples", "ffn_dim", "longest_path", "largest_degree",
     "max_steps", "steps_per_epoch", "threads", "devices", "parallel_seeds", "validate_every",
     "patience", "min_steps", "trials", "size", "epochs", "train_triples", "samples",
-    "inner_steps", "inner_patience", "inner_limit",
+    "inner_steps", "inner_patience", "inner_limit", "side",
 }  # fmt: skip
 POSITIVE_NUMBERS = {
     "lr", "curvature_lr", "manifold_lr", "gradient_clip", "minutes", "temperature",
@@ -31,7 +31,7 @@ NON_NEGATIVE_NUMBERS = {
     "edge_loss", "noise", "seed", "attention_weight_decay", "power", "filter_weight_decay",
     "inner_weight_decay",
 }  # fmt: skip
-NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers", "eigenvectors", "largest"}
+NON_NEGATIVE_INTEGERS = {"hops", "orders", "workers", "eigenvectors", "largest", "image"}
 FRACTIONS = {
     "dropout", "edge_dropout", "cycle_fraction", "attention_dropout", "ffn_dropout",
     "feature_dropout", "filter_dropout", "alpha", "label_smoothing", "min_decrease",
@@ -70,6 +70,8 @@ CHOICES = {
     "ties": ("realistic", "optimistic", "pessimistic"),
     "shuffle": ("triples", "pairs"),
 }
+
+EIGENVECTOR_FEATURES = "curvlab.data.spectrum.EigenvectorFeatures"
 
 
 def validate(config: DictConfig, multirun: bool) -> None:
@@ -152,12 +154,14 @@ def check_batching(config: DictConfig) -> None:
     """Check that task and model can do with parts of the graph, where they are given parts.
 
     Raises:
-        UsageError: the loss is of the whole graph, or the model would keep what it makes of a part.
+        UsageError: the loss is of the whole graph, or the model needs more than a part, or would
+            keep what it makes of one.
     """
     name = config.batching.name
     if config.batching.one_graph:
         return
-    if "metric" not in config.task or "split" in config.task:
+    task = base_name(config.task.name)
+    if "metric" not in config.task or "split" in config.task or task == "filter_regression":
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
@@ -166,6 +170,13 @@ def check_batching(config: DictConfig) -> None:
         raise UsageError(
             f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
             "batching="
+        )
+    asks = {transform["_target_"] for transform in config.model.requires.get("transforms", ())}
+    if name == "tokens" and EIGENVECTOR_FEATURES in asks:
+        raise UsageError(
+            f"batching=tokens: model={config.model.name} adds eigenvectors to the features, which "
+            "come from the graph in memory; drop batching=, or choose another model of tokens, "
+            "such as polyformer"
         )
     for path, value in _leaves(OmegaConf.to_container(config.model, resolve=True)):
         if path.rsplit(".", 1)[-1] == "cached" and value is True:
