@@ -182,6 +182,20 @@ def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient(monkeypa
 
 
 @torch.no_grad()
+def test_scores_are_dropped_a_head_and_the_output_an_entry():
+    """Of one order a head has one score: H + drop(drop(s) v), each kept half divided by 1/2."""
+    torch.manual_seed(0)
+    attention = PolynomialAttention(0, 32, 2, 1.0, 1.0, 0.5, True, True)
+    h = torch.randn(1, 4000, 32)
+    whole = (attention.eval()(h) - h).view(4000, 2, 16)
+    dropped = (attention.train()(h) - h).view(4000, 2, 16)
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], 4 * whole[kept])
+    assert kept.any(-1).double().mean() == pytest.approx(0.5, abs=0.03)
+    assert kept.double().mean() == pytest.approx(0.25, abs=0.02)
+
+
+@torch.no_grad()
 def test_limits():
     attention, h = random_attention()
     scores = attention.coefficients(h).abs()

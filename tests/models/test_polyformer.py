@@ -11,7 +11,7 @@ from curvlab.analysis.filters import load_filters
 from curvlab.data.polynomial_tokens import PolynomialTokens
 from curvlab.data.transforms import NormalisedAdjacency
 from curvlab.layers import PolynomialAttention, SharedCoefficients
-from curvlab.models.polyformer import PolyFormer
+from curvlab.models.polyformer import PolyFormer, TokenFeedForward
 from curvlab.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
@@ -178,6 +178,39 @@ def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     expected = torch.einsum("nhk,knhd->nhd", per_head, width).flatten(1)
     torch.testing.assert_close(bare(data), expected, atol=1e-5, rtol=1e-4)
     assert not model(9, 4, 8, 1, 2, 6, 1.0, 1.0).filters_nodes
+
+
+@torch.no_grad()
+def test_the_feed_forward_network_drops_its_output_and_nothing_inside():
+    torch.manual_seed(0)
+    network, tokens = TokenFeedForward(8, 6, 0.5), torch.randn(3, 800, 8)
+    whole = network.eval()(tokens) - tokens
+    dropped = network.train()(tokens) - tokens
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], 2 * whole[kept], atol=1e-5, rtol=1e-4)
+    assert kept.double().mean() == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.usefixtures("float64")
+@torch.no_grad()
+def test_the_head_drops_before_and_after_its_layer_and_nothing_else_drops():
+    """With a layer that changes nothing, an entry is kept twice, each time divided by 1/2."""
+    torch.manual_seed(0)
+    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0, dropout=0.5)
+    encoder.hidden.weight.copy_(torch.eye(8))
+    encoder.hidden.bias.zero_()
+    data = graph(orders=4, x=torch.randn(800, 9))
+    whole, dropped = encoder.eval()(data), encoder.train()(data)
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], 4 * whole[kept])
+    assert kept[whole > 0].double().mean() == pytest.approx(0.25, abs=0.04)
+    encoder.hidden.weight.fill_(1)  # a row's entries become one sum, of what the first has kept
+    whole, dropped = encoder.eval()(data), encoder.train()(data)
+    rows = (whole[:, 0] > 0) & (dropped != 0).any(1)
+    sums = dropped[rows].amax(1, keepdim=True)
+    assert torch.isclose(dropped[rows], sums).logical_or(dropped[rows] == 0).all()
+    assert (dropped[rows] == 0).any(1).double().mean() > 0.9
+    assert torch.isclose(sums, 4 * whole[rows, :1]).double().mean() < 0.1
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4, None])

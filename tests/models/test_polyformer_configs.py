@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from torch import nn
 
 from curvlab.config import register_resolvers, validate
+from curvlab.optim import build_optimizer
 from curvlab.parts import build_encoder
 from curvlab.search.space import check_search
 
@@ -50,6 +52,32 @@ def test_parameter_counts_of_the_released_settings(name, composed):
             encoder = build_encoder(config, Described(features, classes))
         found = sum(p.numel() for p in encoder.parameters())
         assert found + (encoder.dim_out + 1) * classes == expected
+
+
+def test_attention_alone_learns_and_decays_at_its_own_rates(composed):
+    """The released settings of Pubmed, of two layers."""
+    config = composed("model=polyformer", "dataset=pubmed__quota")
+    encoder = build_encoder(config, Described(500, 3))
+    task = nn.ModuleDict({"encoder": encoder, "decoder": nn.Linear(encoder.dim_out, 3)})
+    optimizer = build_optimizer(task, config.optimizer)
+    rates = {
+        id(p): (group["lr"], group["weight_decay"])
+        for group in optimizer.param_groups
+        for p in group["params"]
+    }
+    own = {name for name, p in task.named_parameters() if rates[id(p)] == (5e-4, 1e-8)}
+    others = {name for name, p in task.named_parameters() if rates[id(p)] == (5e-3, 1e-3)}
+    parts = ("norm.weight", "norm.bias", "mlp.weight1", "mlp.bias1", "mlp.weight2", "mlp.bias2",
+             "query.weight", "key.weight", "beta")  # fmt: skip
+    assert own == {f"encoder.mixers.{layer}.{part}" for layer in (0, 1) for part in parts}
+    assert own | others == {name for name, _ in task.named_parameters()}
+
+
+def test_one_rate_of_dropout_is_of_the_head_and_the_other_of_the_layers(composed):
+    config = composed("model=polyformer", "dataset=pubmed__quota")
+    encoder = build_encoder(config, Described(500, 3))
+    assert encoder.dropout == 0.5
+    assert [part.dropout for part in (*encoder.mixers, *encoder.feed_forwards)] == [0.8] * 4
 
 
 def test_table_6_has_about_50_000_parameters(composed):
