@@ -55,7 +55,9 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
         for rank in range(processes):
             receiver, sender = context.Pipe(duplex=False)
             child = context.Process(  # type: ignore[attr-defined]
-                target=_run, args=(work, rank, processes, port, sender, arguments), daemon=True
+                target=_run,
+                args=(work, rank, processes, port, sender, arguments),
+                daemon=False,  # a daemon may not start the processes that read its batches
             )
             child.name = f"rank {rank}"
             with _silent_start():

@@ -79,8 +79,9 @@ def test_a_pass_takes_every_training_node_once(prepared):  # noqa: F811
     assert batch.tokens.shape == (75, 4, 8)
 
 
-def test_two_processes(prepared):  # noqa: F811
-    config, _, folder = prepared("model=polyformer", *LARGE, "trainer=ddp", "trainer.max_steps=20")
+def test_two_processes_with_a_worker_each(prepared):  # noqa: F811
+    words = ("model=polyformer", *LARGE, "batching.workers=1", "trainer=ddp")
+    config, _, folder = prepared(*words, "trainer.max_steps=20")
     result = train_in(config, folder, multirun=False)
     assert result.status == "finished"
     assert result.metrics["test"]["accuracy"] > 50
