@@ -59,6 +59,15 @@ def test_workers_read_what_the_process_reads(run_here):
     assert helped.config_hash == alone.config_hash
 
 
+def test_workers_in_the_processes_of_a_sweep(command, run_here):
+    """joblib's processes make its way of starting others the default."""
+    words = ("model=polyformer", *LARGE, "batching.workers=1", "trainer.max_steps=10")
+    run_here(*words)
+    done = command("-m", "hydra/launcher=parallel", *words, "seed=5,6")
+    assert done.returncode == 0, done.stdout
+    assert "sweep of 2 cells: 2 finished" in done.stdout
+
+
 def test_a_second_run_finds_graph_and_tokens(run_here, monkeypatch):
     words = ("model=polyformer", *LARGE, "trainer.max_steps=10")
     run_here(*words, folder="first")

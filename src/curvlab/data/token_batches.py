@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -152,12 +153,23 @@ class TokenBatches(MiniBatches):
     def __iter__(self) -> Iterator[Data]:
         rounds = (self.module.next_round()[self.rank] for _ in range(self.steps))
         rows = [part for parts in rounds for part in parts]
+        workers = min(self.module.workers, len(rows))
         yield from DataLoader(
             _TokenRows(self.module.graph),
             batch_size=None,
             sampler=rows,
-            num_workers=min(self.module.workers, len(rows)),
+            num_workers=workers,
+            multiprocessing_context=_worker_context() if workers else None,
         )
+
+
+def _worker_context() -> str | None:
+    """How workers start; None for the default where processes cannot be forked.
+
+    A forked worker has the tokens mapped already, any other would get a copy of them all. Within
+    a sweep's processes the default is joblib's, which DataLoader cannot start.
+    """
+    return "fork" if hasattr(os, "fork") else None
 
 
 class _TokenRows(Dataset[Data]):
