@@ -1,8 +1,9 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, and files that one process holds."""
 
+import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,3 +31,23 @@ def atomic_write(path: Path, text: str) -> None:
     """Write `text` to `path`, so that no reader sees half of it."""
     with arriving(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def held(path: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a file or folder against other processes within the block.
+
+    Args:
+        path: what is held; it must be there.
+        wait: called before waiting for the process that holds it, which ends with it.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wait()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,8 +1,6 @@
 """A run's folder: what is in it, and what of an earlier run may be used again."""
 
-import fcntl
 import glob
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from curvlab.files import atomic_write
+from curvlab.files import atomic_write, held
 from curvlab.identity import identity_hash
 from curvlab.results import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 
@@ -53,16 +51,8 @@ class RunDirectory:
             wait: called before waiting for the process that holds the folder, which ends with it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                wait()
-                fcntl.flock(folder, fcntl.LOCK_EX)
+        with held(self.path, wait):
             yield
-        finally:
-            os.close(folder)
 
     def conclusion(self, config_hash: str) -> Result | None:
         """The result of an earlier run of the same configuration that need not be repeated."""

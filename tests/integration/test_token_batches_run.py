@@ -1,5 +1,8 @@
 """Runs on tokens from disk: `batching=tokens` and nothing else."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from test_ddp_run import prepared  # noqa: F401 - a fixture
@@ -73,6 +76,33 @@ def test_a_second_run_finds_graph_and_tokens(run_here, monkeypatch):
     run_here(*words, folder="first")
     monkeypatch.setattr(TokenStore, "compute", lambda *_: pytest.fail("computed again"))
     assert run_here(*words, "seed=1", folder="second").status == "finished"
+
+
+def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monkeypatch, caplog):  # noqa: F811
+    """Each way to the disk leads through the first process, which waits to be waited for."""
+    caplog.set_level("INFO", logger="curvlab.data.token_batches")
+    config, *_ = prepared("model=polyformer", *LARGE)
+    written, compute, write = [], TokenStore.compute, SyntheticLarge.to_disk
+
+    def watched(source, folder):
+        written.append("graph")
+        deadline = time.monotonic() + 30
+        while not caplog.messages and len(written) == 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return write(source, folder)
+
+    def counted(store, memory):
+        written.append("tokens")
+        compute(store, memory)
+
+    monkeypatch.setattr(SyntheticLarge, "to_disk", watched)
+    monkeypatch.setattr(TokenStore, "compute", counted)
+    modules = [build_data(config) for _ in range(2)]
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(lambda module: module.graph, modules)
+    assert written == ["graph", "tokens"]
+    assert "another process is at work in" in caplog.text
+    assert torch.equal(first.tokens, second.tokens)
 
 
 def test_a_pass_takes_every_training_node_once(prepared):  # noqa: F811

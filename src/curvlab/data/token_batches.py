@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,6 +21,9 @@ from curvlab.data.polynomial_tokens import PolynomialTokens
 from curvlab.data.splits import PARTS
 from curvlab.data.token_store import TokenSpec, TokenStore
 from curvlab.errors import UsageError
+from curvlab.files import held
+
+log = logging.getLogger(__name__)
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 
@@ -96,13 +100,9 @@ class TokenDataModule(MiniBatchDataModule):
         return batch.to(str(device))
 
     def _prepared(self) -> Data:
-        graph = self._disk_graph()
-        key = hashlib.sha256(json.dumps(asdict(self.spec)).encode()).hexdigest()[:16]
-        store = TokenStore(graph.folder / f"tokens-{key}", graph, self.spec)
-        if not store.complete:
-            store.compute(self.memory_bytes)
+        store = self._store()
         store.verify()
-        data = graph.labelled()
+        data = store.graph.labelled()
         if self.split is not None:
             data = self.split(data, self.seed)
         order = torch.from_numpy(store.order)
@@ -116,8 +116,8 @@ class TokenDataModule(MiniBatchDataModule):
             **rows,
         )
 
-    def _disk_graph(self) -> DiskGraph:
-        """The graph on disk, written there if it is not."""
+    def _store(self) -> TokenStore:
+        """Graph and tokens on disk, made there if they are not, by one process at a time."""
         key = getattr(self.source, "disk_key", None)
         if key is None or self.cache_dir is None:
             raise UsageError(
@@ -126,10 +126,25 @@ class TokenDataModule(MiniBatchDataModule):
             )
         folder = Path(self.cache_dir) / "graphs" / key
         graph = open_disk_graph(folder)
-        if graph is not None:
-            return graph
+        if graph is not None and self._tokens_of(graph).complete:
+            return self._tokens_of(graph)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = folder.with_name(f"{key}.lock")  # the folder itself is thrown away to be written
+        lock.touch()
+        with held(lock, lambda: log.info("another process is at work in %s: waiting", folder)):
+            store = self._tokens_of(open_disk_graph(folder) or self._written(folder))
+            if not store.complete:
+                store.compute(self.memory_bytes)
+        return store
+
+    def _written(self, folder: Path) -> DiskGraph:
+        """The graph, written to a folder."""
         to_disk = getattr(self.source, "to_disk", None)
         return to_disk(folder) if to_disk else write_disk_graph(folder, self.source.load())
+
+    def _tokens_of(self, graph: DiskGraph) -> TokenStore:
+        key = hashlib.sha256(json.dumps(asdict(self.spec)).encode()).hexdigest()[:16]
+        return TokenStore(graph.folder / f"tokens-{key}", graph, self.spec)
 
     @property
     def num_features(self) -> int:
