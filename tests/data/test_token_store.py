@@ -117,7 +117,7 @@ def test_a_killed_computation_goes_on(raw, graph, tmp_path, monkeypatch):
         if first == 4:
             raise KeyboardInterrupt
         seen.append(first)
-        compute(self, first, last)
+        return compute(self, first, last)
 
     monkeypatch.setattr(TokenStore, "_compute_columns", killed)
     one = store(graph, tmp_path)
@@ -142,7 +142,7 @@ from curvlab.data.token_store import TokenSpec, TokenStore
 def write(self, order, first, signals, original=TokenStore._write):
     if (order, first) == (2, 3):
         os.kill(os.getpid(), signal.SIGKILL)
-    original(self, order, first, signals)
+    return original(self, order, first, signals)
 
 TokenStore._write = write
 folder = Path(sys.argv[1])
@@ -158,11 +158,101 @@ def test_a_process_that_is_killed_loses_the_column_it_was_at(raw, graph, tmp_pat
     assert done.returncode == -signal.SIGKILL
     again = store(graph, tmp_path, basis="cheb", self_loops=False)
     assert not again.complete
-    assert json.loads((again.folder / "progress.json").read_text())["columns"] == 3
+    parts = json.loads((again.folder / "progress.json").read_text())["parts"]
+    assert [part["columns"] for part in parts] == [[0, 1], [1, 2], [2, 3]]
     again.compute(1e9)
     again.verify()
     expected = in_memory(raw, again.spec)[torch.from_numpy(again.nodes)]
     torch.testing.assert_close(again.tokens(), expected)
+
+
+@pytest.fixture
+def interrupted(graph, tmp_path, monkeypatch):
+    """Tokens of which four of seven columns are there, in two parts."""
+    compute = TokenStore._compute_columns
+
+    def stopped(self, first, last):
+        if first == 4:
+            raise KeyboardInterrupt
+        return compute(self, first, last)
+
+    monkeypatch.setattr(token_store, "BLOCK_BYTES", 1000)  # several blocks of rows
+    monkeypatch.setattr(TokenStore, "_compute_columns", stopped)
+    found = store(graph, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        found.compute(8 * NODES * 2)
+    seen = []
+
+    def noted(self, first, last):
+        seen.append(first)
+        return compute(self, first, last)
+
+    monkeypatch.setattr(TokenStore, "_compute_columns", noted)
+    return found, seen
+
+
+def damaged(path, offset, content):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(content)
+
+
+ROW, LAST_ROW = 4 * 4 * FEATURES, 4 * 4 * FEATURES * 35
+
+
+@pytest.mark.parametrize("offset", [0, ROW * 5 + 4 * 7 * 3 + 12, LAST_ROW])
+def test_columns_damaged_during_an_interruption_are_computed_anew(raw, interrupted, caplog, offset):
+    found, seen = interrupted
+    damaged(found.folder / "tokens.bin", offset, b"\0\0\0\0")
+    found.compute(8 * NODES * 2)
+    assert seen == [0, 2, 4, 6]
+    assert f"{found.folder} is not what was written there: computing" in caplog.text
+    found.verify()
+    torch.testing.assert_close(
+        found.tokens(), in_memory(raw, found.spec)[torch.from_numpy(found.nodes)]
+    )
+
+
+def test_columns_that_are_not_there_yet_may_be_anything(interrupted, caplog):
+    found, seen = interrupted
+    damaged(found.folder / "tokens.bin", ROW * 5 + 4 * 4, b"abcd")  # the fifth column
+    found.compute(8 * NODES * 2)
+    assert (seen, caplog.text) == ([4, 6], "")
+    found.verify()
+
+
+@pytest.mark.parametrize("change", ["spec", "columns", "empty", "no list", "tokens"])
+def test_progress_of_something_else_is_not_gone_on_with(interrupted, change):
+    found, seen = interrupted
+    path = found.folder / "progress.json"
+    state = json.loads(path.read_text())
+    texts = {
+        "spec": json.dumps(state | {"orders": 2}),
+        "columns": json.dumps(state | {"parts": None, "columns": 4}),  # of an earlier version
+        "empty": "",
+        "no list": "[]",
+    }
+    if change == "tokens":
+        (found.folder / "tokens.bin").unlink()
+    else:
+        path.write_text(texts[change])
+    found.compute(8 * NODES * 2)
+    assert seen == [0, 2, 4, 6]
+    found.verify()
+
+
+def test_damage_during_the_last_columns_is_not_certified(interrupted, monkeypatch):
+    found, _ = interrupted
+    compute = TokenStore._compute_columns
+
+    def damaging(self, first, last):
+        damaged(self.folder / "tokens.bin", 0, b"\0\0\0\0")
+        return compute(self, first, last)
+
+    monkeypatch.setattr(TokenStore, "_compute_columns", damaging)
+    with pytest.raises(UsageError, match="is not what was written there"):
+        found.compute(8 * NODES * 2)
+    assert not found.complete
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut"])

@@ -1,10 +1,12 @@
 """Polynomial tokens of graphs that do not fit in memory, computed and kept on disk."""
 
 import json
+import logging
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,6 +17,8 @@ from curvlab.data.polynomial_tokens import DTYPES
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.layers.neighbour_sums import neighbour_sums
+
+log = logging.getLogger(__name__)
 
 FILE, DONE, PROGRESS = "tokens.bin", "tokens.json", "progress.json"
 BLOCK_ENTRIES = 2**22  # of the adjacency that are read at a time: 17 MB
@@ -67,14 +71,16 @@ class TokenStore:
     def compute(self, memory_bytes: float) -> None:
         """Compute what is missing, a block of feature columns after the other.
 
-        An interrupted computation goes on with the block that it was at. Two arrays
-        `[nodes, columns]` in float32 are held, with as many columns as the memory allows.
+        An interrupted computation goes on with the block that it was at, if those before it are
+        still what was written. Two arrays `[nodes, columns]` in float32 are held, with as many
+        columns as the memory allows.
 
         Args:
             memory_bytes: For these two arrays.
 
         Raises:
-            UsageError: The memory does not hold them for one column.
+            UsageError: The memory does not hold them for one column, or the file has been changed
+                meanwhile.
         """
         columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
         if columns < 1:
@@ -83,13 +89,17 @@ class TokenStore:
                 f"{8e-9 * self.graph.num_nodes:.2f} GB: raise batching.memory_gb"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        done = self._progress()
+        parts = self._progress()
+        done = parts[-1]["columns"][1] if parts else 0
         blocks = -(-(self.shape[2] - done) // columns)
         for part in np.array_split(np.arange(done, self.shape[2]), max(1, blocks)):
             if len(part):
-                self._compute_columns(int(part[0]), int(part[-1]) + 1)
-                state = {**asdict(self.spec), "columns": int(part[-1]) + 1}
+                ends = [int(part[0]), int(part[-1]) + 1]
+                parts.append({"columns": ends, "crc32": self._compute_columns(*ends)})
+                state = {**asdict(self.spec), "parts": parts}
                 atomic_write(self.folder / PROGRESS, json.dumps(state))
+        if not self._holds(parts):
+            raise self._damaged(FILE)
         checksums = list(self._checksums())
         atomic_write(self.folder / DONE, json.dumps({**asdict(self.spec), "crc32": checksums}))
         (self.folder / PROGRESS).unlink(missing_ok=True)
@@ -100,31 +110,62 @@ class TokenStore:
         Raises:
             UsageError: It has been changed or cut.
         """
-        expected = json.loads((self.folder / DONE).read_text(encoding="utf-8"))["crc32"]
-        size = np.prod(self.shape) * self._storage.itemsize
-        path = self.folder / FILE
-        if path.stat().st_size != size or list(self._checksums()) != expected:
-            raise UsageError(
-                f"{path} is not what was written there: delete the folder {self.folder} and run "
-                "again to compute the tokens anew."
-            )
+        stored = _read_state(self.folder / DONE)
+        if stored is None or stored != {**asdict(self.spec), "crc32": stored.get("crc32")}:
+            raise self._damaged(DONE)
+        if not self._has_size() or list(self._checksums()) != stored["crc32"]:
+            raise self._damaged(FILE)
 
     @property
     def _storage(self) -> "np.dtype[np.generic]":
         return np.dtype(STORAGE[self.spec.dtype])
 
-    def _progress(self) -> int:
-        """Columns that are done; makes room for all if there are none."""
-        path, file = self.folder / PROGRESS, self.folder / FILE
-        size = int(np.prod(self.shape)) * self._storage.itemsize
-        if path.exists() and file.exists() and file.stat().st_size == size:
-            state = json.loads(path.read_text(encoding="utf-8"))
-            return int(state["columns"])
-        with file.open("wb") as handle:
-            handle.truncate(size)
-        return 0
+    @property
+    def _size(self) -> int:
+        """Bytes of the file."""
+        return int(np.prod(self.shape)) * self._storage.itemsize
 
-    def _compute_columns(self, first: int, last: int) -> None:
+    def _has_size(self) -> bool:
+        """Whether the file is there, as long as it must be."""
+        file = self.folder / FILE
+        return file.exists() and file.stat().st_size == self._size
+
+    def _damaged(self, name: str) -> UsageError:
+        """What is said of a file that has been changed."""
+        return UsageError(
+            f"{self.folder / name} is not what was written there: delete the folder {self.folder} "
+            "and run again to compute the tokens anew."
+        )
+
+    def _progress(self) -> list[dict[str, Any]]:
+        """Parts that are done, with their columns and checksums; makes room if there are none."""
+        path = self.folder / PROGRESS
+        if path.exists():
+            state = _read_state(path) or {}
+            parts: list[dict[str, Any]] = state.get("parts") or []
+            known = state == {**asdict(self.spec), "parts": parts}
+            if known and self._has_size() and self._holds(parts):
+                return parts
+            log.warning("%s is not what was written there: computing the tokens anew", self.folder)
+            path.unlink()
+        with (self.folder / FILE).open("wb") as handle:
+            handle.truncate(self._size)
+        return []
+
+    def _holds(self, parts: list[dict[str, Any]]) -> bool:
+        """Whether the file has these parts as they were computed."""
+        found = [[0] * self.shape[1] for _ in parts]
+        for rows in self._row_blocks():
+            block = self._block(rows, "r")
+            for part, sums in zip(parts, found, strict=True):
+                columns = slice(*part["columns"])
+                for order, before in enumerate(sums):
+                    values = np.ascontiguousarray(block[:, order, columns])
+                    sums[order] = zlib.crc32(values.data, before)
+        return found == [part["crc32"] for part in parts]
+
+    def _compute_columns(self, first: int, last: int) -> list[int]:
+        """Compute and write some columns; the checksums of their orders."""
         spec, nodes, width = self.spec, self.graph.num_nodes, last - first
         path, wide = self.graph.folder / "features.npy", self.shape[2]
         now = np.empty((nodes, width), dtype=np.float32)
@@ -132,7 +173,7 @@ class TokenStore:
             block = _read(path, np.float32, rows.start * wide, rows.stop * wide)
             now[rows] = block.reshape(-1, wide)[:, first:last]
         before = np.empty_like(now) if spec.orders else now
-        self._write(0, first, now)
+        checksums = [self._write(0, first, now)]
         for order in range(1, spec.orders + 1):
             self._scale(now, -0.5)  # what neighbours see
             seen = torch.from_numpy(now)
@@ -148,7 +189,8 @@ class TokenStore:
                 before[rows] = product
             self._scale(now, 0.5)
             before, now = now, before
-            self._write(order, first, now)
+            checksums.append(self._write(order, first, now))
+        return checksums
 
     def _products(self, signals: Tensor) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`."""
@@ -182,33 +224,52 @@ class TokenStore:
         for rows, offsets in self._adjacency_blocks():
             signals[rows] *= self._inverse_root(offsets) ** (-2 * power)
 
-    def _write(self, order: int, first: int, signals: np.ndarray) -> None:
-        """Write the rows of an order, each block mapped alone so that none stays in memory."""
+    def _row_blocks(self) -> Iterator[slice]:
         _, orders, features = self.shape
-        row_bytes = orders * features * self._storage.itemsize
-        for rows in _row_blocks(self.shape[0], row_bytes):
+        return _row_blocks(self.shape[0], orders * features * self._storage.itemsize)
+
+    def _block(self, rows: slice, mode: Literal["r", "r+"]) -> "np.memmap[Any, Any]":
+        """Some rows, mapped alone so that none stays in memory."""
+        _, orders, features = self.shape
+        return np.memmap(
+            self.folder / FILE,
+            self._storage,
+            mode=mode,
+            offset=rows.start * orders * features * self._storage.itemsize,
+            shape=(rows.stop - rows.start, orders, features),
+        )
+
+    def _write(self, order: int, first: int, signals: np.ndarray) -> int:
+        """Write the rows of an order, a block after the other; the checksum of what is written."""
+        checksum = 0
+        for rows in self._row_blocks():
             values = torch.from_numpy(signals[self.nodes[rows]]).to(DTYPES[self.spec.dtype])
             if self.spec.dtype == "float16" and not bool(values.isfinite().all()):
                 raise UsageError(
                     "float16 holds no number above 65,504, which some tokens exceed: use "
                     "model.token_dtype=bfloat16 or float32, or scale the features."
                 )
-            block = np.memmap(
-                self.folder / FILE,
-                self._storage,
-                mode="r+",
-                offset=rows.start * row_bytes,
-                shape=(len(values), orders, features),
-            )
-            stored = values.view(torch.int16) if self.spec.dtype == "bfloat16" else values
-            block[:, order, first : first + signals.shape[1]] = stored.numpy()
+            stored = (values.view(torch.int16) if self.spec.dtype == "bfloat16" else values).numpy()
+            checksum = zlib.crc32(stored.data, checksum)
+            block = self._block(rows, "r+")
+            block[:, order, first : first + signals.shape[1]] = stored
             block.flush()
             del block
+        return checksum
 
     def _checksums(self) -> Iterator[int]:
         with (self.folder / FILE).open("rb") as file:
             while block := file.read(BLOCK_BYTES):
                 yield zlib.crc32(block)
+
+
+def _read_state(path: Path) -> dict[str, Any] | None:
+    """What a file of JSON says; None if it is not there or damaged."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return state if isinstance(state, dict) else None
 
 
 def _row_blocks(rows: int, row_bytes: int) -> Iterator[slice]:
