@@ -1,6 +1,8 @@
 """Tokens on disk: the same as in memory, resumed after a kill, checked when read."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -272,6 +274,29 @@ def test_damage_is_noticed(graph, tmp_path, damage):
 def test_too_little_memory_is_said(graph, tmp_path):
     with pytest.raises(UsageError, match="tokens of 60 nodes take at least"):
         store(graph, tmp_path).compute(8 * NODES - 1)
+
+
+def test_a_disk_without_room_is_said_and_left_as_it_was(graph, tmp_path, monkeypatch):
+    def full(file, start, size):
+        os.pwrite(file, b"some", start)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    found = store(graph, tmp_path)
+    sentence = rf"0\.00 GB of tokens cannot be kept in {found.folder} \(No space .*paths.data_dir"
+    with pytest.raises(UsageError, match=sentence):
+        found.compute(1e6)
+    assert list(found.folder.iterdir()) == []
+
+
+def test_all_room_is_taken_before_the_first_column(graph, tmp_path, monkeypatch):
+    monkeypatch.setattr(TokenStore, "_compute_columns", lambda *_: pytest.fail("computed"))
+    found = store(graph, tmp_path)
+    with pytest.raises(pytest.fail.Exception):
+        found.compute(1e6)
+    stat = (found.folder / "tokens.bin").stat()
+    assert stat.st_size == 4 * np.prod(found.shape)
+    assert 512 * stat.st_blocks >= stat.st_size
 
 
 def test_numbers_that_half_precision_does_not_hold(raw, tmp_path):

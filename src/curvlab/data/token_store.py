@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -79,8 +80,8 @@ class TokenStore:
             memory_bytes: For these two arrays.
 
         Raises:
-            UsageError: The memory does not hold them for one column, or the file has been changed
-                meanwhile.
+            UsageError: The memory does not hold them for one column, the disk does not hold the
+                tokens, or the file has been changed meanwhile.
         """
         columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
         if columns < 1:
@@ -148,9 +149,31 @@ class TokenStore:
                 return parts
             log.warning("%s is not what was written there: computing the tokens anew", self.folder)
             path.unlink()
-        with (self.folder / FILE).open("wb") as handle:
-            handle.truncate(self._size)
+        self._make_room()
         return []
+
+    def _make_room(self) -> None:
+        """Start the file anew, at its full size.
+
+        A disk that turns out to be full while a mapped file is written ends the process without
+        a word, so the room is taken now, where the system can.
+
+        Raises:
+            UsageError: There is not so much.
+        """
+        file = self.folder / FILE
+        try:
+            with file.open("wb") as handle:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(handle.fileno(), 0, self._size)
+                else:
+                    handle.truncate(self._size)
+        except OSError as error:
+            file.unlink(missing_ok=True)
+            raise UsageError(
+                f"{self._size / 1e9:.2f} GB of tokens cannot be kept in {self.folder} "
+                f"({error.strerror}): free space there or set paths.data_dir to another disk."
+            ) from error
 
     def _holds(self, parts: list[dict[str, Any]]) -> bool:
         """Whether the file has these parts as they were computed."""
