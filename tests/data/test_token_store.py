@@ -73,6 +73,52 @@ def test_half_a_graph_is_none(raw, tmp_path):
         writer.features(iter([raw.x[:1].numpy()]), FEATURES)
 
 
+FILES = ("offsets", "neighbours", "features", "nodes", "labels")
+SPLITS = ("given_train", "given_val", "given_test")
+
+
+@pytest.fixture
+def divided(raw, tmp_path):
+    """A graph with every file that there can be."""
+    for name in SPLITS:
+        raw[name] = torch.rand(NODES, 2) < 0.5
+    raw.given = "official"
+    graph = write_disk_graph(tmp_path / "divided", raw)
+    assert open_disk_graph(graph.folder) == graph
+    return graph
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "empty", "rubbish", "others"])
+@pytest.mark.parametrize("name", [*FILES, *SPLITS])
+def test_a_damaged_graph_is_said_with_the_folder_to_delete(divided, name, damage):
+    path = divided.folder / f"{name}.npy"
+    whole = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "others":
+        np.save(path, np.load(path)[:-1])
+    else:
+        path.write_bytes({"cut": whole[:-1], "empty": b"", "rubbish": b"rubbish"}[damage])
+    blamed = "[a-z_]+" if (name, damage) == ("nodes", "others") else name
+    sentence = rf"{divided.folder}/{blamed}\.npy is not .* delete the folder {divided.folder} and"
+    with pytest.raises(UsageError, match=sentence):
+        open_disk_graph(divided.folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"num_nodes": 60}', "\0"])
+def test_a_damaged_description_of_a_graph_is_said(graph, text):
+    (graph.folder / "graph.json").write_text(text)
+    with pytest.raises(UsageError, match=r"graph\.json is not what was written there: delete"):
+        open_disk_graph(graph.folder)
+
+
+@pytest.mark.parametrize("y", [torch.arange(3), torch.ones(3, 4).long()])
+def test_a_graph_without_edges_or_with_several_labels_a_node_is_whole(tmp_path, y):
+    raw = Data(x=torch.ones(3, 2), y=y, edge_index=torch.empty(2, 0).long())
+    graph = write_disk_graph(tmp_path / "graph", raw)
+    assert open_disk_graph(graph.folder) == graph
+
+
 def test_edges_to_nowhere(tmp_path):
     with pytest.raises(UsageError, match="edges to nodes outside 0"):
         DiskGraphWriter(tmp_path / "graph", 4).edges([np.array([[0], [4]])])
@@ -257,17 +303,24 @@ def test_damage_during_the_last_columns_is_not_certified(interrupted, monkeypatc
     assert not found.complete
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut"])
+DAMAGES = {
+    "changed": ("tokens.bin", lambda path: damaged(path, 40, b"\xff")),
+    "cut": ("tokens.bin", lambda path: os.truncate(path, 100)),
+    "missing": ("tokens.bin", lambda path: path.unlink()),
+    "no checksums": ("tokens.json", lambda path: path.write_text("")),
+    "a list": ("tokens.json", lambda path: path.write_text("[]")),
+    "other tokens": ("tokens.json", lambda path: path.write_text('{"basis": "cheb"}')),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_noticed(graph, tmp_path, damage):
     found = store(graph, tmp_path)
     found.compute(1e6)
-    with (tmp_path / "tokens" / "tokens.bin").open("r+b") as file:
-        if damage == "cut":
-            file.truncate(100)
-        else:
-            file.seek(40)
-            file.write(b"\xff")
-    with pytest.raises(UsageError, match="is not what was written there"):
+    name, harm = DAMAGES[damage]
+    harm(found.folder / name)
+    sentence = f"{found.folder / name} is not what was written there: delete the folder"
+    with pytest.raises(UsageError, match=sentence):
         found.verify()
 
 

@@ -78,6 +78,20 @@ def test_a_second_run_finds_graph_and_tokens(run_here, monkeypatch):
     assert run_here(*words, "seed=1", folder="second").status == "finished"
 
 
+def test_a_run_on_damaged_tokens_is_refused(run_here, tmp_path):
+    words = ("model=polyformer", *LARGE, "trainer.max_steps=10")
+    run_here(*words, folder="first")
+    (path,) = tmp_path.rglob("tokens.bin")
+    with path.open("r+b") as file:
+        file.write(b"\xff")
+    with pytest.raises(UsageError, match=r"tokens\.bin is not what was written there: delete"):
+        run_here(*words, "seed=1", folder="second")
+    (path,) = tmp_path.rglob("labels.npy")
+    path.unlink()
+    with pytest.raises(UsageError, match=r"labels\.npy is not what was written there: delete"):
+        run_here(*words, "seed=1", folder="second")
+
+
 def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monkeypatch, caplog):  # noqa: F811
     """Each way to the disk leads through the first process, which waits to be waited for."""
     caplog.set_level("INFO", logger="curvlab.data.token_batches")
@@ -116,6 +130,20 @@ def test_a_pass_takes_every_training_node_once(prepared):  # noqa: F811
     batch = data.batch(rounds[0][0])
     assert torch.equal(batch.y, data.graph.y[rounds[0][0]])
     assert batch.tokens.shape == (75, 4, 8)
+
+
+def test_every_pass_has_an_order_of_its_own(prepared):  # noqa: F811
+    """The same in every run of a seed."""
+    config, *_ = prepared("model=polyformer", *LARGE, "batching.size=20")
+
+    def order(number):
+        rounds = build_data(config).rounds(number, batches=1)
+        return [int(part[0]) for (part,) in rounds]
+
+    orders = [order(number) for number in range(3)]
+    assert all(sorted(one) == sorted(orders[0]) != one for one in orders)
+    assert len({tuple(one) for one in orders}) == 3
+    assert order(1) == orders[1]
 
 
 def test_two_processes_with_a_worker_each(prepared):  # noqa: F811

@@ -59,11 +59,50 @@ class DiskGraph:
 
 
 def open_disk_graph(folder: Path) -> DiskGraph | None:
-    """The graph in a folder; None if there is none, or half of one."""
+    """The graph in a folder; None if there is none, or half of one.
+
+    Raises:
+        UsageError: A file of it is missing, cut, or of another graph.
+    """
     path = folder / COMPLETE
     if not path.exists():
         return None
-    return DiskGraph(folder, **json.loads(path.read_text(encoding="utf-8")))
+    try:
+        graph = DiskGraph(folder, **json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise _damaged(path) from error
+    labelled = len(_sound(graph, "nodes", np.int64))
+    _sound(graph, "offsets", np.int64, graph.num_nodes + 1)
+    _sound(graph, "neighbours", np.int32, 2 * graph.num_edges)
+    _sound(graph, "features", np.float32, graph.num_nodes, graph.num_features)
+    _sound(graph, "labels", np.int64, labelled)
+    for name in GIVEN if graph.given is not None else ():
+        _sound(graph, name, np.bool_, labelled)
+    return graph
+
+
+def _sound(graph: DiskGraph, name: str, dtype: type, *sizes: int) -> np.ndarray:
+    """One of the arrays, mapped, of which so many numbers are there.
+
+    Raises:
+        UsageError: It is missing, cut, of another type, or its first sizes are others.
+    """
+    path = graph.folder / f"{name}.npy"
+    try:
+        array = graph.array(name)
+    except (FileNotFoundError, ValueError, EOFError) as error:
+        raise _damaged(path) from error
+    if array.dtype != dtype or array.shape[: len(sizes)] != sizes:
+        raise _damaged(path)
+    return array
+
+
+def _damaged(path: Path) -> UsageError:
+    """What is said of a file that is not what it was."""
+    return UsageError(
+        f"{path} is not what was written there: delete the folder {path.parent} and run again to "
+        "write the graph anew."
+    )
 
 
 def write_disk_graph(folder: Path, data: Data) -> DiskGraph:
