@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 from curvlab.building import build
 from curvlab.data import ogb
 from curvlab.data.datamodule import GraphDataModule
+from curvlab.data.disk_graph import open_disk_graph
 from curvlab.data.ogb import _trusting, mean_of_edges
 from curvlab.errors import UsageError
 
@@ -46,7 +47,7 @@ def arrays(**named):
     return file.getvalue()
 
 
-def contents(name, labels=LABELS, edges=EDGES):
+def contents(name, labels=LABELS, edges=EDGES, features=FEATURES):
     """Paths below the archive's folder, and what is there."""
     files = {"RELEASE_v1.txt": b"", "mapping/README.md": b"# mapping\n"}
     kind = PLACES[name][1]
@@ -55,7 +56,7 @@ def contents(name, labels=LABELS, edges=EDGES):
     if name == "ogbn_papers100m":
         files["raw/data.npz"] = arrays(
             edge_index=edges.T,
-            node_feat=FEATURES.astype(np.float32),
+            node_feat=features.astype(np.float32),
             node_year=np.full((NODES, 1), 2015),
             num_nodes_list=np.array([NODES]),
             num_edges_list=np.array([len(edges)]),
@@ -70,7 +71,7 @@ def contents(name, labels=LABELS, edges=EDGES):
         files["raw/edge-feat.csv.gz"] = table(edge_features(edges))
         files["raw/node_species.csv.gz"] = table([[9606]] * NODES)
     else:
-        files["raw/node-feat.csv.gz"] = table(FEATURES)
+        files["raw/node-feat.csv.gz"] = table(features)
     if name == "ogbn_arxiv":
         files["raw/node_year.csv.gz"] = table([[2015]] * NODES)
     return files
@@ -210,9 +211,52 @@ def test_papers100m_piece_by_piece_is_the_same(tiny, archived, tmp_path, monkeyp
     for name in ("given_train", "given_val", "given_test"):
         assert torch.equal(labelled[name], data[name][known])
     assert not list((tmp_path / "data/OGB/ogbn_papers100M/raw").glob(".unpacked*"))
-    with pytest.raises(UsageError, match="6 nodes instead of 7"):
-        tiny("ogbn_papers100m", statistics | {"num_nodes": 7}).to_disk(tmp_path / "other")
     assert tiny("ogbn_arxiv", SMALL).to_disk is None
+
+
+def bad_features():
+    features = FEATURES.copy()
+    features[[2, 5]] = np.inf, np.nan
+    return {"features": features}
+
+
+SMALL_PAPERS = SMALL | {"class_counts": [1, 1, 2], "homophily": None, "given_sizes": [1, 1, 2]}
+REFUSED = {
+    "features": (bad_features(), {}, "2 nodes have features that are NaN or infinite, .* node 2"),
+    "labels": ({"labels": MISSING - 1}, {}, "1 nodes have no label .*, the first is node 0"),
+    "class": ({"labels": MISSING + 1}, {}, "2 nodes have labels that are not .* is node 2"),
+    "all of a class": ({"labels": MISSING * 0}, {}, "all 4 nodes are of class 0"),
+    "no label": ({"labels": MISSING * np.nan}, {}, "none of the 6 nodes has a label"),
+    **{
+        key: ({}, {key: value}, f"ogbn_papers100m is not the graph .*{words}")
+        for key, value, words in [
+            ("num_nodes", 7, "6 nodes instead of 7"),
+            ("raw_edges", 5, "6 edges in the raw list instead of 5"),
+            ("num_edges", 5, "4 undirected edges instead of 5"),
+            ("num_features", 3, "2 features instead of 3"),
+            ("num_classes", 4, "3 classes instead of 4"),
+            ("class_counts", [1, 2, 1], r"\[1, 1, 2\] nodes of each class"),
+            ("given_sizes", [1, 2, 1], r"\[1, 1, 2\] nodes in the parts of its split"),
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_in_memory_is_refused_piece_by_piece(
+    tiny, archived, tmp_path, monkeypatch, case
+):
+    """In the same sentence."""
+    monkeypatch.setattr(ogb, "PIECE", 4)
+    changes, statistics, words = REFUSED[case]
+    archived("ogbn_papers100m", contents("ogbn_papers100m", **{"labels": MISSING} | changes))
+    source = tiny("ogbn_papers100m", SMALL_PAPERS | statistics)
+    with pytest.raises(UsageError, match=words) as whole:
+        source.load()
+    with pytest.raises(UsageError) as pieces:
+        source.to_disk(tmp_path / "graph")
+    assert str(pieces.value) == str(whole.value)
+    assert open_disk_graph(tmp_path / "graph") is None
 
 
 def test_a_set_without_any_label_is_refused(tiny, archived):

@@ -61,10 +61,15 @@ def check_features(data: Data) -> None:
         raise UsageError(f"the graph has {nodes} nodes but {data.x.shape[0]} rows of features.")
     bad_rows = (~torch.isfinite(data.x)).any(dim=1)
     if bad_rows.any():
-        raise UsageError(
-            f"{int(bad_rows.sum())} nodes have features that are NaN or infinite, the first is "
-            f"node {int(bad_rows.nonzero()[0])}: clean the dataset's features."
-        )
+        raise not_finite(int(bad_rows.sum()), int(bad_rows.nonzero()[0]))
+
+
+def not_finite(nodes: int, first: int) -> UsageError:
+    """What is said of features that are not finite, of so many nodes."""
+    return UsageError(
+        f"{nodes} nodes have features that are NaN or infinite, the first is node {first}: clean "
+        "the dataset's features."
+    )
 
 
 def check_labels(data: Data, num_classes: int | None = None) -> None:

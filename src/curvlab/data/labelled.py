@@ -21,6 +21,17 @@ from curvlab.data.sources import RemoteFile, fetch
 from curvlab.errors import UsageError
 
 GIVEN = ("given_train", "given_val", "given_test")
+WORDS = {
+    "num_nodes": "nodes",
+    "raw_edges": "edges in the raw list",
+    "num_edges": "undirected edges",
+    "num_features": "features",
+    "num_classes": "classes",
+    "class_counts": "nodes of each class",
+    "homophily": "homophily",
+    "given_sizes": "nodes in the parts of its split",
+}
+"""What messages call the statistics."""
 
 
 class LabelledGraph(ABC):
@@ -147,21 +158,18 @@ class LabelledGraph(ABC):
             "homophily": round(float(tensors["raw_homophily"]), 4),
             "given_sizes": [int(data[name][:, 0].sum()) for name in GIVEN if name in data],
         }
-        words = {
-            "num_nodes": "nodes",
-            "raw_edges": "edges in the raw list",
-            "num_edges": "undirected edges",
-            "num_features": "features",
-            "num_classes": "classes",
-            "class_counts": "nodes of each class",
-            "homophily": "homophily",
-            "given_sizes": "nodes in the parts of its split",
-        }
-        check_statistics(
-            self.name,
-            {word: found[key] for key, word in words.items()},
-            {words[key]: value for key, value in self.statistics.items()},
-        )
+        check_found(self.name, found, self.statistics)
+
+
+def check_found(name: str, found: Mapping[str, Any], statistics: Mapping[str, Any]) -> None:
+    """Refuse a graph of which some statistics, those that are found, are not what they must be.
+
+    Raises:
+        UsageError: See `check_statistics`.
+    """
+    expected = {WORDS[key]: value for key, value in statistics.items()}
+    known = {WORDS[key]: value for key, value in found.items()}
+    check_statistics(name, known, {word: expected[word] for word in known if word in expected})
 
 
 def class_counts(data: Data) -> list[int]:

@@ -8,7 +8,7 @@ that it writes itself.
 import io
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,9 +21,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.archives import unpack_zip
-from curvlab.data.checks import check_statistics
+from curvlab.data.checks import check_labels, not_finite
 from curvlab.data.disk_graph import DiskGraph, DiskGraphWriter
-from curvlab.data.labelled import GIVEN, LabelledGraph
+from curvlab.data.labelled import GIVEN, LabelledGraph, check_found
 from curvlab.errors import UsageError
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
@@ -88,32 +88,40 @@ class OGBGraph(LabelledGraph):
                     f"{archive} does not hold {', '.join(missing)}: delete it and run again to "
                     "fetch a fresh copy."
                 )
-            return binary_to_disk(Path(place), self.statistics, folder, self.given)
+            return binary_to_disk(self.name, Path(place), self.statistics, folder, self.given)
 
 
 def binary_to_disk(
-    place: Path, statistics: Mapping[str, Any], folder: Path, given: str | None
+    name: str, place: Path, statistics: Mapping[str, Any], folder: Path, given: str | None
 ) -> DiskGraph:
     """Write a graph in OGB's binary format to disk, edges and features a piece at a time.
 
     Args:
+        name: What messages call the graph.
         place: Where the archive has been unpacked.
-        statistics: See `LabelledGraph`; the number of nodes, of raw edges and of features count.
+        statistics: See `LabelledGraph`; homophily is not compared.
         folder: Where it goes.
         given: What its split is called.
 
     Raises:
-        UsageError: It has other numbers of these.
+        UsageError: It has other statistics, or features, labels or parts that are unusable.
     """
     with ZipFile(place / BINARY) as files:
         (_, raw_edges), by_column = _layout(files, "edge_index")
         features, features_by_column = _layout(files, "node_feat")
         if features_by_column:
             raise UsageError(f"{BINARY} keeps features by columns, which is not what OGB publishes")
-        found = {"nodes": features[0], "edges": raw_edges, "features": features[1]}
-        names = ("num_nodes", "raw_edges", "num_features")
-        expected = dict(zip(found, (statistics[name] for name in names), strict=True))
-        check_statistics(place.name, found, expected)
+        nodes, labels, masks = _labelled_nodes(name, place, features[0], statistics["num_classes"])
+        counts = np.bincount(labels).tolist()
+        found = {
+            "num_nodes": features[0],
+            "raw_edges": raw_edges,
+            "num_features": features[1],
+            "num_classes": len(counts),
+            "class_counts": counts,
+            "given_sizes": [int(mask.sum()) for mask in masks.values()],
+        }
+        check_found(name, found, statistics)
         writer = DiskGraphWriter(folder, features[0])
         if by_column:
             pairs = _pieces(files, "edge_index", 2 * raw_edges, 0, 2)
@@ -121,17 +129,49 @@ def binary_to_disk(
         else:
             rows = (_pieces(files, "edge_index", raw_edges, i * raw_edges) for i in range(2))
             writer.edges(np.stack(ends) for ends in zip(*rows, strict=True))
+        check_found(name, {"num_edges": writer.entries // 2}, statistics)
         numbers = _pieces(files, "node_feat", features[0] * features[1], 0, features[1])
-        writer.features((piece.reshape(-1, features[1]) for piece in numbers), features[1])
-    labels = np.load(place / "raw" / "node-label.npz")["node_label"].ravel()
-    nodes = np.flatnonzero(~np.isnan(labels.astype(np.float64)))
-    masks = {}
-    for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
-        (path,) = place.glob(f"split/*/{part}.csv.gz")
-        members = np.atleast_1d(np.loadtxt(path, dtype=np.int64))
-        masks[name] = np.isin(nodes, members)[:, None]
-    writer.labels(nodes, labels[nodes], masks)
+        pieces = (piece.reshape(-1, features[1]) for piece in numbers)
+        writer.features(_finite(name, pieces), features[1])
+    writer.labels(nodes, labels, masks)
     return writer.finish(given)
+
+
+def _labelled_nodes(
+    name: str, place: Path, num_nodes: int, num_classes: int
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The nodes that have a label, ascending, their labels, and the parts that they are in."""
+    y = torch.from_numpy(np.load(place / "raw" / "node-label.npz")["node_label"].ravel())
+    known = ~y.isnan()
+    try:
+        check_labels(Data(y=y, num_nodes=num_nodes, labelled=known), num_classes)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
+    nodes = known.nonzero().flatten().numpy()
+    masks = {}
+    for part, file in zip(GIVEN, ("train", "valid", "test"), strict=True):
+        (path,) = place.glob(f"split/*/{file}.csv.gz")
+        members = np.atleast_1d(np.loadtxt(path, dtype=np.int64))
+        masks[part] = np.isin(nodes, members)[:, None]
+    return nodes, y[known].long().numpy(), masks
+
+
+def _finite(name: str, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Pieces of features `[some nodes, features]` as they come, unless some are not finite.
+
+    Raises:
+        UsageError: How many nodes have such features, after the last piece.
+    """
+    seen, bad, first = 0, 0, 0
+    for piece in pieces:
+        rows = np.flatnonzero(~np.isfinite(piece).all(axis=1))
+        if len(rows) and not bad:
+            first = seen + int(rows[0])
+        bad += len(rows)
+        seen += len(piece)
+        yield piece
+    if bad:
+        raise UsageError(f"{name}: {not_finite(bad, first)}")
 
 
 def _layout(files: ZipFile, name: str) -> tuple[tuple[int, ...], bool]:
