@@ -91,3 +91,10 @@ def test_what_a_type_cannot_hold_is_said():
     data.x *= 1e5
     with pytest.raises(UsageError, match="float16 holds no number above"):
         tokens(data, dtype="float16")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_features_that_are_not_finite_are_no_matter_of_the_type(dtype):
+    data = path()
+    data.x[0] = torch.nan
+    assert bool(tokens(data, dtype=dtype).isnan().any())

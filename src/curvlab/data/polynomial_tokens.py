@@ -85,7 +85,7 @@ class PolynomialTokens(GraphTransform):
         for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):
             torch.mul(signal, roots, out=tokens[:, order])
         tokens[:, 0] = x  # not rounded
-        data.tokens = _finite(tokens)
+        data.tokens = _finite(tokens, x)
         return data
 
     def __repr__(self) -> str:
@@ -122,13 +122,14 @@ def _random_walk(
     return product, degree.sqrt()
 
 
-def _finite(tokens: Tensor) -> Tensor:
+def _finite(tokens: Tensor, x: Tensor) -> Tensor:
     """The tokens, if their type holds them.
 
     Raises:
-        UsageError: Some are infinite.
+        UsageError: Some are not finite, although all features are.
     """
-    if tokens.dtype == torch.float16 and not bool(torch.isfinite(tokens).all()):
+    half = tokens.dtype == torch.float16
+    if half and not bool(tokens.isfinite().all()) and bool(x.isfinite().all()):
         raise UsageError(
             "float16 holds no number above 65,504, which some tokens exceed: use "
             "model.token_dtype=bfloat16 or float32, or scale the features."
