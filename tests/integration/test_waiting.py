@@ -38,6 +38,7 @@ TOKENS = (
     "trainer.max_steps=20",
     "trainer.accelerator=cpu",
 )
+PARTITION = (*TREE, "batching=partition", "batching.size=30")
 GRAPHS = {
     "node_classification": TREE,
     "link_prediction": LINKS,
@@ -45,6 +46,7 @@ GRAPHS = {
     "kg_completion": TRIPLES,
     "filter_regression": PIXELS,
     "tokens": TOKENS,
+    "partition": PARTITION,
 }
 WAITING = {  # models that have to, and the files where
     "chebnet": {"cheb_conv.py", "loop.py"},  # ChebConv looks for edges of nodes to themselves
@@ -73,6 +75,7 @@ MODELS = {
     ],
     "filter_regression": ["gat", "gprgnn", "bernnet", "chebnet", "chebnet2", "polyattn_cheb"],
     "tokens": ["polyformer", "polyformer_cheb", "unifilter_mono"],
+    "partition": ["gprgnn", "bernnet", "chebnet2", "hypformer", "sgformer"],
 }
 CASES = [(graph, model) for graph, models in MODELS.items() for model in models]
 

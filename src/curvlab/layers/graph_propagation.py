@@ -16,8 +16,8 @@ from curvlab.manifolds.kernels import working
 class SparsePropagation(nn.Module):
     """`A X` for a sparse matrix A that gets no gradient, `[nodes, nodes]` by `[nodes, dim]`.
 
-    The gradient is `A^T G` through the transpose, which is made when a matrix is first seen, and is
-    the matrix itself where that is symmetric: autograd's own would transpose in every step. Half
+    The gradient is `A^T G` through the transpose, which is made when a matrix is first seen (see
+    `transposed`): autograd's own would transpose in every step. Half
     precision is raised to float32.
     """
 
@@ -67,11 +67,17 @@ class _Product(torch.autograd.Function):
 
 
 def transposed(matrix: Tensor) -> Tensor:
-    """The transpose of a sparse CSR matrix as one, the matrix itself if it is symmetric."""
+    """The transpose of a sparse CSR matrix as one, the matrix itself if it is symmetric.
+
+    On an accelerator always another: a comparison would wait for it, with parts of a graph in every
+    step.
+    """
     with warnings.catch_warnings():
         # Said once a process; products with dense matrices, all that is used here, are stable.
         warnings.filterwarnings("ignore", ".*Sparse (CSR|CSC) tensor support is in beta.*")
         transpose = matrix.t().to_sparse_csr()
+    if matrix.device.type != "cpu":
+        return transpose
     pairs = (
         (part(matrix), part(transpose))
         for part in (Tensor.crow_indices, Tensor.col_indices, Tensor.values)
