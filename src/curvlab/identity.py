@@ -17,6 +17,7 @@ NOT_IDENTITY_TRAINER = (
     "progress",
     "plots",
 )
+NOT_IDENTITY_BATCHING = ("workers", "memory_gb")
 MACHINE_KEYS = ("data_dir", "mirror")
 
 # What of the rest says what a run is called, from where its files come and what it may be used for.
@@ -44,7 +45,7 @@ def identity(config: DictConfig) -> dict[str, Any]:
     if kept["batching"]["one_graph"]:
         del kept["batching"]  # the only way that there was, once
     else:
-        for key in ("workers", "memory_gb"):  # of batching=tokens: how, not what
+        for key in NOT_IDENTITY_BATCHING:
             kept["batching"].pop(key, None)
     return _without_machine(kept)
 
@@ -73,8 +74,9 @@ def deciding(identity: dict[str, Any], path: str = "") -> dict[str, Any]:
 def decides(key: str) -> bool:
     """Whether a key of a configuration, or a group's, can decide the result."""
     trainer = tuple(f"trainer.{name}" for name in NOT_IDENTITY_TRAINER)
-    own = any(f"{key}.".startswith(f"{part}.") for part in (*NOT_IDENTITY, *trainer))
-    return not own and key.rpartition(".")[2] not in MACHINE_KEYS
+    batching = tuple(f"batching.{name}" for name in NOT_IDENTITY_BATCHING)
+    where = any(f"{key}.".startswith(f"{k}.") for k in (*NOT_IDENTITY, *trainer, *batching))
+    return not where and key.rpartition(".")[2] not in MACHINE_KEYS
 
 
 def canonical(value: Any) -> str:

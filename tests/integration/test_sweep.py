@@ -6,7 +6,10 @@ import subprocess
 import sys
 import time
 
+import pytest
 from tiny_runs import FAST, ROOT, TINY
+
+from curvlab.identity import decides
 
 TABLE = ("-m", "table=fpst/fig3", "dataset=synthetic_web", "model=mlp,gcn", "seed=0,1")
 CELLS = [
@@ -43,6 +46,15 @@ def test_a_table_is_filled_once_and_rendered(command):
         scores = [results[cell]["score"] for cell in CELLS if f"/{model}/" in cell]
         assert f"{sum(scores) / 2:.2f}"[:4] in table.stdout
     assert not list(command.outputs.rglob(".sweep-*"))
+
+
+@pytest.mark.parametrize(
+    "key", ["paths.data_dir", "trainer.threads", "batching.workers", "dataset.mirror", "logger"]
+)
+def test_where_and_how_a_run_computes_is_no_change_of_its_table(key):
+    assert not decides(key)
+    assert decides("trainer.max_steps")
+    assert decides("batching.size")
 
 
 def test_a_failing_cell_stops_no_other_and_decides_the_exit_code(command):

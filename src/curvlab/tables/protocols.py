@@ -6,10 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.identity import NOT_IDENTITY, NOT_IDENTITY_TRAINER, canonical, deciding
-
-NOT_PROTOCOL = (*NOT_IDENTITY, *(f"trainer.{key}" for key in NOT_IDENTITY_TRAINER))
-"""Parts of a config that say where a run computes and what it writes, not what it computes."""
+from curvlab.identity import canonical, decides, deciding
 
 CELL = ["row", "column"]
 
@@ -54,7 +51,7 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def protocols(configs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Each run's protocol: its flattened config without what changes from seed to seed.
 
-    Left out are what does not decide a result, `NOT_PROTOCOL`, keys that hold one of a run's paths
+    Left out are what does not decide a result (`decides`), keys that hold one of a run's paths
     (`dataset.mirror`), and keys named after the seed whose value is the run's seed in all the runs
     (`dataset.noise_seed`).
 
@@ -63,7 +60,7 @@ def protocols(configs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     flat = [flatten(deciding(dict(config))) for config in configs]
     keys = set().union(*flat)
-    left_out = {key for key in keys for part in NOT_PROTOCOL if f"{key}.".startswith(f"{part}.")}
+    left_out = {key for key in keys if not decides(key)}
     left_out |= {key for config in flat for key in _places(config)}
     left_out |= {
         key
