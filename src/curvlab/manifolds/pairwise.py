@@ -78,13 +78,13 @@ class _PairwisePower(Function):
         rows = _block_rows(u, n, math.prod(batch) * m)
         for start in range(0, n, rows):
             block = slice(start, start + rows)
-            by_chord, by_kappa = _chord_gradients(
-                chords[..., block, :], result[..., block, :], k, ctx.power
-            )
-            weight = by_chord.mul_(g[..., block, :]).to(u.dtype)
+            pairs = chords[..., block, :], result[..., block, :], k, ctx.power
+            weight = _chord_gradient(*pairs).mul_(g[..., block, :]).to(u.dtype)
             g_u[..., block, :] = weight @ v
             g_v += weight.mT @ u[..., block, :]
-            g_kappa += (by_kappa * g[..., block, :]).sum((-2, -1), dtype=kappa.dtype)
+            if ctx.needs_input_grad[2]:
+                by_kappa = _kappa_gradient(*pairs).mul_(g[..., block, :])
+                g_kappa += by_kappa.sum((-2, -1), dtype=kappa.dtype)
         return (
             g_u.sum_to_size(u.shape),
             g_v.sum_to_size(v.shape),
@@ -94,25 +94,29 @@ class _PairwisePower(Function):
         )
 
 
-def _chord_gradients(
-    squared: Tensor, result: Tensor, kappa: Tensor, power: int
-) -> tuple[Tensor, Tensor]:
-    """Derivatives of (2 arsin_k(u))^power with respect to u^2 and to kappa, elementwise.
+def _chord_gradient(squared: Tensor, result: Tensor, kappa: Tensor, power: int) -> Tensor:
+    """Derivative of (2 arsin_k(u))^power with respect to u^2, elementwise.
 
-    The ratio S = arsin_k(u) / u is taken from the result, so that nothing transcendental is left:
-    d(4 u^2 S^2)/d(u^2) = 4 S / sqrt(1 - z), d(2 u S)/d(u^2) = 1 / (u sqrt(1 - z)).
+    d(2 u S)/d(u^2) = 1 / (u sqrt(1 - z)) and d(4 u^2 S^2)/d(u^2) = 4 S / sqrt(1 - z), where the
+    ratio S = arsin_k(u) / u is taken from the result: nothing transcendental is left.
     """
+    z = kappa * squared
+    root = (1 - z).clamp_(min=tolerance(z.dtype).floor).rsqrt_()
     distinct = squared > 0
     safe = torch.where(distinct, squared, 1.0)
-    z = kappa * squared
-    ratio = (result / (4 * safe)).sqrt() if power == 2 else result / (2 * safe.sqrt())
-    ratio = torch.where(distinct, ratio, 1.0)
-    root = (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt()
-    slope = trig.arsin_slope(z, ratio)
     if power == 2:
-        return 4 * ratio * root, 8 * squared * (squared * slope) * ratio
-    by_chord = torch.where(distinct, root * safe.rsqrt(), 0.0)
-    return by_chord, 2 * (squared * slope) * squared.sqrt()
+        return torch.where(distinct, result / safe, 4.0).sqrt_().mul_(root).mul_(2)
+    return torch.where(distinct, safe.rsqrt_().mul_(root), 0.0)
+
+
+def _kappa_gradient(squared: Tensor, result: Tensor, kappa: Tensor, power: int) -> Tensor:
+    """Derivative of (2 arsin_k(u))^power with respect to kappa, u held, elementwise."""
+    distance = result.sqrt() if power == 2 else result
+    chord = squared.sqrt()
+    ratio = torch.where(squared > 0, distance / (2 * chord), 1.0)
+    # squared * slope stays finite where squared * chord would not.
+    by_kappa = 2 * chord * (squared * trig.arsin_slope(kappa * squared, ratio))
+    return 2 * distance * by_kappa if power == 2 else by_kappa
 
 
 def factors(x: Tensor, alpha: Tensor, y: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
