@@ -139,10 +139,15 @@ def check_basis(config: DictConfig) -> None:
     """Check that a model has the basis it is named after, with which its self-loops go.
 
     Raises:
-        UsageError: another model has that basis.
+        UsageError: another model has that basis, or none.
     """
     model = config.model
-    right = model.requires.get("bases", {}).get(model.get("basis"), model.name)
+    bases = model.requires.get("bases")
+    if not bases:
+        return
+    right = bases.get(model.basis)
+    if right is None:
+        raise UsageError(f"model.basis={model.basis} must be one of {', '.join(bases)}")
     if right != model.name:
         raise UsageError(
             f"model={model.name} with model.basis={model.basis} would keep the label and the "
