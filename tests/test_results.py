@@ -132,6 +132,59 @@ def test_products_of_unknown_origin_are_set_aside(tmp_path):
     assert (tmp_path / "previous" / "unknown" / "metrics.csv").exists()
 
 
+def finish(directory, name, score):
+    directory.prepare(result(name), fresh=False)
+    result(name, score=score).write(directory.path)
+
+
+def test_a_result_that_ended_survives_an_interrupted_repetition(tmp_path):
+    directory = RunDirectory(tmp_path)
+    finish(directory, "a", 81.5)
+    directory.prepare(result("a"), fresh=True)
+    directory.prepare(result("b"), fresh=False)
+    aside = tmp_path / "previous" / hash_of("a")
+    assert read_result(aside).score == 81.5
+    directory.recall(hash_of("a"))
+    assert directory.conclusion(hash_of("a")).score == 81.5
+    assert not aside.exists()
+
+
+def test_going_back_to_a_configuration_takes_back_what_it_left(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    directory.recall(hash_of("b"))
+    finish(directory, "b", 70.0)
+    directory.recall(hash_of("a"))
+    assert directory.prepare(result("a"), fresh=False).read_text() == "weights of a"
+    assert directory.conclusion(hash_of("b")) is None
+    directory.recall(hash_of("b"))
+    assert directory.conclusion(hash_of("b")).score == 70.0
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_what_a_refused_run_moved_away_is_taken_back(tmp_path, name):
+    finish(RunDirectory(tmp_path), "a", 81.5)
+    refused = RunDirectory(tmp_path)
+    refused.prepare(result(name), fresh=True)
+    assert read_result(tmp_path) is None
+    assert refused.undo()
+    assert refused.conclusion(hash_of("a")).score == 81.5
+
+
+def test_nothing_is_taken_back_where_nothing_had_ended(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    directory.prepare(result("b"), fresh=False)
+    assert not directory.undo()
+
+
+def test_a_damaged_checkpoint_is_discarded(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.discard_damaged_checkpoint()
+    assert not directory.checkpoint.exists()
+    torch.save({"step": 1}, directory.checkpoint)
+    assert not directory.discard_damaged_checkpoint()
+    assert directory.checkpoint.exists()
+
+
 @pytest.mark.parametrize("file", ["embeddings.npz", "filters.npz", "routing.npz"])
 def test_no_finding_of_another_configuration_stays(tmp_path, file):
     """The next run may write none, and its folder must not say that it has one."""

@@ -22,9 +22,19 @@ def arriving(target: Path) -> Iterator[Path]:
     try:
         yield partial
         partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's shared folder
+        _flush(partial)  # else a power loss may leave the name and no content
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file's content is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def atomic_write(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import PolyFormer
-from curvlab.results import FILE, Result
+from curvlab.results import FILE, Result, read_result
 from curvlab.rundir import TRACEBACK
 from curvlab.tables.statistics import summarise
 
@@ -93,6 +93,11 @@ def copying(twin: Path) -> None:
     _console.print(f"copying the same run from {shown(twin)}")
 
 
+def damaged(checkpoint: Path) -> None:
+    """Say that a run cannot go on."""
+    _console.print(f"{shown(checkpoint)} was damaged: the run starts anew")
+
+
 def already_done(result: Result, folder: Path) -> None:
     """Say that a run is not repeated."""
     _console.print(
@@ -116,7 +121,9 @@ def finished(result: Result, folder: Path) -> None:
             f"{result.peak_memory_mb:,.0f} MB",
         ]
         _console.print("  " + ", ".join(facts))
-    _console.print(f"  result   {shown(folder / FILE)}")
+    written = read_result(folder)
+    if written is not None and written.config_hash == result.config_hash:
+        _console.print(f"  result   {shown(folder / FILE)}")
     if (folder / TRACEBACK).exists():
         _console.print(f"  details  {shown(folder / TRACEBACK)}")
     _pictures(folder)

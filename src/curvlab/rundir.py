@@ -2,6 +2,7 @@
 
 import glob
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._displaced: Path | None = None
 
     @property
     def checkpoint(self) -> Path:
@@ -76,15 +78,18 @@ class RunDirectory:
         ended = (path for path in others if RunDirectory(path).conclusion(config_hash))
         return next((path for path in ended if path != own), None)
 
-    def copy_from(self, twin: Path, result: Result) -> Result:
+    def copy_from(self, twin: Path, result: Result) -> Result | None:
         """Take over how a twin ended and what it left, as the run that was about to start.
+
+        None if it is gone by now, set aside for another configuration.
 
         Args:
             twin: see `twin`.
             result: the run that was about to start.
         """
-        ended = read_result(twin)
-        assert ended is not None
+        ended = RunDirectory(twin).conclusion(result.config_hash)
+        if ended is None:
+            return None
         self.prepare(result, fresh=True)
         for path in (path for pattern in FINDINGS for path in twin.glob(pattern)):
             copy = shutil.copytree if path.is_dir() else shutil.copy2
@@ -112,20 +117,75 @@ class RunDirectory:
             (self.path / end).unlink(missing_ok=True)
         return self.checkpoint if self.checkpoint.exists() else None
 
+    def recall(self, config_hash: str) -> None:
+        """Take back from `previous/HASH` what a run of this configuration left there."""
+        aside, left = self._aside(config_hash), self._hash_of_contents()
+        if left == config_hash or not aside.is_dir():
+            return
+        if left is not None:
+            self._set_aside(left)
+        _move_products(aside, self.path)
+        aside.rmdir()
+
+    def undo(self) -> bool:
+        """Take back what `prepare` moved away, if that had ended; whether such a result is here.
+
+        So a run that is refused leaves the result of another configuration where it was.
+        """
+        if self._displaced is not None and _ended(self._displaced):
+            if self._hash_of_contents() == self._displaced.name:  # of rerun=true
+                _delete_products(self.path)
+            self.recall(self._displaced.name)
+        return _ended(self.path)
+
+    def discard_damaged_checkpoint(self) -> bool:
+        """Delete a checkpoint that is half a file, as power losses leave; whether it was."""
+        damaged = self.checkpoint.exists() and not zipfile.is_zipfile(self.checkpoint)
+        if damaged:
+            self.checkpoint.unlink()
+        return damaged
+
+    def _aside(self, name: str) -> Path:
+        return self.path / SET_ASIDE / name
+
     def _hash_of_contents(self) -> str | None:
         try:
             identity = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
             del identity["config_hash"]
             return identity_hash(identity)
         except (OSError, yaml.YAMLError, KeyError, TypeError):
-            return "unknown" if any(self._products()) else None
+            return "unknown" if any(_products(self.path)) else None
 
     def _set_aside(self, name: str) -> None:
-        folder = self.path / SET_ASIDE / name
+        """Move what is here to `previous/NAME`, of which only a result that ended survives it."""
+        folder = self._aside(name)
+        if _ended(folder) and not _ended(self.path):
+            _delete_products(self.path)
+            return
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for product in list(self._products()):
-            shutil.move(product, folder / product.name)
+        _move_products(self.path, folder)
+        self._displaced = folder
 
-    def _products(self) -> Iterator[Path]:
-        return (path for pattern in PRODUCTS for path in self.path.glob(pattern))
+
+def _ended(folder: Path) -> bool:
+    """Whether a folder has a result that need not be repeated."""
+    result = read_result(folder)
+    return result is not None and result.status in CONCLUSIVE
+
+
+def _products(folder: Path) -> list[Path]:
+    return [path for pattern in PRODUCTS for path in folder.glob(pattern)]
+
+
+def _move_products(source: Path, target: Path) -> None:
+    for product in _products(source):
+        shutil.move(product, target / product.name)
+
+
+def _delete_products(folder: Path) -> None:
+    for product in _products(folder):
+        if product.is_dir():
+            shutil.rmtree(product)
+        else:
+            product.unlink()

@@ -1,5 +1,6 @@
 """One run, from a configuration to its result file."""
 
+import math
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -21,6 +22,7 @@ from curvlab.callbacks import (
     RandomState,
     RunProgress,
     StepTimer,
+    check_weights,
     curvatures,
 )
 from curvlab.compilation import compile_parts
@@ -82,18 +84,23 @@ def train_in(
 
 def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: bool) -> Result:
     """Do what is left to do in a run's folder."""
-    done = None if config.rerun else _ended_before(config, result, folder)
-    if done is not None:
-        if done.status != "finished" and not multirun:
-            raise RunFailedError(f"{done.error} (so ended an earlier run; rerun=true repeats it)")
-        reporting.already_done(done, folder.path)
-        return done
     try:
+        done = None if config.rerun else _ended_before(config, result, folder)
+        if done is not None:
+            if done.status != "finished" and not multirun:
+                raise RunFailedError(
+                    f"{done.error} (so ended an earlier run; rerun=true repeats it)"
+                )
+            reporting.already_done(done, folder.path)
+            return done
         validate(config, multirun)
+        if folder.discard_damaged_checkpoint():
+            reporting.damaged(folder.checkpoint)
         checkpoint = folder.prepare(result, fresh=config.rerun)
         _run(config, result, folder, checkpoint)
     except Exception as error:
-        if isinstance(error, UsageError) and not multirun:
+        if isinstance(error, UsageError | RunFailedError) and not multirun:
+            folder.undo()
             raise
         conclude(result, error, folder)
         if not multirun and result.status == "failed":
@@ -106,6 +113,7 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
 
 def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
     """How the same configuration ended, in this folder or as a cell of another table."""
+    folder.recall(result.config_hash)
     done = folder.conclusion(result.config_hash)
     if done is None and not config.logger:  # which shall see every cell of its table
         twin = folder.twin(Path(config.paths.output_dir, "tables"), result.config_hash)
@@ -149,6 +157,8 @@ def describe(config: DictConfig) -> Result:
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
     """Write how a run ended that did not finish, and where in the code if that is a surprise."""
     result.status, result.error = _status(error), one_sentence(error)
+    if isinstance(error, UsageError) and folder.undo():
+        return  # a refusal, which displaces no result of other settings
     folder.prepare(result, fresh=False)
     if result.status == "failed" and not isinstance(error, UsageError):
         atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
@@ -214,11 +224,14 @@ def _run_process(
         if best:
             result.best_step = best.step
             best.restore(task)
+        check_weights(task)
         (scores,) = trainer.test(task, datamodule=data, verbose=False)
         if not first:
             return
         result.metrics = by_part(scores)
         result.score = result.metrics["test"][task.score]
+        if math.isnan(result.score):
+            raise DivergedError(f"test/{task.score} is not a number at step {result.best_step}")
         result.val_score = result.metrics["val"][task.score] if best else None
         if logger is not None:
             logger.log_metrics({"score": result.score})  # what reports on W&B compare

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab.callbacks import DivergedError, FiniteGuard, finite_guard
+from curvlab.callbacks import DivergedError, FiniteGuard, check_weights, finite_guard
 from curvlab.compilation import Compilable
 
 INTERVAL = 5
@@ -35,6 +35,15 @@ def accelerator(monkeypatch):
     original = finite_guard._is_finite
     monkeypatch.setattr(Elsewhere, "looks", 0)
     monkeypatch.setattr(finite_guard, "_is_finite", lambda *args: Elsewhere(original(*args)))
+
+
+def test_weights_that_the_last_update_has_spoilt_are_not_evaluated():
+    module = nn.Linear(2, 1)
+    check_weights(module)
+    with torch.no_grad():
+        module.bias.fill_(torch.inf)
+    with pytest.raises(DivergedError, match="after the last update: parameter bias"):
+        check_weights(module)
 
 
 def test_a_finite_run_is_left_alone(fit, small, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from hydra.types import RunMode
-from tiny_runs import FAST, TINY
+from tiny_runs import FAST, TINY, TREE
 
 from curvlab import train as training
 from curvlab.analysis import plots
@@ -98,6 +98,36 @@ def test_another_configuration_in_the_same_folder_starts_anew(run_here, folder):
     assert (old / "checkpoints" / "last.ckpt").exists()
 
 
+def test_going_back_to_a_configuration_repeats_nothing(run_here, folder, monkeypatch):
+    first = run_here(*FAST)
+    run_here(*FAST, "model.dim=8")
+    monkeypatch.setattr(training, "_run", None)  # cannot be called
+    assert run_here(*FAST) == first
+
+
+@pytest.mark.parametrize("words", [("optimizer.lr=-1",), ("model=gat", "model.heads=3")])
+def test_a_refused_cell_of_a_sweep_displaces_no_result(run_here, folder, words):
+    """Whether it is refused by a look at its words, or only while its model is built."""
+    first = run_here(*FAST, mode=RunMode.MULTIRUN)
+    wrong = run_here(*FAST, *words, mode=RunMode.MULTIRUN)
+    assert (wrong.status, read_result(folder)) == ("failed", first)
+    assert words[-1] in wrong.error
+
+
+def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder, capfd):
+    first = run_here(*FAST)
+    (folder / "result.json").unlink()
+    (folder / "checkpoints" / "last.ckpt").write_bytes(b"")
+    assert run_here(*FAST).metrics == first.metrics
+    assert "last.ckpt was damaged: the run starts anew" in capfd.readouterr().out
+
+
+def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here):
+    words = ("model=mlp", "optimizer.lr=1e38", "trainer.max_steps=1", "trainer.steps_per_epoch=1")
+    ended = run_here(*TREE, *words, "trainer.plots=false", mode=RunMode.MULTIRUN)
+    assert (ended.status, ended.score) == ("diverged", None)
+
+
 def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder, capfd):
     """Killed after the last checkpoint, before the result."""
     first = run_here(*FAST)
@@ -183,15 +213,6 @@ def test_whatever_ends_a_cell_is_written_and_the_sweep_goes_on(
     assert result.error.endswith(" ".join(str(error).split()))
     surprise = status == "failed" and not isinstance(error, UsageError)
     assert (folder / "traceback.txt").exists() == surprise
-
-
-def test_a_wrong_cell_does_not_replace_the_result_of_a_right_one(run_here, folder):
-    right = run_here(*TINY, "model=gat", "trainer.plots=false", mode=RunMode.MULTIRUN)
-    words = (*TINY, "model=gat", "model.heads=3")
-    wrong = run_here(*words, mode=RunMode.MULTIRUN)
-    assert wrong.status == "failed"
-    assert "does not divide" in wrong.error
-    assert read_result(folder / "previous" / right.config_hash) == right
 
 
 def test_a_surprise_in_a_single_run_is_raised_and_written(run_here, folder, monkeypatch):

@@ -3,7 +3,7 @@
 from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint
 from curvlab.callbacks.curves import Curves, curvatures
-from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard
+from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard, check_weights
 from curvlab.callbacks.loggers import wandb_logger
 from curvlab.callbacks.progress import RunProgress
 from curvlab.callbacks.reproducibility import RandomState
@@ -18,6 +18,7 @@ __all__ = [
     "RandomState",
     "RunProgress",
     "StepTimer",
+    "check_weights",
     "curvatures",
     "wandb_logger",
 ]

@@ -7,6 +7,7 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
+from curvlab.callbacks.finite_guard import DivergedError
 from curvlab.distributed import in_group
 
 
@@ -112,7 +113,13 @@ class BestValidation(Callback):
             trainer.should_stop = True
 
     def restore(self, pl_module: LightningModule) -> None:
-        """Give the module the best weights."""
+        """Give the module the best weights.
+
+        Raises:
+            DivergedError: there are none, since no score was a number.
+        """
+        if self._score == -torch.inf:
+            raise DivergedError("no validation score was a number: there are no best weights")
         pl_module.load_state_dict(self.weights)
 
     def _look(self, score: Tensor, step: int) -> None:

@@ -145,6 +145,18 @@ class FiniteGuard(Callback):
         )
 
 
+def check_weights(module: nn.Module) -> None:
+    """Look at the weights that are about to be evaluated, which the last update may have spoilt.
+
+    Raises:
+        DivergedError: one is not finite.
+    """
+    tensors = [p.detach() for p in module.parameters()]
+    if tensors and not torch.isfinite(get_total_norm(tensors, float("inf"))):
+        broken = [name for name, p in module.named_parameters() if not torch.isfinite(p).all()]
+        raise DivergedError(f"not finite after the last update: parameter {broken[0]}")
+
+
 def _is_cheap_to_read(tensor: Tensor) -> bool:
     """Whether looking at a value does not wait for a device."""
     return tensor.device.type == "cpu"

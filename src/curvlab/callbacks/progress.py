@@ -107,8 +107,8 @@ class RunProgress(ProgressBar):
         self._close()
         if isinstance(exception, KeyboardInterrupt):
             print(
-                f"{self.label}: interrupted at step {trainer.global_step}; the same command goes "
-                "on from the last checkpoint",
+                f"{self.label}: interrupted at step {trainer.global_step}; the same command, "
+                "without rerun=true, goes on from the last checkpoint",
                 file=sys.stderr,
             )
 

@@ -57,6 +57,8 @@ def search(config: DictConfig) -> Result:
     with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
         try:
             check_search(config)
+            if not config.rerun:
+                folder.recall(result.config_hash)
             folder.prepare(result, fresh=config.rerun)
             _search(config, result, folder.path)
         except Exception as error:
