@@ -7,20 +7,24 @@ scripts/tables.py status                                  all of them, a line ea
 scripts/tables.py page fpst --output fpst.html            all of a paper, one page for a browser
 scripts/tables.py estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 scripts/tables.py estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
+scripts/tables.py refresh docs/results/README.md          the tables inside a text, anew
 """
 
 import argparse
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.document import refresh
 from curvlab.tables.overview import status
 from curvlab.tables.page import page
-from curvlab.tables.render import render, terminal
+from curvlab.tables.render import markdown, render, terminal
+from curvlab.tables.report import Report
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +40,10 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "words", nargs="+", metavar="WORD", help="a table, or status, page PAPER, estimate TABLE"
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -63,17 +70,21 @@ def make_text(arguments: argparse.Namespace) -> str:
     match arguments.words:
         case ["status"]:
             _check_format(arguments, "terminal", "markdown")
-            specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
-            return status(specs, arguments.results, arguments.format)
+            return make_status(arguments.results, arguments.format)
         case ["page", paper]:
             _check_format(arguments, "terminal")  # which is none: a page is HTML
             return page(CONFIGS, paper, arguments.results)
         case ["estimate", table, *words]:
             return make_estimate(table, words, arguments)
+        case ["refresh", document]:
+            _check_format(arguments, "terminal")  # which is none: the text is Markdown
+            arguments.output = arguments.output or Path(document)
+            return refresh(_text(Path(document)), partial(block, arguments.results))
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
-        f"{' '.join(arguments.words)}: say one table, status, page PAPER, or estimate TABLE"
+        f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, or "
+        "refresh TEXT"
     )
 
 
@@ -102,13 +113,52 @@ def results_folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
+def make_status(results: Path, form: str) -> str:
+    """All tables and figures, a line each."""
+    specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
+    return status(specs, results, form)
+
+
 def make_table(table: str, arguments: argparse.Namespace) -> str:
     """One table in the format asked for."""
-    reports = [build_report(spec, arguments.results) for spec in load_table(CONFIGS, table)]
+    reports = _reports(table, arguments.results)
     if arguments.format == "terminal" and arguments.output is None and sys.stdout.isatty():
         width = Console().width
         return "\n".join(terminal(report, width, styled=True) for report in reports)
     return render(reports, arguments.format)
+
+
+def block(results: Path, words: str) -> str:
+    """What stands between two marks of a text: `status`, a table, or `TABLE 2` for its second part.
+
+    Raises:
+        UsageError: There is no such table or part.
+    """
+    match words.split():
+        case ["status"]:
+            return make_status(results, "markdown")
+        case [table]:
+            return "\n".join(markdown(report) for report in _reports(table, results))
+        case [table, part] if part.isdigit() and 0 < int(part) <= len(load_table(CONFIGS, table)):
+            _title, _, body = markdown(_reports(table, results)[int(part) - 1]).partition("\n")
+            return body
+    raise UsageError(f"<!-- tables.py {words} -->: say status, TABLE or the number of its part")
+
+
+def _reports(table: str, results: Path) -> list[Report]:
+    return [build_report(spec, results) for spec in load_table(CONFIGS, table)]
+
+
+def _text(path: Path) -> str:
+    """The content of a file.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
 
 
 def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -> str:

@@ -44,16 +44,28 @@ def caption(
             "Rank: among the methods of a column with both numbers; Spearman: the correlation of "
             "these ranks, number of methods in brackets."
         )
+        sentences += _mean_correlation(cells)
     return sentences
+
+
+def _mean_correlation(cells: pd.DataFrame) -> list[str]:
+    """Whether the paper's order survives, over all columns."""
+    columns = cells.groupby("column", sort=False)["spearman"].first().dropna()
+    if len(columns) < 2:
+        return []
+    mean = f"{columns.mean():.2f}".replace("-", "\N{MINUS SIGN}")
+    return [f"Mean Spearman of {len(columns)} columns: {mean}."]
 
 
 FULL_PRECISION = "32-true"
 """Of Lightning; what is not said otherwise."""
 
 
-def circumstances(runs: pd.DataFrame, labels: Labels) -> list[str]:
+def circumstances(
+    spec: TableSpec, cells: pd.DataFrame, runs: pd.DataFrame, labels: Labels
+) -> list[str]:
     """Which split each column's runs have, and on what and how they ran, as they say themselves."""
-    sentences = []
+    sentences = _uneven(spec, cells, runs, labels)
     columns: dict[str, list[str]] = {}
     for (axis, column), label in labels.items():
         configs = runs.loc[(axis == "column") & (runs["column"] == column), "config"]
@@ -173,6 +185,30 @@ def departures(spec: TableSpec, runs: pd.DataFrame) -> list[str]:
     return sentences
 
 
+def _uneven(spec: TableSpec, cells: pd.DataFrame, runs: pd.DataFrame, labels: Labels) -> list[str]:
+    """A warning about columns that rank runs of the table's protocol among others."""
+    departs = (_shorter(spec, runs) | (runs["changed"] != "")).groupby(runs["column"])
+    uneven = departs.any() & ~departs.all()
+    ranked = cells.loc[cells["ranked"] > 0, "column"].unique()
+    names = [labels["column", column] for column in ranked if uneven.get(column, False)]
+    if not names:
+        return []
+    return [f"Ranks of {', '.join(names)} are of runs at different protocols."]
+
+
+def _shorter(spec: TableSpec, runs: pd.DataFrame) -> "pd.Series[bool]":
+    """Which runs were to be shorter than the table's."""
+    shorter = pd.Series(data=False, index=runs.index)
+    for key, planned in spec.planned_length.items():
+        shorter |= _trained(runs, key) < planned
+    return shorter
+
+
+def _trained(runs: pd.DataFrame, key: str) -> "pd.Series[float]":
+    """How long runs were to be, in steps or passes."""
+    return pd.to_numeric(runs["config"].map(lambda config: config.get("trainer", {}).get(key)))
+
+
 def _which(some: "pd.Series[Any]", runs: pd.DataFrame) -> str:
     return "" if len(some) == len(runs) else f", {len(some)} of {len(runs)} runs"
 
@@ -181,10 +217,10 @@ def _reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
     for key, unit in LENGTHS.items():
         if key not in spec.planned_length:
             continue
-        lengths = runs["config"].map(lambda config, key=key: config.get("trainer", {}).get(key))
-        shorter = lengths[pd.to_numeric(lengths) < spec.planned_length[key]]
+        lengths = _trained(runs, key)
+        shorter = lengths[lengths < spec.planned_length[key]]
         if len(shorter):
-            trained = " or ".join(f"{length:,}" for length in sorted(set(shorter)))
+            trained = " or ".join(f"{length:,.0f}" for length in sorted(set(shorter)))
             return (
                 f"Reduced protocol{_which(shorter, runs)}: {trained} {unit} where the table's has "
                 f"{spec.planned_length[key]:,}."

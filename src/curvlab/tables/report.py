@@ -92,7 +92,10 @@ def build_report(spec: TableSpec, results: Path) -> Report:
         labels=labels,
         decimals=decimals,
         better=spec.report.better,
-        caption=[*caption(spec, cells, runs, paper, kind), *circumstances(runs, labels)],
+        caption=[
+            *caption(spec, cells, runs, paper, kind),
+            *circumstances(spec, cells, runs, labels),
+        ],
         footnotes=[*spec.report.notes, *footnotes(cells, paper, left_out, labels)],
     )
 

@@ -1,0 +1,33 @@
+"""Tables inside a text, each between two marks, written anew from the results."""
+
+import re
+from collections.abc import Callable
+
+from curvlab.errors import UsageError
+
+_MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
+_MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
+
+
+def refresh(text: str, render: Callable[[str], str]) -> str:
+    """A text with what stands between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
+
+    Args:
+        text: the text, for instance Markdown.
+        render: what is to stand there, from WORDS.
+
+    Raises:
+        UsageError: there is no such pair of marks, or half of one.
+    """
+    pairs = len(_MARKED.findall(text))
+    if not pairs or len(_MARK.findall(text)) != 2 * pairs:
+        raise UsageError(
+            "what is to be written anew must stand between a line <!-- tables.py TABLE --> and a "
+            "line <!-- end -->"
+        )
+
+    def written(match: re.Match[str]) -> str:
+        words = match["words"]
+        return f"<!-- tables.py {words} -->\n\n{render(words).strip()}\n\n<!-- end -->"
+
+    return _MARKED.sub(written, text)

@@ -1,0 +1,72 @@
+"""Tables inside a text are written anew, and those of the results are what their files say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from curvlab.errors import UsageError
+from curvlab.tables.document import refresh
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = """Before.
+
+<!-- tables.py fpst/fig3 1 -->
+old
+<!-- end -->
+
+Between.
+
+<!-- tables.py status -->
+
+<!-- end -->
+After.
+"""
+
+
+def test_only_what_stands_between_marks_is_new():
+    new = refresh(TEXT, lambda words: f"\nof {words}\n\n")
+    assert new == TEXT.replace("-->\nold\n<!--", "-->\n\nof fpst/fig3 1\n\n<!--").replace(
+        "status -->\n\n<!--", "status -->\n\nof status\n\n<!--"
+    )
+    assert refresh(new, lambda words: f"of {words}") == new
+
+
+@pytest.mark.parametrize(
+    "text", ["no marks", TEXT.replace("<!-- end -->\nAfter", "After"), TEXT + "<!-- end -->\n"]
+)
+def test_half_a_pair_of_marks_is_refused(text):
+    with pytest.raises(UsageError, match="must stand between a line <!-- tables"):
+        refresh(text, str)
+
+
+def test_the_results_page_shows_what_its_result_files_say(tmp_path):
+    page = ROOT / "docs" / "results" / "README.md"
+    results = page.parent / "tables"
+    words = ["refresh", str(page), "--results", str(results), "--output", str(tmp_path / "new.md")]
+    subprocess.run([sys.executable, "scripts/tables.py", *words], cwd=ROOT, check=True)
+    assert (tmp_path / "new.md").read_text() == page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("fpst/fig3 2", "the number of its part"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_unknown_marks_are_one_sentence(tmp_path, words, answer):
+    text = tmp_path / "text.md"
+    text.write_text(f"<!-- tables.py {words} -->\n<!-- end -->\n")
+    done = subprocess.run(
+        [sys.executable, "scripts/tables.py", "refresh", str(text), "--results", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert answer in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert text.read_text().endswith("-->\n<!-- end -->\n")
