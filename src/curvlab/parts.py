@@ -27,7 +27,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
     split = config.task.get("split") or config.split
     transforms = [build(config.dataset.features)] if config.dataset.features else []
     transforms += [build(t) for t in config.model.requires.transforms]
-    make = build(_without(config.batching, "name", "one_graph"))
+    make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
         source=build(config.dataset.source),
         transforms=transforms,
@@ -50,7 +50,7 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
     if "manifold" in options:
         options["manifold"] = _without(config.manifold, "name")
     known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
-    return build(options, **data.inputs, **known)
+    return build(options, "model", **data.inputs, **known)
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
@@ -62,6 +62,7 @@ def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     encoder = build_encoder(config, data)
     return build(
         _without(config.task, "name", "requires", "of", "split", "classes_as_features"),
+        "task",
         encoder=encoder,
         optimizer=config.optimizer,
         _recursive_=False,

@@ -1,0 +1,39 @@
+"""What is wrong with a value is the user's error, wherever it shows."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from curvlab.building import build
+from curvlab.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [
+        ({"_target_": "torch.nn.Linear", "in_features": "a", "out_features": 3}, "got str"),
+        ({"_target_": "torch.nn.Dropout", "p": 3}, "dropout probability has to be between 0 and 1"),
+        ({"_target_": "torch.nn.Linear", "width": 3}, "unexpected keyword argument 'width'"),
+        ({"_target_": "torch.nn.Linear"}, "missing 2 required positional arguments"),
+        ({"_target_": "torch_geometric.nn.ChebConv", "in_channels": 2, "out_channels": 2, "K": 0},
+         "AssertionError"),
+        ({"_target_": "torch.nn.Nothing"}, "No module named 'torch.nn.Nothing'"),
+        ({"_target_": "torch.pi"}, "Expected a callable target"),
+    ],
+)  # fmt: skip
+def test_what_other_packages_say_of_values_is_the_users_error(values, answer):
+    sentence = rf"^model \({values['_target_']}\) cannot be built with its values: .*{answer}"
+    with pytest.raises(UsageError, match=sentence) as refused:
+        build(values, "model")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_part_of_a_configuration_knows_where_it_stands():
+    config = OmegaConf.create({"dataset": {"features": {"_target_": "torch.nn.Nothing"}}})
+    with pytest.raises(UsageError, match=r"^dataset.features \(torch.nn.Nothing\) cannot be built"):
+        build(config.dataset.features)
+
+
+def test_a_mistake_of_ours_stays_one():
+    values = {"triples": "a", "size": 2, "inverse_relations": False}
+    with pytest.raises(TypeError, match="bad operand"):
+        build({"_target_": "curvlab.config.steps_of_pass", **values})
