@@ -36,7 +36,7 @@ WRONG = {
     "optimizer.lr=-0.1": "must be a number greater than 0",
     "optimizer.lr=inf": "must be a number greater than 0",
     "model.dropout=1": "must be a number from 0 up to",
-    "seed=-1": "must be a number of at least 0",
+    "seed=-1": "seed=-1 must be a whole number from 0 to 4294967295",
     "model.heads=3": "model.heads=3 does not divide model.dim=16; 1, 2, 4, 8, 16 do",
     "dataset.tasks=[link_prediction]": "has no task reconstruction; it has link_prediction",
     "model=gcn manifold=poincare": "model=gcn cannot be built with manifold=poincare.* euclidean",

@@ -1,16 +1,18 @@
 """What identifies a run, what a folder is called, which values are in range."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra.utils import get_object
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from curvlab import config as rules
-from curvlab.config import check_value, register_resolvers, run_name
+from curvlab.config import check_kind, check_value, register_resolvers, run_name
 from curvlab.errors import UsageError
 from curvlab.identity import identity, identity_hash
 
@@ -151,8 +153,10 @@ def test_every_word_that_is_checked_is_in_some_configuration():
     files = [path for group in groups for path in (CONFIGS / group).rglob("*.yaml")]
     used = {key.rsplit(".", 1)[-1] for f in files for key in paths_of(OmegaConf.load(f))} | {"seed"}
     words = rules.POSITIVE_INTEGERS | rules.POSITIVE_NUMBERS | rules.NON_NEGATIVE_NUMBERS
-    words |= rules.NON_NEGATIVE_INTEGERS | rules.NEGATIVE_NUMBERS
-    words |= rules.FRACTIONS | rules.NUMBERS | rules.OPTIONAL | rules.CHOICES.keys()
+    words |= rules.NON_NEGATIVE_INTEGERS | rules.NEGATIVE_NUMBERS | rules.SEEDS | rules.SHARES
+    words |= rules.FRACTIONS | rules.FACTORS | rules.NUMBERS | rules.OPTIONAL | rules.SWITCHES
+    words |= rules.CHOICES.keys()
+    words |= {name for names in rules.NEEDED.values() for name in names}
     assert words <= used
 
 
@@ -176,10 +180,79 @@ def test_the_curvature_of_a_lorentz_space_is_negative(value):
 
 @given(st.integers(min_value=1))
 def test_right_values_pass(value):
-    for path in ("model.dim", "optimizer.lr", "seed", "manifold.kappa", "unknown"):
+    for path in ("model.dim", "optimizer.lr", "manifold.kappa", "unknown"):
         check_value(path, value)
     check_value("model.dropout", 0.99)
     check_value("trainer.threads", None)
+
+
+NONSENSE = {
+    "seed": [-1, 2**32, 0.5, True, None],
+    "model.last_heads": [0, -1],
+    "model.layer.K": [0, -1],
+    "model.input_dropout": [2.5, float("nan"), 1],
+    "model.later_dropout": [2.5, float("nan"), True],
+    "model.threshold": [float("nan"), float("inf")],
+    "model.tolerance": [-1, float("nan")],
+    "model.all_pairs_up_to": [-1, 0.5],
+    "model.connectivity": [-1],
+    "model.sparsity": [-1],
+    "model.smoothness": [-1],
+    "model.entropy.weight": [-1, float("nan")],
+    "model.entropy.decay": [-1, 2.5],
+    "model.entropy.floor": [-1],
+    "model.activation": ["foo"],
+    "task.scheduler.mode": ["foo", "min"],
+    "task.scheduler.factor": [-1, 0, 1, 2.5, float("nan")],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [(path, value) for path, values in NONSENSE.items() for value in values]
+)
+def test_nonsense_is_refused_by_the_name_of_its_key(path, value):
+    with pytest.raises(UsageError, match=re.escape(f"{path}={value} must be ")):
+        check_value(path, value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("seed", 2**32 - 1), ("model.input_dropout", False), ("model.graph_branch.weight", True),
+     ("model.activation", None), ("model.graph_branch.activation", True),
+     ("model.threshold", -0.5), ("model.entropy.decay", 1), ("model.all_pairs_up_to", 0)],
+)  # fmt: skip
+def test_what_means_something_is_not_refused(path, value):
+    check_value(path, value)
+
+
+def told_words(node, path=""):
+    """Path, what is told it, and name of everything that `OPTIONAL` has a word for."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from told_words(value, f"{path}{key}.")
+        elif key in rules.OPTIONAL and "_target_" in node:
+            yield f"{path}{key}", node["_target_"], key
+
+
+@pytest.mark.parametrize(
+    "words",
+    [*(f"model={path.stem}" for path in sorted((CONFIGS / "model").glob("*.yaml"))),
+     *(f"model=fpst manifold={path.stem}" for path in sorted((CONFIGS / "manifold").glob("*"))),
+     "model=distmult dataset=wn18rr"],
+)  # fmt: skip
+def test_null_is_taken_where_what_is_told_it_knows_what_it_means(words):
+    """Where null stands already it may, and `check_kind` says what else may be taken away."""
+    config = composed(*words.split())
+    plain = OmegaConf.to_container(config, resolve=True)
+    for path, target, name in told_words({"model": plain["model"], "task": plain["task"]}):
+        argument = inspect.signature(get_object(target)).parameters.get(name)
+        if argument is None or OmegaConf.select(config, path) is None:
+            continue
+        if "None" in str(argument.annotation):
+            check_kind(path, config, None)
+        else:
+            with pytest.raises(UsageError, match="not null"):
+                check_kind(path, config, None)
 
 
 @given(st.text())

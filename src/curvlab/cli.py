@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.config import OPTIONAL, check_devices, check_value, register_resolvers, validate
+from curvlab.config import check_devices, check_kind, check_value, register_resolvers, validate
 from curvlab.errors import UsageError
 from curvlab.search.space import check_search, values_by_key
 
@@ -164,7 +164,7 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
         return  # lists of values, which are looked at as a whole
     for value in _values(override):
         if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
-            _check_type(key, OmegaConf.select(default, key), value)
+            check_kind(key, default, value)
             check_value(key, value)
 
 
@@ -309,23 +309,6 @@ def _keys(config: DictConfig, prefix: str = "") -> list[str]:
         if isinstance(node, DictConfig) and not node._is_none() and not node._is_interpolation():
             found += _keys(node, f"{path}.")
     return found
-
-
-def _check_type(key: str, default: Any, value: Any) -> None:
-    """A value must be of the kind of the one it replaces, or null where that means something."""
-    if default is None or (value is None and key.rsplit(".", 1)[-1] in OPTIONAL):
-        return
-    kinds: dict[type, tuple[str, tuple[type, ...]]] = {
-        bool: ("true or false", (bool,)),
-        int: ("a whole number", (int,)),
-        float: ("a number", (int, float)),
-        str: ("a word", (str, int, float)),
-    }
-    if type(default) not in kinds:
-        return
-    kind, accepted = kinds[type(default)]
-    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-        raise UsageError(f"{key} is {kind}, as in {key}={default}, not {value}")
 
 
 def _refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:

@@ -344,7 +344,7 @@ def test_every_space_has_keys_of_its_model_and_holds_its_defaults(model):
         ("search=gcn dataset=cora search.trials=0", "trials=0 must be a whole number of at least"),
         ("search=gcn dataset=cora search.minutes=-1", "minutes=-1 must be a number greater"),
         ("search=gcn dataset=cora search.seeds=[1,1]", "must be a list of different seeds"),
-        ("search=gcn dataset=cora search.seeds=3", "must be a list of different seeds"),
+        ("search=gcn dataset=cora search.seeds=3", "is a list, as in search.seeds=.0,1,2., not 3"),
     ],
 )
 def test_bad_searches_are_one_sentence(words, answer):

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from curvlab.config import check_value
+from curvlab.config import check_kind, check_value
 from curvlab.errors import UsageError
 
 SPACE = "search.space"
@@ -68,7 +68,22 @@ def _check_space(config: DictConfig) -> None:
                 f"leave it out by {SPACE}.{key}=null"
             )
         for value in values:
+            check_kind(key, config, value)
             check_value(key, value)
+    _check_heads(config, space)
+
+
+def _check_heads(config: DictConfig, space: dict[str, list[Any]]) -> None:
+    """Refuse a number of heads that divides no width, with which every trial would fail."""
+    if config.model.get("head_dim") is not None:
+        return
+    widths = space.get("model.dim", [config.model.get("dim")])
+    for heads in space.get("model.heads", []):
+        if all(width % heads for width in widths):
+            raise UsageError(
+                f"{SPACE}.model.heads has {heads}, which divides no model.dim of "
+                f"{', '.join(map(str, widths))}: leave it out"
+            )
 
 
 def _leaves(node: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
