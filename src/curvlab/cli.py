@@ -19,6 +19,12 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.config import check_devices, check_kind, check_value, register_resolvers, validate
 from curvlab.errors import UsageError
 from curvlab.search.space import check_search, values_by_key
+from curvlab.words import (
+    check_key_is_for_users,
+    check_split_is_used,
+    check_words_of_table,
+    is_read_by_nobody,
+)
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--help", "-h", "--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
@@ -96,6 +102,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             "table= and search= are two sweeps: search first, take over the winner with "
             "scripts/adopt.py, then fill the table"
         )
+    _refuse_empty_sweeps(overrides)
     groups = [o for o in overrides if _is_group(o.key_or_group, config_dir) and _values(o)]
     for override in groups:
         for choice in _values(override):
@@ -105,6 +112,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     settings = [o for o in overrides if o not in groups]
     for choices in _variations([o for o in groups if o.key_or_group != "table"]):
         default = _compose(choices, config_dir)
+        check_split_is_used(overrides, default)
         for override in settings:
             _check_setting(override, default, " ".join(choices))
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
@@ -157,9 +165,15 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     key = override.key_or_group
     if key == "hydra/launcher":
         _check_launcher(override.value())
-    if key.startswith("hydra") or override.is_add():
+    if key.startswith("hydra"):
         return
-    _check_key(key, default, f" with {choices}" if choices else "")
+    check_key_is_for_users(override)
+    where = f" with {choices}" if choices else ""
+    if override.is_add():
+        if is_read_by_nobody(key):
+            _check_key(key, default, where)
+        return
+    _check_key(key, default, where)
     if key.startswith(SPACE):
         return  # lists of values, which are looked at as a whole
     for value in _values(override):
@@ -239,6 +253,19 @@ def _refuse_sweeps(overrides: Iterable[Override]) -> None:
         raise UsageError(f"{line} {what}: add -m, as in python train.py -m {line}")
 
 
+def _refuse_empty_sweeps(overrides: Iterable[Override]) -> None:
+    """Refuse sweeps without values, or with more than can be run one after the other."""
+    for override in overrides:
+        line, key = override.input_line, override.key_or_group
+        if override.is_range_sweep() and not _values(override):
+            raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
+        if override.is_interval_sweep():
+            raise UsageError(
+                f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
+                f"search=... and {SPACE}{key}=[1,2]"
+            )
+
+
 def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
     """What a table sweeps beside the command line; it has no address for other cells."""
     tables = [o for o in overrides if o.key_or_group == "table"]
@@ -246,8 +273,11 @@ def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Ove
         return []
     if tables[-1].is_sweep_override():
         raise UsageError(f"{tables[-1].input_line}: run one table after the other")
-    name = tables[-1].value()
-    sweep = OmegaConf.load(config_dir / "table" / f"{name}.yaml").hydra.sweeper.params
+    name = str(tables[-1].value())
+    table = OmegaConf.load(config_dir / "table" / f"{name}.yaml")
+    assert isinstance(table, DictConfig)
+    check_words_of_table(overrides, name, table)
+    sweep = table.hydra.sweeper.params
     for override in overrides:
         if override.is_sweep_override() and override.key_or_group not in sweep:
             raise UsageError(
