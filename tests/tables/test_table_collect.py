@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from curvlab.tables import build_report
 from curvlab.tables.collect import collect, lookup
 
 
@@ -90,6 +91,42 @@ def test_a_metric_that_is_not_finite_has_diverged(spec, write_run, tmp_path):
     result["metrics"]["test"]["map"] = float("nan")
     path.write_text(json.dumps(result))
     assert collect(tmp_path / "fpst/fig3", spec.report)["status"].tolist() == ["diverged"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("seed", [1]),
+        ("seed", None),
+        ("seed", "zero"),
+        ("seed", True),
+        ("steps", "many"),
+        ("wall_seconds", [1]),
+        ("changed", 5),
+        ("score", None),
+        ("config", "none"),
+        ("config.trainer", "fast"),
+        ("config.trainer.max_steps", "100"),
+        ("config.trainer.patience", [1]),
+        ("config.task", "classification"),
+        ("config.task.split", "random"),
+        ("config.split", ["random"]),
+    ],
+)
+def test_a_damaged_value_leaves_its_file_out_and_is_named(
+    spec, write_run, tmp_path, caplog, path, value
+):
+    for seed in (0, 1):
+        file = write_run("gcn", "power", seed, 97.5, folder=f"seed{seed}", task={})
+        result = json.loads(file.read_text()) | {"score": 97.5}
+        file.write_text(json.dumps(result))
+    *groups, key = path.split(".")
+    lookup({"all": result}, ".".join(["all", *groups]))[key] = value
+    file.write_text(json.dumps(result))
+    by_score = replace(spec, report=replace(spec.report, metric="score"))
+    assert build_report(by_score, tmp_path).cells["seeds"].sum() == 1
+    (record,) = caplog.records
+    assert record.message.endswith(f": seed1/result.json (no valid {path})")
 
 
 def test_lookup():

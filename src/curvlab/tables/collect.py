@@ -20,6 +20,18 @@ COLUMNS = (
     "changed", "path",
 )  # fmt: skip
 
+NUMBER = int | float
+KINDS: dict[str, Any] = {
+    "seed": int, "steps": int | None, "wall_seconds": NUMBER | None, "device": str | None,
+    "changed": list | None, "config": dict, "config.trainer": dict,
+    "config.trainer.max_steps": int, "config.trainer.epochs": int,
+    "config.trainer.patience": NUMBER | None, "config.trainer.precision": str,
+    "config.task": dict | None, "config.task.split": dict | None,
+    "config.task.split.val": NUMBER, "config.task.split.test": NUMBER,
+    "config.split": dict | None, "config.split.name": str,
+}  # fmt: skip
+"""What values are that tables read of every result, where it has them."""
+
 
 class NotAResultError(ValueError):
     """A file that is called result.json and is no result of this table."""
@@ -78,6 +90,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
     if not isinstance(result, dict) or result.get("status") not in STATUSES:
         raise NotAResultError("no known status")
     try:
+        _check_kinds(result)
         config = lookup(result, "config")
         if any(lookup(config, key) != value for key, value in report.where.items()):
             return None
@@ -87,26 +100,41 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "seed": result["seed"],
             "status": result["status"],
             "value": nan,
-            "steps": int(result.get("steps") or 0),
-            "patience": (config.get("trainer") or {}).get("patience") or nan,
-            "device": str(result.get("device") or ""),
+            "steps": result.get("steps") or 0,
+            "patience": config.get("trainer", {}).get("patience") or nan,
+            "device": result.get("device") or "",
             "seconds": float(result.get("wall_seconds") or nan),
             "config": config,
-            "changed": ", ".join(result.get("changed") or ()),
+            "changed": ", ".join(map(str, result.get("changed") or ())),
         }
         if run["status"] == "finished":
             run["value"] = report.scale * _number(result, report.metric)
             if not isnan(run["patience"]):
-                run["steps"] = int(lookup(config, "trainer.max_steps"))
-    except (KeyError, TypeError, ValueError) as error:
+                run["steps"] = lookup(config, "trainer.max_steps")
+    except KeyError as error:
         raise NotAResultError(f"no valid {error.args[0]}") from None
     if run["status"] == "finished" and not isfinite(run["value"]):
         run |= {"status": "diverged", "value": nan}
     return run
 
 
+def _check_kinds(result: Mapping[str, Any]) -> None:
+    """Raise a KeyError of the first value that is of another kind than it must be."""
+    for path, kind in KINDS.items():
+        try:
+            value = lookup(result, path)
+        except KeyError:
+            continue
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise KeyError(path)
+
+
 def _number(result: Mapping[str, Any], metric: str) -> float:
-    return float(result["score"] if metric == SCORE else lookup(result["metrics"], metric))
+    path = SCORE if metric == SCORE else f"metrics.{metric}"
+    value = lookup(result, path)
+    if isinstance(value, bool) or not isinstance(value, NUMBER):
+        raise KeyError(path)
+    return float(value)
 
 
 def _coordinate(config: Mapping[str, Any], path: str) -> Coordinate:

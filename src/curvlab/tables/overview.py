@@ -13,7 +13,7 @@ from rich.table import Table
 from curvlab.tables.captions import departures
 from curvlab.tables.collect import collect
 from curvlab.tables.figures import PaperFigure, load_figures
-from curvlab.tables.report import Report, build_report
+from curvlab.tables.report import Report, report_of
 from curvlab.tables.spec import TableSpec
 
 FIGURES_HEADER = ("paper", "item", "shows", "state", "command")
@@ -40,8 +40,8 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
         panels.setdefault(of_runs, spec)
     for spec in panels.values():
-        report = build_report(spec, results)
         runs = collect(results / spec.name, spec.report)
+        report = report_of(spec, runs)
         lines.append(_line(spec, report, runs))
         absent = _missing(report)
         remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in departures(spec, runs)]

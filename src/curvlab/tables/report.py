@@ -74,8 +74,13 @@ def build_report(spec: TableSpec, results: Path) -> Report:
         spec: The table.
         results: The folder of all tables' results; the runs are read below `results / spec.name`.
     """
+    return report_of(spec, collect(results / spec.name, spec.report))
+
+
+def report_of(spec: TableSpec, collected: pd.DataFrame) -> Report:
+    """Join the paper's numbers with runs, as `collect` returns them."""
     paper = paper_numbers(spec.report)
-    runs, left_out = one_protocol_per_cell(collect(results / spec.name, spec.report))
+    runs, left_out = one_protocol_per_cell(collected)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
     kind = _interval_kind(paper)
