@@ -163,6 +163,9 @@ def test_notes_of_single_paper_cells_are_footnotes(dimensions, tmp_path):
     assert any("FPS-T, dim 4" in note and "no layer norm" in note for note in notes)
 
 
+GOOD = "title: t, metric: m, better: higher, rows: model.name, columns: dataset.name"
+
+
 def write_table(configs, name, block):
     path = configs / "table" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,10 +198,18 @@ def test_a_sweep_may_be_written_as_a_range(tmp_path):
         ("report: [{title: t}, {better: bigger}]", "paper"),
         ("report: {better: bigger}", "bigger"),
         ("seed: 0", "title"),
+        ("report: 5", "report"),
+        ("report: [5]", "report"),
+        ("report: {title: [", "line 1"),
+        ("- report", "keys and values"),
+        ("5", "keys and values"),
+        ("trainer: 5", "trainer"),
+        ("hydra: {sweeper: {params: 5}}", "hydra.sweeper.params"),
+        ("hydra: {sweeper: {params: {seed: 'range('}}}\nreport: {GOOD}", "params.seed"),
     ],
 )
-def test_a_wrong_report_block_is_one_sentence_that_names_the_key(tmp_path, block, key):
-    write_table(tmp_path, "paper/t", block)
+def test_a_wrong_file_is_one_sentence_that_names_it_and_the_key(tmp_path, block, key):
+    write_table(tmp_path, "paper/t", block.replace("GOOD", GOOD))
     with pytest.raises(UsageError, match=key) as error:
         load_table(tmp_path, "paper/t")
     assert "\n" not in str(error.value)

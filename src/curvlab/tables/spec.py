@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -91,22 +93,23 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
     """Read `configs/table/NAME.yaml`: a table, or one for each panel of a figure.
 
     Raises:
-        UsageError: There is no such table, or its report block is incomplete or mistyped.
+        UsageError: There is no such table, its file cannot be read, or its report block is
+            incomplete or mistyped.
     """
     names = table_names(configs)
     if name not in names:
         near = get_close_matches(name, names, n=3) or names
         raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
     config = _load(configs / "table" / f"{name}.yaml")
-    sweep = OmegaConf.select(config, "hydra.sweeper.params") or {}
-    trainer = config.get("trainer") or OmegaConf.create()
+    sweep = _mapping(config, "hydra.sweeper.params", name)
+    trainer = _mapping(config, "trainer", name)
     return [
         TableSpec(
             name=name,
             report=report,
-            planned_rows=_planned(sweep, report.rows),
-            planned_columns=_planned(sweep, report.columns),
-            planned_seeds=_planned(sweep, "seed"),
+            planned_rows=_planned(sweep, report.rows, name),
+            planned_columns=_planned(sweep, report.columns, name),
+            planned_seeds=_planned(sweep, "seed", name),
             planned_length=_lengths(trainer),
             configs=configs,
         )
@@ -164,6 +167,8 @@ def _report_blocks(config: DictConfig, name: str) -> list[ReportBlock]:
 
 
 def _report_block(block: Any, name: str) -> ReportBlock:
+    if not isinstance(block, dict | DictConfig):
+        raise UsageError(f"configs/table/{name}.yaml: report must hold keys and values, not {block}")
     try:
         report = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ReportBlock), block))
     except OmegaConfBaseException as error:
@@ -173,12 +178,28 @@ def _report_block(block: Any, name: str) -> ReportBlock:
     return report
 
 
-def _planned(sweep: Any, path: str) -> tuple[Coordinate, ...]:
+def _mapping(config: DictConfig, path: str, name: str) -> DictConfig:
+    """A part of a table's file; an empty one where it has none."""
+    part = OmegaConf.select(config, path)
+    if part is None:
+        return OmegaConf.create()
+    if not isinstance(part, DictConfig):
+        raise UsageError(f"configs/table/{name}.yaml: {path} must hold keys and values, not {part}")
+    return part
+
+
+def _planned(sweep: DictConfig, path: str, name: str) -> tuple[Coordinate, ...]:
     """The values that a sweep gives to a key; a group's choice (`model`) stands for its name."""
     key = path if path in sweep else path.removesuffix(".name")
     if key not in sweep:
         return ()
-    override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
+    try:
+        override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
+    except HydraException:
+        raise UsageError(
+            f"configs/table/{name}.yaml: hydra.sweeper.params.{key} must be values with commas "
+            f"between them, or a sweep such as range(0, 5), not {sweep[key]}"
+        ) from None
     values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
     return tuple(value for value in values if isinstance(value, str | int | float))
 
@@ -193,6 +214,17 @@ def _lengths(trainer: DictConfig) -> dict[str, int]:
 
 
 def _load(path: Path) -> DictConfig:
-    config = OmegaConf.load(path)
-    assert isinstance(config, DictConfig)
+    """The configuration in a file.
+
+    Raises:
+        UsageError: It is not YAML, or holds no keys.
+    """
+    try:
+        config = OmegaConf.load(path)
+    except yaml.YAMLError as error:  # whose words name the line
+        raise UsageError(f"{path} must be YAML: {' '.join(str(error).split())}") from None
+    except (OSError, UnicodeError):  # OmegaConf's too, for a lone number
+        config = None
+    if not isinstance(config, DictConfig):
+        raise UsageError(f"{path} must be a readable file of keys and values")
     return config
