@@ -21,17 +21,14 @@ from rich.console import Console
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.document import refresh
+from curvlab.tables.folders import own_results, results_folder
 from curvlab.tables.overview import status
 from curvlab.tables.page import page
 from curvlab.tables.render import markdown, render, terminal
 from curvlab.tables.report import Report
 
-log = logging.getLogger(__name__)
-
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
-RESULTS = ROOT / "outputs" / "tables"
-COMMITTED = ROOT / "docs" / "results" / "tables"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -57,7 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--budget", help="with estimate: a time such as 90s, 30m, 2h, 1.5d")
     devices = ["auto", "cpu", "cuda", "mps"]
     parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()  # words of estimate may stand after options
 
 
 def make_text(arguments: argparse.Namespace) -> str:
@@ -66,20 +63,26 @@ def make_text(arguments: argparse.Namespace) -> str:
     Raises:
         UsageError: The words are wrong.
     """
-    arguments.results = results_folder(arguments)
     match arguments.words:
         case ["status"]:
             _check_format(arguments, "terminal", "markdown")
-            return make_status(arguments.results, arguments.format)
+            return make_status(results_folder(ROOT, arguments.results), arguments.format)
+        case ["page"]:
+            raise UsageError("page needs a paper, for instance page fpst")
         case ["page", paper]:
             _check_format(arguments, "terminal")  # which is none: a page is HTML
-            return page(CONFIGS, paper, arguments.results)
+            return page(CONFIGS, paper, results_folder(ROOT, arguments.results))
+        case ["estimate"]:
+            raise UsageError("estimate needs a table, for instance estimate fpst/fig3")
         case ["estimate", table, *words]:
             return make_estimate(table, words, arguments)
+        case ["refresh"]:
+            raise UsageError("refresh needs a text, for instance refresh docs/results/README.md")
         case ["refresh", document]:
             _check_format(arguments, "terminal")  # which is none: the text is Markdown
             arguments.output = arguments.output or Path(document)
-            return refresh(_text(Path(document)), partial(block, arguments.results))
+            results = results_folder(ROOT, arguments.results)
+            return refresh(_text(Path(document)), partial(block, results))
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
@@ -96,23 +99,6 @@ def _check_format(arguments: argparse.Namespace, *known: str) -> None:
         raise UsageError(f"{what} is not written as {arguments.format}: {instead}")
 
 
-def results_folder(arguments: argparse.Namespace) -> Path:
-    """Where to read results: those of this repository's tables until there are own ones.
-
-    Raises:
-        UsageError: There is no such folder.
-    """
-    folder: Path | None = arguments.results
-    if folder is None:
-        if RESULTS.is_dir() or arguments.words[0] == "estimate":
-            return RESULTS
-        log.warning("no runs in outputs/tables yet: these are the results in docs/results/tables")
-        return COMMITTED
-    if not folder.is_dir():
-        raise UsageError(f"no folder {folder}: --results names where tables' runs are")
-    return folder
-
-
 def make_status(results: Path, form: str) -> str:
     """All tables and figures, a line each."""
     specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
@@ -121,7 +107,8 @@ def make_status(results: Path, form: str) -> str:
 
 def make_table(table: str, arguments: argparse.Namespace) -> str:
     """One table in the format asked for."""
-    reports = _reports(table, arguments.results)
+    load_table(CONFIGS, table)  # its name is looked at before the results
+    reports = _reports(table, results_folder(ROOT, arguments.results))
     if arguments.format == "terminal" and arguments.output is None and sys.stdout.isatty():
         width = Console().width
         return "\n".join(terminal(report, width, styled=True) for report in reports)
@@ -166,8 +153,28 @@ def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -
     from curvlab.bench.estimate import estimate
 
     load_table(CONFIGS, table)
-    budget, device = arguments.budget, arguments.device
-    return estimate(CONFIGS, table, arguments.results, words, device, budget)
+    given, budget, device = arguments.results, arguments.budget, arguments.device
+    results = own_results(ROOT) if given is None else results_folder(ROOT, given)
+    return estimate(CONFIGS, table, results, words, device, budget)
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Print the text, or write it to a file.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--output {output} must be a file that can be written: {error.strerror}"
+        ) from None
+    print(f"wrote {output}")
 
 
 def main() -> int:
@@ -175,16 +182,10 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     arguments = parse_arguments()
     try:
-        text = make_text(arguments)
+        deliver(make_text(arguments), arguments.output)
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2
-    if arguments.output is None:
-        print(text, end="")
-    else:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text, encoding="utf-8")
-        print(f"wrote {arguments.output}")
     return 0
 
 

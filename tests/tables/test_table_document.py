@@ -10,6 +10,7 @@ from curvlab.errors import UsageError
 from curvlab.tables.document import refresh
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results" / "tables"
 TEXT = """Before.
 
 <!-- tables.py fpst/fig3 1 -->
@@ -42,9 +43,8 @@ def test_half_a_pair_of_marks_is_refused(text):
 
 
 def test_the_results_page_shows_what_its_result_files_say(tmp_path):
-    page = ROOT / "docs" / "results" / "README.md"
-    results = page.parent / "tables"
-    words = ["refresh", str(page), "--results", str(results), "--output", str(tmp_path / "new.md")]
+    page = RESULTS.parent / "README.md"
+    words = ["refresh", str(page), "--results", str(RESULTS), "--output", str(tmp_path / "new.md")]
     subprocess.run([sys.executable, "scripts/tables.py", *words], cwd=ROOT, check=True)
     assert (tmp_path / "new.md").read_text() == page.read_text()
 
@@ -60,7 +60,7 @@ def test_unknown_marks_are_one_sentence(tmp_path, words, answer):
     text = tmp_path / "text.md"
     text.write_text(f"<!-- tables.py {words} -->\n<!-- end -->\n")
     done = subprocess.run(
-        [sys.executable, "scripts/tables.py", "refresh", str(text), "--results", str(tmp_path)],
+        [sys.executable, "scripts/tables.py", "refresh", str(text), "--results", str(RESULTS)],
         cwd=ROOT,
         capture_output=True,
         text=True,

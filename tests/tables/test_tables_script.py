@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
+
+from curvlab.bench.estimate import Cost
+from curvlab.errors import UsageError
+from curvlab.tables.folders import own_results, results_folder
 
 SCRIPT = str(Path(__file__).resolve().parents[2] / "scripts" / "tables.py")
 Run = namedtuple("Run", "returncode stdout stderr")
@@ -32,6 +37,33 @@ def test_unknown_results_folder_is_refused(tables, tmp_path):
     assert run.returncode == 2
     assert len(run.stderr.strip().splitlines()) == 1
     assert "typo" in run.stderr
+
+
+@pytest.mark.parametrize("output", ["/", "/proc/nowhere/table.txt"])
+def test_an_output_that_cannot_be_written_gets_one_sentence(tables, tmp_path, output):
+    run = tables("fpst/fig3", "--results", tmp_path, "--output", output)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"--output {output} must be a file that can be written: ")
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_folder_without_results_of_tables_is_told(tables, write_run, tmp_path, caplog):
+    write_run("fpst", "web_edu", 0, 98.7)
+    assert tables("fpst/fig4", "--results", tmp_path).returncode == 0
+    assert not caplog.records
+    assert tables("fpst/fig3", "--results", tmp_path / "fpst").returncode == 0
+    (record,) = caplog.records
+    assert record.message.startswith(f"no result of any table below {tmp_path / 'fpst'}: ")
+
+
+def test_results_are_own_ones_or_the_repositorys(tmp_path, caplog):
+    stored = tmp_path / "docs" / "results" / "tables"
+    assert results_folder(tmp_path) == stored
+    assert "docs/results/tables" in caplog.text
+    own_results(tmp_path).mkdir(parents=True)
+    assert results_folder(tmp_path) == own_results(tmp_path)
+    with pytest.raises(UsageError, match="typo"):
+        results_folder(tmp_path, tmp_path / "typo")
 
 
 def test_table_of_a_half_done_sweep_with_a_half_written_file(write_run, tmp_path):
@@ -89,22 +121,45 @@ def test_status_links_the_pictures_that_are_there(tables, tmp_path):
 
 
 def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
-    words = ("fpst/fig3", "model=gcn,mlp", "dataset=synthetic_web", "seed=0,1")
+    words = ("model=gcn,sgc", "dataset=disease_synthetic", "seed=0,1")
     words = (*words, f"paths.data_dir={tmp_path}", "trainer.max_steps=20")
-    run = tables("estimate", *words, "--results", tmp_path, "--budget", "1h", "--device", "cpu")
+    options = ("--results", tmp_path, "--budget", "1h", "--device", "cpu")
+    run = tables("estimate", "hypformer/table2", *options, *words)
     assert run.returncode == 0, run.stderr
     commands = run.stdout.splitlines()
-    assert [command.split()[4] for command in commands] == ["model=gcn", "model=mlp"]
+    assert [command.split()[4] for command in commands] == ["model=gcn", "model=sgc"]
     assert all("seed=0,1" in command for command in commands)
+    assert tables("estimate", "hypformer/table2", *words, *options).stdout == run.stdout
+
+
+def test_a_cell_that_fails_does_not_cost_the_others_their_estimate(tables, tmp_path, monkeypatch):
+    """Whether it is out of memory or cannot be computed here."""
+    failures = {"gcn": torch.OutOfMemoryError("no memory"), "sgc": RuntimeError("no\nkernel")}
+
+    def cost(config, device):
+        if config.model.name in failures:
+            raise failures[config.model.name]
+        return Cost(1.0, 0.0, 1.0)
+
+    monkeypatch.setattr("curvlab.bench.estimate.cost", cost)
+    words = ("model=gcn,sgc,hgcn", "dataset=disease_synthetic", "seed=0")
+    run = tables("estimate", "hypformer/table2", *words, "--device", "cpu")
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"^hgcn, disease_synthetic +1 ", run.stdout, re.MULTILINE)
+    assert "not here, gcn, disease_synthetic: OutOfMemoryError: no memory\n" in run.stdout
+    assert "not here, sgc, disease_synthetic: RuntimeError: no kernel\n" in run.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
         (("nothing", "at", "all"), "estimate TABLE"),
-        (("estimate",), "fpst/fig3"),
+        (("estimate",), "needs a table"),
+        (("page",), "needs a paper"),
         (("estimate", "fpst/fig33"), "fpst/fig3"),
         (("estimate", "fpst/fig3", "--budget", "soon"), "2h"),
+        (("estimate", "fpst/fig3", "--budget", "0h"), "more than 0"),
+        (("estimate", "lrn/table1", "model=hybonet,gcn"), "model=gcn is in no cell of lrn/table1"),
         (("estimate", "fpst/fig3", "model=gnc"), "gcn"),
         (("estimate", "fpst/fig3", "model=gcn", "foo=1"), "foo"),
         (("estimate", "fpst/fig3", "bar"), "key=value"),

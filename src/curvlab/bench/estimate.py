@@ -1,6 +1,7 @@
 """What the unfinished cells of a table cost on this machine, from a few of their steps."""
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -21,7 +22,8 @@ from curvlab.errors import UsageError
 from curvlab.hardware import run_device, trainer_devices
 from curvlab.parts import build_data, build_task
 from curvlab.reporting import quiet
-from curvlab.tables.planning import PlannedCell, planned_cells
+from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
+from curvlab.train import one_sentence
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -32,7 +34,7 @@ class Cost:
 
     Attributes:
         step_ms: one optimiser step.
-        look_ms: one validation that may choose the weights; 0 for tasks without.
+        look_ms: one validation, which may choose the weights or only is a point of the curve.
         seconds: of a run that patience does not end early.
     """
 
@@ -57,33 +59,41 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
     step = training_step(task, batch)
 
     step_ms = data.accumulate * median_ms({"step": step}, device, runs)["step"]
-    look_ms = 0.0
-    trainer = config.trainer
-    seconds = trainer.max_steps * step_ms / 1e3
-    if task.chooses_weights:
-        seen = data.evaluation_batch(batch)
+    seen = data.evaluation_batch(batch)
 
-        @torch.no_grad()
-        def look() -> None:
-            task.on_train_batch_start(seen, 0)
+    @torch.no_grad()
+    def look() -> None:
+        task.on_train_batch_start(seen, 0)
+        if task.chooses_weights:
             task.validation_score(seen)
+        else:
+            task.validation_step(seen, 0)
 
-        task.eval()
+    task.eval()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*You are trying to `self.log.*")  # without a trainer
         look_ms = median_ms({"look": look}, device, runs)["look"]
-        seconds += trainer.max_steps / trainer.validate_every * look_ms / 1e3
-    return Cost(step_ms, look_ms, seconds)
+    trainer = config.trainer
+    if task.chooses_weights:
+        looks = trainer.max_steps / trainer.validate_every
+    else:  # after each epoch, and the test
+        looks = trainer.max_steps / min(trainer.steps_per_epoch, trainer.max_steps) + 1
+    return Cost(step_ms, look_ms, (trainer.max_steps * step_ms + looks * look_ms) / 1e3)
 
 
 def parse_budget(text: str) -> float:
     """Seconds of `90s`, `30m`, `2h` or `1.5d`.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: it is none of these, or no time at all.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
     if match is None:
         raise UsageError(f"--budget={text}: write a time such as 90s, 30m, 2h or 1.5d")
-    return float(match[1]) * UNITS[match[2]]
+    seconds = float(match[1]) * UNITS[match[2]]
+    if not seconds:
+        raise UsageError(f"--budget={text} must be more than 0, such as 30m or 2h")
+    return seconds
 
 
 def within_budget(
@@ -169,10 +179,12 @@ def estimate(
         budget: see `parse_budget`; None prints costs instead of commands.
 
     Raises:
-        UsageError: the words, the device or the budget are wrong, or nothing fits into it.
+        UsageError: the words name no cells, the device or the budget are wrong, or nothing fits
+            into it.
     """
     seconds = None if budget is None else parse_budget(budget)
     check_overrides([f"table={table}", *words], configs, multirun=True)
+    check_cells(configs, table, words)
     trainer_devices(device)
     known: list[tuple[PlannedCell, Cost]] = []
     kept: list[tuple[PlannedCell, str]] = []
@@ -182,8 +194,8 @@ def estimate(
         for cell in track(planned, f"timing steps of {table}", console=screen, transient=True):
             try:
                 known.append((cell, cost(cell.config, run_device(device))))
-            except UsageError as error:
-                kept.append((cell, str(error)))
+            except (UsageError, RuntimeError, ArithmeticError, MemoryError) as error:
+                kept.append((cell, one_sentence(error)))  # as its result would say
     out = StringIO()
     console = Console(file=out, width=1000, no_color=True, highlight=False, soft_wrap=True)
     if seconds is None:

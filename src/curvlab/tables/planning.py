@@ -11,6 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config import register_resolvers
+from curvlab.errors import UsageError
 from curvlab.identity import identity, identity_hash
 from curvlab.rundir import RunDirectory
 
@@ -61,8 +62,7 @@ def planned_cells(
     """
     register_resolvers()
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        plan = compose("train", [f"table={table}"], return_hydra_config=True)
-        sweep = dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
+        sweep = _sweep(table)
         fixed = tuple(word for word in words if word.partition("=")[0] not in sweep)
         sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
         values = {key: _values(key, choices) for key, choices in sweep.items()}
@@ -74,6 +74,38 @@ def planned_cells(
             if cell is not None:
                 cells.append(cell)
         return cells
+
+
+def check_cells(configs: Path, table: str, words: Sequence[str]) -> None:
+    """Look whether words choose cells that a table's sweep has; its seeds may be others.
+
+    Args:
+        configs: the folder of configurations.
+        table: for instance `fpst/fig3`.
+        words: as of `planned_cells`.
+
+    Raises:
+        UsageError: a word names no cell.
+    """
+    register_resolvers()
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        sweep = _sweep(table)
+    for word in words:
+        key, _, choices = word.partition("=")
+        if key in sweep and key != "seed":
+            planned = _values(key, sweep[key])
+            unknown = [value for value in _values(key, choices) if value not in planned]
+            if unknown:
+                raise UsageError(
+                    f"{key}={unknown[0]} is in no cell of {table}: its {key} must be of "
+                    f"{', '.join(planned)}"
+                )
+
+
+def _sweep(table: str) -> dict[str, Any]:
+    """What a table sweeps; Hydra must be initialised."""
+    plan = compose("train", [f"table={table}"], return_hydra_config=True)
+    return dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
 
 
 def _cell(

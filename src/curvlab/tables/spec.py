@@ -168,7 +168,9 @@ def _report_blocks(config: DictConfig, name: str) -> list[ReportBlock]:
 
 def _report_block(block: Any, name: str) -> ReportBlock:
     if not isinstance(block, dict | DictConfig):
-        raise UsageError(f"configs/table/{name}.yaml: report must hold keys and values, not {block}")
+        raise UsageError(
+            f"configs/table/{name}.yaml: report must hold keys and values, not {block}"
+        )
     try:
         report = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ReportBlock), block))
     except OmegaConfBaseException as error:

@@ -1,0 +1,45 @@
+"""Where the runs of all tables are."""
+
+import logging
+from pathlib import Path
+
+from curvlab.errors import UsageError
+from curvlab.results import FILE
+from curvlab.tables.spec import table_names
+
+log = logging.getLogger(__name__)
+
+
+def own_results(root: Path) -> Path:
+    """The folder that sweeps write to, whether it is there or not."""
+    return root / "outputs" / "tables"
+
+
+def results_folder(root: Path, given: Path | None = None) -> Path:
+    """Where to read results: this repository's, those of docs until there are own ones.
+
+    Args:
+        root: Of the repository.
+        given: Another folder, which the command line names.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    if given is None:
+        if own_results(root).is_dir():
+            return own_results(root)
+        log.warning("no runs in outputs/tables yet: these are the results in docs/results/tables")
+        return root / "docs" / "results" / "tables"
+    if not given.is_dir():
+        raise UsageError(f"no folder {given}: name the one that all tables' runs are below")
+    names = table_names(root / "configs")
+    if not any(_has_file(given / name) for name in names):
+        log.warning(
+            "no result of any table below %s: those of fpst/fig3 would be in %s",
+            *(given, given / "fpst" / "fig3"),
+        )
+    return given
+
+
+def _has_file(folder: Path) -> bool:
+    return next(folder.rglob(FILE), None) is not None
