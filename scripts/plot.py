@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
 from curvlab.analysis.additions import additions_figure
@@ -40,6 +41,7 @@ from curvlab.building import build
 from curvlab.data.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
+from curvlab.tables.folders import results_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
@@ -108,7 +110,10 @@ def parse_arguments() -> argparse.Namespace:
         picture = commands.add_parser(name, help=f"a table whose columns are numbers: {what}")
         picture.add_argument("table", metavar="TABLE", help=f"for instance {example}")
         picture.add_argument(
-            "--results", type=Path, default=ROOT / "outputs" / "tables", help="folder of all tables"
+            "--results",
+            type=Path,
+            help="folder of all tables' runs (default: outputs/tables; before the first run "
+            "docs/results/tables)",
         )
         picture.add_argument(
             "--output",
@@ -156,7 +161,7 @@ def plot_curvature(arguments: argparse.Namespace) -> None:
         curvature = sectional_curvature(graph.edge_index, graph.num_nodes)
         curvatures[label] = (curvature.per_triple(), curvature.mean)
         print(f"{label}: mean sectional curvature {curvature.mean:.4f}")
-    print(f"wrote {save_figure(curvature_figure(curvatures), arguments.output)}")
+    save(curvature_figure(curvatures), arguments.output)
 
 
 def print_hyperbolicity(arguments: argparse.Namespace) -> None:
@@ -176,7 +181,7 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
 def plot_curves(arguments: argparse.Namespace) -> None:
     """Draw a metric of several runs."""
     figure = comparison_figure(run_curves(arguments.folders, arguments.metric), arguments.metric)
-    print(f"wrote {save_figure(figure, arguments.output)}")
+    save(figure, arguments.output)
 
 
 def plot_and_print_routing(arguments: argparse.Namespace) -> None:
@@ -190,7 +195,7 @@ def plot_scaling(arguments: argparse.Namespace) -> None:
     """Draw a table's numbers against its columns."""
     panels, sizes = table_lines(arguments)
     lines = {title: means(rows) for title, rows in panels.items()}
-    print(f"wrote {save_figure(scaling_figure(lines, sizes), arguments.output)}")
+    save(scaling_figure(lines, sizes), arguments.output)
 
 
 def plot_depth(arguments: argparse.Namespace) -> None:
@@ -199,14 +204,15 @@ def plot_depth(arguments: argparse.Namespace) -> None:
     (title, cells), *_ = panels.items()
     diverged = {label: list(own.index[own["diverged"] > 0]) for label, own in cells.items()}
     figure = depth_figure(title, means(cells), next(iter(cells)), diverged)
-    print(f"wrote {save_figure(figure, arguments.output)}")
+    save(figure, arguments.output)
 
 
 def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
     """Each panel's rows by their labels, cells by column; what the columns are."""
     panels, sizes = {}, ""
-    for spec in load_table(CONFIGS, arguments.table):
-        report = build_report(spec, arguments.results)
+    specs, results = load_table(CONFIGS, arguments.table), results_folder(ROOT, arguments.results)
+    for spec in specs:
+        report = build_report(spec, results)
         if any(isinstance(column, str) for column in report.columns):
             raise UsageError(f"the columns of {arguments.table} are no sizes: {report.columns[0]}")
         panels[report.title] = {
@@ -230,12 +236,26 @@ def plot_filters(arguments: argparse.Namespace) -> None:
         panels[run_title(run_dir)] = panel
         shares = ", ".join(f"{cluster.share:.1%}" for cluster in panel.clusters)
         print(f"{run_title(run_dir)}: clusters of {shares} of the nodes")
-    print(f"wrote {save_figure(filters_figure(panels), arguments.output)}")
+    save(filters_figure(panels), arguments.output)
 
 
 def plot_additions(arguments: argparse.Namespace) -> None:
     """Draw the sums of two points."""
-    print(f"wrote {save_figure(additions_figure(), arguments.output)}")
+    save(additions_figure(), arguments.output)
+
+
+def save(figure: Figure, output: Path) -> None:
+    """Write a picture and say where.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    try:
+        print(f"wrote {save_figure(figure, output)}")
+    except OSError as error:
+        raise UsageError(
+            f"--output {output} must be a file that can be written: {error.strerror}"
+        ) from None
 
 
 def main() -> int:

@@ -9,11 +9,13 @@ scripts/wandb_sync.py --report fpst/fig3     a report with its methods side by s
 """
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
+from curvlab.tables.folders import results_folder
 from curvlab.wandb_sync import log_table, offline_runs, require_account, save_report, upload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,10 +27,17 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=Path, default=OUTPUTS, help="where runs are")
-    parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
-    parser.add_argument("--table", help="log this table as an artifact instead")
-    parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        help="where runs are (default: outputs); with --table, of all tables' runs (default: "
+        "outputs/tables, before the first run docs/results/tables)",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+    what.add_argument("--table", help="log this table as an artifact instead")
+    what.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
     parser.add_argument(
         "--project", default="curvlab", help="of table and report (default: curvlab)"
     )
@@ -36,22 +45,50 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def send_table(table: str, folder: Path | None, project: str) -> None:
+    """Log a table as an artifact.
+
+    Raises:
+        UsageError: There is no such table, or no result of it.
+    """
+    specs = load_table(ROOT / "configs", table)
+    results = results_folder(ROOT, folder)
+    reports = [build_report(spec, results) for spec in specs]
+    if not any(report.cells["seeds"].any() for report in reports):
+        raise UsageError(
+            f"no finished run of {table} below {results}: run python train.py -m table={table}, or "
+            "name the folder of all tables' runs"
+        )
+    name, online = log_table(reports, table, project, OUTPUTS)
+    later = "" if online else " offline: scripts/wandb_sync.py uploads it with an account"
+    print(f"logged {name}{later}")
+
+
+def send_report(arguments: argparse.Namespace) -> None:
+    """Save the report of a table, which reads what is on the site.
+
+    Raises:
+        UsageError: There is no such table, or a folder was named.
+    """
+    if arguments.folder is not None:
+        raise UsageError(f"--report reads the runs on the site: leave out {arguments.folder}")
+    specs = load_table(ROOT / "configs", arguments.report)
+    print(f"saved {save_report(specs, arguments.project, arguments.entity)}")
+
+
 def main() -> int:
     """Run the command line; the exit code is 2 for wrong input, 1 for failed uploads."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     arguments = parse_arguments()
+    folder = arguments.folder or OUTPUTS
     try:
         if arguments.table is not None:
-            specs = load_table(ROOT / "configs", arguments.table)
-            reports = [build_report(spec, OUTPUTS / "tables") for spec in specs]
-            name, online = log_table(reports, arguments.table, arguments.project, OUTPUTS)
-            later = "" if online else " offline: scripts/wandb_sync.py uploads it with an account"
-            print(f"logged {name}{later}")
+            send_table(arguments.table, arguments.folder, arguments.project)
             return 0
         if arguments.report is not None:
-            specs = load_table(ROOT / "configs", arguments.report)
-            print(f"saved {save_report(specs, arguments.project, arguments.entity)}")
+            send_report(arguments)
             return 0
-        runs = offline_runs(arguments.folder)
+        runs = offline_runs(folder)
         if not arguments.dry_run and runs:
             require_account()
         failed = [run for run in runs if not (arguments.dry_run or upload(run))]
@@ -61,7 +98,7 @@ def main() -> int:
     for run in runs:
         what = "would upload" if arguments.dry_run else "failed" if run in failed else "uploaded"
         print(f"{what} {run}")
-    print(f"{len(runs)} finished offline runs and tables below {arguments.folder}")
+    print(f"{len(runs)} finished offline runs and tables below {folder}")
     return 1 if failed else 0
 
 

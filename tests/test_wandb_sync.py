@@ -53,6 +53,33 @@ def test_no_folder_is_refused(tmp_path):
         offline_runs(tmp_path / "nowhere")
 
 
+def test_a_table_without_a_result_is_not_logged(script, tmp_path):
+    code, out, err = script("wandb_sync.py", str(tmp_path), "--table", "fpst/fig3")
+    assert (code, out) == (2, "")
+    assert f"no finished run of fpst/fig3 below {tmp_path}: " in err
+
+
+def test_the_folder_of_a_tables_runs_may_be_named(script, tmp_path, monkeypatch):
+    """Here that of the repository's own, which are read without being asked in a fresh clone."""
+    logged = {}
+
+    def log_table(reports, name, *_):
+        logged[name] = int(sum(report.cells["seeds"].sum() for report in reports))
+        return "table-fpst-fig3", True
+
+    monkeypatch.setattr("curvlab.wandb_sync.log_table", log_table)
+    stored = CONFIGS.parent / "docs" / "results" / "tables"
+    code, out, err = script("wandb_sync.py", "--table", "fpst/fig3", str(stored))
+    assert (code, out) == (0, "logged table-fpst-fig3\n"), err
+    assert logged["fpst/fig3"] > 0
+
+
+def test_a_report_takes_no_folder(script, tmp_path):
+    code, _, err = script("wandb_sync.py", str(tmp_path), "--report", "fpst/fig3")
+    assert code == 2
+    assert err == f"wandb_sync.py: --report reads the runs on the site: leave out {tmp_path}\n"
+
+
 def test_a_table_is_an_artifact_with_its_cells(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     logged = {}

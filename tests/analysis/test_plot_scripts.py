@@ -36,8 +36,11 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "run", "nowhere"), "nowhere"),
         (("plot.py", "curves", "nowhere"), "nowhere is no folder of a run with curves"),
         (("plot.py", "scaling", "fpst/table1"), "no sizes"),
-        (("plot.py", "scaling", "hypformer/fig5"), "nothing to draw"),
-        (("plot.py", "depth", "lrn/fig2"), "no depth has a number of HyboNet and of another"),
+        (("plot.py", "scaling", "hypformer/fig5", "--results", "."), "nothing to draw"),
+        (
+            ("plot.py", "depth", "lrn/fig2", "--results", "."),
+            "no depth has a number of HyboNet and of another",
+        ),
         (("plot.py", "filters", "nowhere"), "runs of polyattn_mono"),
         (("download.py", "powr"), "did you mean power"),
     ],
@@ -90,6 +93,14 @@ def test_a_table_of_sizes_is_drawn_with_its_slopes(script, tmp_path):
     code, said, _ = script("plot.py", *words)
     assert (code, said) == (0, "wrote scaling.png\n")
     assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("output", ["/", "/proc/nowhere/sums.png"])
+def test_a_picture_that_cannot_be_written_gets_one_sentence(script, output):
+    code, said, error = script("plot.py", "additions", "--output", output)
+    assert (code, said) == (2, "")
+    assert error.startswith(f"plot.py: --output {output} must be a file that can be written: ")
+    assert len(error.splitlines()) == 1
 
 
 def test_curves_of_several_runs_stand_on_one_axis(script, tmp_path):
