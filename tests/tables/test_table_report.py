@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -42,11 +43,18 @@ def test_printed_numbers_of_figure_3(spec, tmp_path):
     assert report.cells["paper_mean"].notna().all()
 
 
-def test_models_that_are_not_swept_are_missing(configs, tmp_path):
+def test_rows_that_the_paper_cites_are_called_so(configs, tmp_path):
     (spec,) = load_table(configs, "polyformer/table5")
     report = build_report(spec, tmp_path)
-    assert cell(report, "gprgnn_printed", "pokec")["status"] == "missing"
+    assert cell(report, "gprgnn_printed", "pokec")["status"] == "cited"
     assert cell(report, "polyformer", "pokec")["status"] == "not run"
+    assert "cited" in terminal(report, 160)
+
+
+def test_models_that_are_not_swept_are_missing(configs, tmp_path):
+    (spec,) = load_table(configs, "polyformer/table5")
+    report = build_report(replace(spec, report=replace(spec.report, cited=[])), tmp_path)
+    assert cell(report, "gprgnn_printed", "pokec")["status"] == "missing"
     assert "missing" in terminal(report, 160)
 
 
@@ -67,6 +75,13 @@ def test_all_planned_seeds_make_a_finished_cell(spec, write_run, tmp_path):
     fpst = cell(build_report(spec, tmp_path), "fpst", "web_edu")
     assert fpst["status"] == "finished"
     assert fpst["within"] is False
+
+
+def test_seeds_that_are_not_planned_do_not_finish_a_cell(spec, write_run, tmp_path):
+    for seed in range(1, 6):
+        write_run("fpst", "web_edu", seed, 90.0)
+    fpst = cell(build_report(spec, tmp_path), "fpst", "web_edu")
+    assert (fpst["seeds"], fpst["planned_seeds"], fpst["status"]) == (5, 4, "partial")
 
 
 def test_unfinished_runs_are_counted_and_never_averaged(spec, write_run, tmp_path):

@@ -98,11 +98,27 @@ def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, t
     assert run.returncode == 0, run.stderr
     (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
     assert line.split(" | ")[1:6] == ["1 of 48", "6 of 240", "0", "1", "0"]
-    assert "- polyformer/table5 has no MLP" in run.stdout
+    cited = "MLP, GCN, ChebNet, GPR-GNN"
+    assert f"- polyformer/table5: the paper cites {cited}, which are not run." in run.stdout
+    assert " has no " not in run.stdout
     short = "1 of 6 runs: 500 steps where the table's has 10,000."
     assert f"- fpst/fig3: reduced protocol, {short}" in run.stdout
     shown = tables("status", "--results", tmp_path)
     assert "1 of 48" in shown.stdout
+
+
+def test_status_counts_what_the_sweep_plans_and_no_other_runs(tables, write_run, tmp_path):
+    for seed in (0, 1, 10, 11):
+        write_run("gcn", "power", seed, 97.5)
+        write_run("sgformer", "power", seed, 97.5)
+        write_run("gcn", "wordnet", seed, 97.5)
+    for seed in range(10, 15):  # as many as planned, but others
+        write_run("gat", "power", seed, 97.5)
+    for seed in (*range(5), 10):
+        write_run("mlp", "power", seed, 97.5)
+    run = tables("status", "--results", tmp_path, "--format", "markdown")
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
+    assert line.split(" | ")[1:3] == ["1 of 48", "7 of 240"]
 
 
 def test_status_links_the_pictures_that_are_there(tables, tmp_path):

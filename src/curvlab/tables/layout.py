@@ -17,6 +17,9 @@ from curvlab.tables.spec import Coordinate
 Cell = Mapping[Any, Any]
 """One row of `Report.cells`."""
 
+UNTRIED = ("not run", "cited", "missing")
+"""What is said of a cell without a run."""
+
 LOST = {"diverged": "diverged", "failed": "failed", "out_of_memory": "out of memory"}
 
 
@@ -81,9 +84,7 @@ def _paper(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
 
 def _ours(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
     if not cell["seeds"]:
-        return Entry(
-            remark=cell["status"] if cell["status"] in ("missing", "not run") else "\N{EN DASH}"
-        )
+        return Entry(remark=cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}")
     rank = ranks[cell["row"], cell["column"]]
     mean, pm = _fixed(cell["our_mean"], report), _fixed(cell["our_pm"], report)
     return Entry(mean, pm, f"({cell['seeds']})", rank)

@@ -43,9 +43,10 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         runs = collect(results / spec.name, spec.report)
         report = report_of(spec, runs)
         lines.append(_line(spec, report, runs))
-        absent = _missing(report)
         remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in departures(spec, runs)]
-        if absent:
+        if cited := _rows_of("cited", report):
+            remarks.append(f"{spec.name}: the paper cites {', '.join(cited)}, which are not run.")
+        if absent := _rows_of("missing", report):
             remarks.append(f"{spec.name} has no {', '.join(absent)}.")
     remarks = list(dict.fromkeys(remarks))
     figures = [_figure_line(figure, results.resolve().parent, form) for figure in load_figures()]
@@ -58,7 +59,9 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
 
 
 def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
-    cells = report.cells
+    cells = report.cells  # of them only those of the sweep
+    cells = cells[cells["row"].isin(spec.planned_rows)]
+    cells = cells[cells["column"].isin(spec.planned_columns)]
     planned = len(spec.planned_rows) * len(spec.planned_columns)
     finished = int((cells["status"] == "finished").sum())
     judged = cells[cells["within"].notna()]
@@ -67,7 +70,7 @@ def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...
     return (
         spec.name,
         f"{finished} of {planned}",
-        f"{cells['seeds'].sum()} of {planned * len(spec.planned_seeds)}",
+        f"{cells['planned_seeds'].sum()} of {planned * len(spec.planned_seeds)}",
         str((judged["within"] == True).sum()),  # noqa: E712
         str((outside["difference"] < 0).sum()),
         str((outside["difference"] > 0).sum()),
@@ -76,10 +79,10 @@ def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...
     )
 
 
-def _missing(report: Report) -> list[str]:
-    """Rows of the paper of which no cell is planned."""
-    planned = set(report.cells.loc[report.cells["status"] != "missing", "row"])
-    return [report.labels["row", row] for row in report.rows if row not in planned]
+def _rows_of(status: str, report: Report) -> list[str]:
+    """Rows all of whose cells have this status."""
+    others = set(report.cells.loc[report.cells["status"] != status, "row"])
+    return [report.labels["row", row] for row in report.rows if row not in others]
 
 
 def _figure_line(figure: PaperFigure, folder: Path, form: str) -> tuple[str, ...]:

@@ -33,14 +33,15 @@ class Report:
         cells: One row a cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
             `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
             `our_t95` (half width of Student's interval), `our_bootstrap_low` and
-            `our_bootstrap_high` (ends of the bootstrap's), `seeds` (finished runs), `difference`
-            (ours - paper), `within` (whether the intervals explain it; empty where that cannot be
-            judged), `status`, `steps` (the longest run's), `patience` (steps without improvement
-            after which runs end, NaN for never), the number of runs that ended as `diverged`,
-            `failed` and `out_of_memory`, and what `with_ranks` adds.
-            `status` is `finished`, `partial` (fewer finished seeds than planned), how the runs
-            ended where none finished, `not run` (planned), or `missing` (not planned: the paper
-            has it and this library does not).
+            `our_bootstrap_high` (ends of the bootstrap's), `seeds` (finished runs),
+            `planned_seeds` (those of them whose seeds the sweep has), `difference` (ours - paper),
+            `within` (whether the intervals explain it; empty where that cannot be judged),
+            `status`, `steps` (the longest run's), `patience` (steps without improvement after which
+            runs end, NaN for never), the number of runs that ended as `diverged`, `failed` and
+            `out_of_memory`, and what `with_ranks` adds.
+            `status` is `finished` (all seeds of the sweep), `partial`, how the runs ended where
+            none finished, `not run` (planned), `cited` (the paper has its number from elsewhere),
+            or `missing` (not planned: the paper has it and this library does not).
         labels: How rows and columns are written, by coordinate.
         decimals: Digits after the point, as the paper prints them.
         better: Which numbers are the best.
@@ -129,7 +130,9 @@ def _cell(
     own = runs[(runs["row"] == row) & (runs["column"] == column)]
     paper_mean = _number(printed, "mean")
     paper_pm = _number(printed, "pm")
-    values = own.loc[own["status"] == "finished", "value"].tolist()
+    finished = own[own["status"] == "finished"]
+    values = finished["value"].tolist()
+    planned_seeds = int(finished["seed"].isin(spec.planned_seeds).sum())
     ours, bootstrap = summarise(values, kind), bootstrap_interval(values)
     ended = Counter(own["status"])
     difference = ours.mean - paper_mean
@@ -147,23 +150,26 @@ def _cell(
         "our_bootstrap_low": bootstrap[0],
         "our_bootstrap_high": bootstrap[1],
         "seeds": ours.seeds,
+        "planned_seeds": planned_seeds,
         "difference": difference,
         "within": within_intervals(difference, ours.student_pm, paper_ci95),
-        "status": _status(ended, spec, (row, column)),
+        "status": _status(ended, planned_seeds, spec, (row, column)),
         "steps": int(own["steps"].max()) if len(own) else 0,
         "patience": float(own["patience"].max()) if len(own) else nan,
         **{status: ended[status] for status in STATUSES[1:]},
     }
 
 
-def _status(ended: Counter[str], spec: TableSpec, cell: tuple[Coordinate, Coordinate]) -> str:
-    finished = ended["finished"]
-    if finished:
-        return "finished" if finished >= len(spec.planned_seeds) else "partial"
+def _status(
+    ended: Counter[str], done: int, spec: TableSpec, cell: tuple[Coordinate, Coordinate]
+) -> str:
+    if ended["finished"]:
+        return "finished" if done == len(spec.planned_seeds) else "partial"
     if ended:
         return ended.most_common(1)[0][0]
-    planned = cell[0] in spec.planned_rows and cell[1] in spec.planned_columns
-    return "not run" if planned else "missing"
+    if cell[0] in spec.planned_rows and cell[1] in spec.planned_columns:
+        return "not run"
+    return "cited" if cell[0] in spec.report.cited else "missing"
 
 
 def _number(printed: pd.DataFrame, key: str) -> float:

@@ -53,6 +53,7 @@ class ReportBlock:
     paper_cells: dict[str, list[Any]] = field(default_factory=dict)
     paper_columns: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    cited: list[str] = field(default_factory=list)  # rows that the paper has from elsewhere
     notes: list[str] = field(default_factory=list)
 
 
