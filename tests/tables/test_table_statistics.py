@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from curvlab.tables.statistics import bootstrap_interval, summarise, within_intervals
+from curvlab.tables.statistics import (
+    bootstrap_interval,
+    half_a_digit,
+    summarise,
+    within_intervals,
+)
 
 VALUES = [98.0, 99.0, 100.0]
 
@@ -76,3 +81,24 @@ def test_no_seed_has_nothing():
 )
 def test_within_intervals(difference, our_pm, paper_pm, expected):
     assert within_intervals(difference, our_pm, paper_pm) is expected
+
+
+@pytest.mark.parametrize(
+    ("ours", "printed", "expected"),
+    [
+        (100 / 3, "33.3", True),
+        (33.25, "33.3", True),
+        (33.24, "33.3", False),
+        (33.24, "33", True),
+        (33.301, "33.30", True),
+        (33.31, "33.30", False),
+    ],
+)
+def test_equal_seeds_are_compared_with_the_digits_that_are_printed(ours, printed, expected):
+    difference = ours - float(printed)
+    assert within_intervals(difference, 0.0, nan, half_a_digit(printed)) is expected
+    assert within_intervals(1e-15, 0.0, nan, half_a_digit(printed)) is True
+
+
+def test_an_interval_of_the_paper_says_more_than_its_digits():
+    assert within_intervals(0.04, 0.0, 0.03, half_a_digit("33.3")) is False

@@ -19,6 +19,7 @@ from curvlab.tables.statistics import (
     PRINTED_INTERVALS,
     IntervalKind,
     bootstrap_interval,
+    half_a_digit,
     summarise,
     within_intervals,
 )
@@ -137,6 +138,7 @@ def _cell(
     ended = Counter(own["status"])
     difference = ours.mean - paper_mean
     paper_ci95 = paper_pm if printed["pm_kind"].isin(PRINTED_INTERVALS).all() else nan
+    rounding = half_a_digit(printed["mean"].iloc[0]) if len(printed) else 0.0
     return {
         "metric": spec.report.metric,
         "row": row,
@@ -152,7 +154,7 @@ def _cell(
         "seeds": ours.seeds,
         "planned_seeds": planned_seeds,
         "difference": difference,
-        "within": within_intervals(difference, ours.student_pm, paper_ci95),
+        "within": within_intervals(difference, ours.student_pm, paper_ci95, rounding),
         "status": _status(ended, planned_seeds, spec, (row, column)),
         "steps": int(own["steps"].max()) if len(own) else 0,
         "patience": float(own["patience"].max()) if len(own) else nan,

@@ -90,19 +90,33 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
 
 
-def within_intervals(difference: float, our_pm: float, paper_pm: float) -> bool | None:
+def within_intervals(
+    difference: float, our_pm: float, paper_pm: float, rounding: float = 0.0
+) -> bool | None:
     """Whether two means differ by no more than their 95 % intervals, combined, explain.
 
-    `|difference| <= sqrt(our_pm^2 + paper_pm^2)`; a paper without an interval counts as exact.
+    `|difference| <= sqrt(our_pm^2 + paper_pm^2)`; a paper without an interval counts as exact, but
+    for the digits that it does not print: `|difference| <= our_pm + rounding`.
 
     Args:
         difference: Our mean minus the paper's.
         our_pm: Half width of our interval; NaN with a single seed.
         paper_pm: Half width of the paper's interval; NaN where it prints none, or not this kind.
+        rounding: Half a unit of the last digit that the paper prints (see `half_a_digit`).
 
     Returns:
         None where there is nothing to judge by: no difference, or no interval of our own.
     """
     if isnan(difference) or isnan(our_pm):
         return None
-    return abs(difference) <= hypot(our_pm, 0.0 if isnan(paper_pm) else paper_pm)
+    if isnan(paper_pm):
+        return abs(difference) <= our_pm + rounding
+    return abs(difference) <= hypot(our_pm, paper_pm)
+
+
+def half_a_digit(printed: str) -> float:
+    """By how much a number may differ from its print: half a unit of the last printed digit.
+
+    A little more, since sums of numbers that end in 5 are not exact: 0.05000001 for `81.9`.
+    """
+    return 0.5000001 * 10.0 ** -len(printed.partition(".")[2])
