@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 import curvlab.tables
+from curvlab.data.spectrum import MAX_DENSE_NODES
 
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 PAPERS = Path(curvlab.tables.__file__).parent / "papers"
 
 
@@ -78,3 +81,32 @@ def test_two_of_lrns_nine_gains_are_within_the_intervals():
     within = gain[(gain > 1e-6) & (gain < base["pm"] / 2)]
     assert sorted(within.index) == ["cora", "disease"]
     assert within["disease"] == pytest.approx(0.1)
+
+
+def test_polyformers_improvements_follow_from_the_means_but_for_one():
+    """The gain over one filter for all nodes, in percent of its score."""
+    table = printed("polyformer_table3_polyattn")
+    means = table[table["table"] == "table3"]["mean"]
+    gains = table[table["table"] == "table3_improvement"]["mean"]
+    assert len(gains) == 8
+    wrong = {}
+    for (model, dataset), gain in gains.items():
+        ours, base = means[model, dataset], means[model.replace("polyattn", "unifilter"), dataset]
+        if round(100 * (ours - base) / base, 2) != gain:
+            wrong[model, dataset] = round(100 * (ours - base) / base, 2), gain
+            least = 100 * (ours - 0.005 - base - 0.005) / (base + 0.005)
+            assert round(least, 2) == gain
+    assert wrong == {("polyattn_mono", "questions"): (4.97, 4.96)}
+
+
+def test_specformers_starred_cells_are_of_the_largest_graphs():
+    """Those of which no dense matrix of all eigenvectors is made here either."""
+    table = printed("polyformer_table4_node_classification").xs("specformer", level="model")
+    starred = table.index[table["note"].str.contains("* = truncated", regex=False)]
+    nodes = {}
+    for dataset in table.index:
+        config = OmegaConf.load(CONFIGS / "dataset" / f"{dataset.partition('__')[0]}.yaml")
+        nodes[dataset] = config.source.statistics.num_nodes
+    assert len(nodes) == 8
+    large = {dataset for dataset, count in nodes.items() if count > MAX_DENSE_NODES}
+    assert set(starred) == large == {"coauthor_physics", "questions"}
