@@ -67,12 +67,25 @@ def test_each_has_a_state_or_pictures_of_its_paper():
 def test_commands_are_of_choices_that_there_are(words):
     script, *rest = words
     assert (CONFIGS.parent / script).is_file()
+    if script.endswith("plot.py"):
+        assert f'"{rest[0]}": plot_' in (CONFIGS.parent / script).read_text()
     if rest[0] == "curvature":
         rest = [f"dataset={name}" for name in rest[1 : rest.index("--output")]]
     for key, _, values in (word.partition("=") for word in rest):
         if key in ("model", "dataset", "table", "search"):
             for value in values.split(","):
                 assert (CONFIGS / key / f"{value}.yaml").is_file(), (key, value)
+
+
+def test_commands_in_tables_files_are_of_choices_that_there_are():
+    text = (CONFIGS.parent / "scripts" / "plot.py").read_text()
+    named = [
+        command
+        for path in (CONFIGS / "table").rglob("*.yaml")
+        for command in re.findall(r"scripts/plot\.py (\w+)", path.read_text())
+    ]
+    assert "scaling" in named
+    assert all(f'"{command}": plot_' in text for command in named), named
 
 
 def test_pictures_count_as_drawn_when_all_are_there(tmp_path):

@@ -81,6 +81,30 @@ def test_pictures_have_the_papers_numbers(configs, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("picture", "caption"),
+    [
+        ("cat_fig2_fb15k237", "CAT, Figure 2: FB15k-237"),
+        ("lrn_fig2", "LRN, Figure 2 (left: Disease): ROC-AUC of links by the number of layers"),
+        (
+            "lrn_fig2_airport",
+            "LRN, Figure 2 (right: Airport): ROC-AUC of links by the number of layers",
+        ),
+        (
+            "hypformer_fig5",
+            "Hypformer, Figure 5: a training step by the number of nodes, ms; peak memory of a "
+            "training step, MB of 2^20 bytes",
+        ),
+        ("fpst_web_edu_curves", "fpst web edu curves"),
+    ],
+)
+def test_pictures_of_a_table_have_its_title(configs, tmp_path, picture, caption):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / f"{picture}.png").touch()
+    text = page(configs, picture.partition("_")[0], tmp_path / "tables")
+    assert f"<figcaption>{caption}</figcaption>" in text
+
+
 def test_names_cannot_break_the_page(configs, read, spec, write_run):
     write_run("<b>gcn", "web_edu", 0, 90.0)
     text, _ = read()

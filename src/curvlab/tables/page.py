@@ -1,7 +1,7 @@
 """All tables and figures of a paper as one HTML page that needs no other file."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -32,10 +32,9 @@ def page(configs: Path, paper: str, results: Path) -> str:
     if not names:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})
         raise UsageError(f"no tables of {paper}: there are those of {', '.join(papers)}")
+    tables = {name: load_table(configs, name) for name in names}
     sections = [
-        _section(spec, build_report(spec, results))
-        for name in names
-        for spec in load_table(configs, name)
+        _section(spec, build_report(spec, results)) for specs in tables.values() for spec in specs
     ]
     captions = {
         name: f"{figure.item}: {figure.shows}"
@@ -43,7 +42,9 @@ def page(configs: Path, paper: str, results: Path) -> str:
         for name in figure.pictures
     }
     paths = sorted(results.resolve().parent.glob(f"{paper}_*.png"))
-    pictures = (_picture(path, captions) for path in paths)
+    pictures = (
+        _picture(path, captions.get(path.name) or _caption(path.stem, tables)) for path in paths
+    )
     body = "\n".join([*sections, *pictures])
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
     return template.replace("{{title}}", escape(paper)).replace("{{body}}", body)
@@ -95,8 +96,25 @@ def _cell(entry: Entry, kind: str) -> str:
     )
 
 
-def _picture(path: Path, captions: dict[str, str]) -> str:
+def _caption(stem: str, tables: Mapping[str, list[TableSpec]]) -> str:
+    """The title of the table whose picture it is, `PAPER_NAME`, or of one dataset of it after that.
+
+    The words of the file's name where there is no such table.
+    """
+    for name in sorted(tables, key=len, reverse=True):
+        flat = name.replace("/", "_")
+        if stem == flat or stem.startswith(f"{flat}_"):
+            titles = [spec.report.title.partition(": ") for spec in tables[name]]
+            dataset = stem.removeprefix(flat).removeprefix("_")
+            what = "; ".join(dict.fromkeys(title for _, _, title in titles))
+            if dataset:
+                what = tables[name][0].label("dataset.name", dataset)
+            return f"{titles[0][0]}: {what}"
+    return stem.replace("_", " ")
+
+
+def _picture(path: Path, caption: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode("ascii")
-    name = escape(captions.get(path.name, path.stem.replace("_", " ")))
+    name = escape(caption)
     image = f'<img src="data:image/png;base64,{data}" alt="{name}">'
     return f"<figure>{image}<figcaption>{name}</figcaption></figure>"
