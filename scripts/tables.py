@@ -13,7 +13,7 @@ scripts/tables.py refresh docs/results/README.md          the tables inside a te
 import argparse
 import logging
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
@@ -132,6 +132,7 @@ def block(results: Path, words: str) -> str:
     raise UsageError(f"<!-- tables.py {words} -->: say status, TABLE or the number of its part")
 
 
+@cache  # a text has a table's parts one by one
 def _reports(table: str, results: Path) -> list[Report]:
     return [build_report(spec, results) for spec in load_table(CONFIGS, table)]
 

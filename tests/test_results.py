@@ -267,7 +267,7 @@ def run_out_of_memory():
         ({"_target_": f"{__name__}.refuse", "sentence": "no such thing"}, UsageError, "no such"),
         ({"_target_": f"{__name__}.run_out_of_memory"}, MemoryError, "^$"),
         ({"_target_": f"{__name__}.refuse", "speech": "x"}, UsageError, "unexpected.*'speech'"),
-        ({"_target_": f"{__name__}.nothing"}, ImportError, "nothing"),
+        ({"_target_": f"{__name__}.nothing"}, UsageError, "nothing"),
     ],
 )
 def test_building_raises_what_the_constructor_raised(config, error, message):

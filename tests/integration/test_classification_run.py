@@ -15,7 +15,7 @@ from curvlab.results import read_result
 from curvlab.tasks.node_classification import NodeClassification
 
 SMALL = TREE
-GCN = (*SMALL, "model=gcn", "model.dropout=0.2", "trainer.plots=false")
+GCN = ("tuned=none", *SMALL, "model=gcn", "model.dropout=0.2", "trainer.plots=false")
 FPST = (*SMALL, "model=fpst", "model.eigenvectors=4", "model.layers=1")
 
 

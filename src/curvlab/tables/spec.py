@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,9 @@ class TableSpec:
         if str(value) in self.report.labels:
             return self.report.labels[str(value)]
         config = self.configs / group / f"{value}.yaml"
-        return str(_load(config).get("label", value)) if config.is_file() else str(value)
+        if not config.is_file():
+            return str(value)
+        return _label(config, config.stat().st_mtime_ns) or str(value)
 
 
 def table_names(configs: Path) -> list[str]:
@@ -214,6 +217,13 @@ def _lengths(trainer: DictConfig) -> dict[str, int]:
         for key in LENGTHS
         if key in trainer and not OmegaConf.is_interpolation(trainer, key)
     }
+
+
+@cache
+def _label(path: Path, modified: int) -> str | None:  # noqa: ARG001  (a changed file is read anew)
+    """The label in a configuration's file, which many tables have the same of."""
+    label = _load(path).get("label")
+    return None if label is None else str(label)
 
 
 def _load(path: Path) -> DictConfig:
