@@ -148,11 +148,11 @@ def _seeds(spec: TableSpec, run: pd.DataFrame) -> str:
 
 
 def _split(config: Mapping[str, Any]) -> str | None:
-    of_edges = (config.get("task") or {}).get("split")
-    if of_edges:  # then nothing used the dataset's split of its nodes
+    of_edges = (config.get("task") or {}).get("split") or {}
+    if {"val", "test"} <= of_edges.keys():  # then nothing used the dataset's split of its nodes
         return f"{_fractions(of_edges)} ({_drawn(of_edges) or 'one for all runs'})"
-    split = config.get("split")
-    if not split:
+    split = config.get("split") or {}
+    if "name" not in split:
         return None
     drawn = _drawn(split)
     return f"{split['name']} ({drawn})" if drawn else split["name"]
