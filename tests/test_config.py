@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from curvlab import config as rules
-from curvlab.config import check_kind, check_value, register_resolvers, run_name
+from curvlab import values as rules
+from curvlab.config import register_resolvers, run_name
 from curvlab.errors import UsageError
 from curvlab.identity import identity, identity_hash
+from curvlab.values import check_kind, check_value
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 

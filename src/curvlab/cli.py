@@ -16,9 +16,10 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.config import check_devices, check_kind, check_value, register_resolvers, validate
+from curvlab.config import check_devices, register_resolvers, validate
 from curvlab.errors import UsageError
 from curvlab.search.space import check_search, values_by_key
+from curvlab.values import check_kind, check_value
 from curvlab.words import (
     check_key_is_for_users,
     check_split_is_used,
