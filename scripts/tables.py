@@ -8,11 +8,13 @@ scripts/tables.py page fpst --output fpst.html            all of a paper, one pa
 scripts/tables.py estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 scripts/tables.py estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 scripts/tables.py refresh docs/results/README.md          the tables inside a text, anew
+scripts/tables.py compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
 """
 
 import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -20,12 +22,14 @@ from rich.console import Console
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.compare import comparison
 from curvlab.tables.document import refresh
 from curvlab.tables.folders import own_results, results_folder
 from curvlab.tables.overview import status
 from curvlab.tables.page import page
 from curvlab.tables.render import markdown, render, terminal
 from curvlab.tables.report import Report
+from curvlab.tables.spec import TableSpec
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
@@ -40,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
         "words",
         nargs="+",
         metavar="WORD",
-        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT",
+        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, compare FOLDER [TABLE]",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -83,11 +87,19 @@ def make_text(arguments: argparse.Namespace) -> str:
             arguments.output = arguments.output or Path(document)
             results = results_folder(ROOT, arguments.results)
             return refresh(_text(Path(document)), partial(block, results))
+        case ["compare"]:
+            raise UsageError(
+                "compare needs a folder of earlier results, such as old/docs/results/tables"
+            )
+        case ["compare", before, *tables]:
+            _check_format(arguments, "terminal", "markdown")
+            results = results_folder(ROOT, arguments.results)
+            return comparison(_specs(tables), results_folder(ROOT, Path(before)), results)
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
-        f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, or "
-        "refresh TEXT"
+        f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
+        "refresh TEXT, or compare FOLDER"
     )
 
 
@@ -101,8 +113,12 @@ def _check_format(arguments: argparse.Namespace, *known: str) -> None:
 
 def make_status(results: Path, form: str) -> str:
     """All tables and figures, a line each."""
-    specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
-    return status(specs, results, form)
+    return status(_specs(), results, form)
+
+
+def _specs(names: Sequence[str] = ()) -> list[TableSpec]:
+    """The tables of these names, or all."""
+    return [s for name in names or table_names(CONFIGS) for s in load_table(CONFIGS, name)]
 
 
 def make_table(table: str, arguments: argparse.Namespace) -> str:
