@@ -47,7 +47,7 @@ OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin", "ffn_dim",
     "attention_lr", "attention_weight_decay", "filter_lr", "filter_weight_decay",
-    "smallest", "max_angle",
+    "smallest", "max_angle", "midpoint",
 }  # fmt: skip
 # Where a word of OPTIONAL has to have a value all the same: what it is told to, and the words.
 NEEDED: dict[str, tuple[str, ...]] = {
@@ -82,6 +82,7 @@ CHOICES = {
     "input_lift": ("exp0", "exp0_ref"),
     "heads_fusion": ("mean", "concat"),
     "fusion": ("tangent", "midpoint"),
+    "midpoint": ("paper",),
     "skip_mode": ("sequential", "aggregate_all"),
     "operator": ("centroid", "parallel_transport", "tangent_space", "space_addition"),
     "form": ("stable", "maps"),

@@ -101,7 +101,7 @@ def test_linear_time_form_equals_the_quadratic_one(kappas, at_once, monkeypatch)
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", OUTPUT)
 def test_rows_are_weighted_midpoints_of_the_values(kappa):
-    """geoopt's midpoint; it picks the nearer antipode for kappa > 0, which here is the same."""
+    """geoopt's midpoint; it picks the nearer antipode for kappa > 0."""
     query, key, value = example(kappa)
     weights = kernel_similarity(query, key)[0]
     result = linear_attention(query, key, value, torch.tensor([float(kappa)]))[0]
@@ -118,11 +118,20 @@ def test_rows_are_weighted_midpoints_of_the_values(kappa):
     [(-1, 0.6, 0.6), (0, 0.6, 0.6), (1, 0.6, 0.6), (1, 2.0, -0.5), (4, 0.8, -0.3125)],
 )
 def test_one_token_attends_to_itself(kappa, point, expected):
-    """Its output is its value; for one beyond the equator, the antipode of that."""
+    """Its output is its value; as printed, the antipode of one beyond the equator.
+
+    By Eq. 6 too, whose only weight is negative here.
+    """
     value = torch.tensor([[[point, 0.0]]])
     query, key = torch.tensor([[[0.3, -0.8]]]), torch.tensor([[[-0.2, 0.4]]])
-    output = linear_attention(query, key, value, torch.tensor([float(kappa)]))
-    assert output.flatten().tolist() == pytest.approx([expected, 0], abs=1e-12)
+    curvature = torch.tensor([float(kappa)])
+    similarity = query @ key.mT
+    assert similarity < 0
+    for printed, wanted in ((False, point), (True, expected)):
+        linear = linear_attention(query, key, value, curvature, printed)
+        signed = midpoint_attention(similarity, value, curvature, printed)
+        for output in (linear, signed):
+            assert output.flatten().tolist() == pytest.approx([wanted, 0], abs=1e-12)
 
 
 @pytest.mark.usefixtures("float64")
@@ -148,7 +157,7 @@ def test_midpoints_do_not_depend_on_the_scale_of_weights_and_turn_with_the_value
 
 
 @pytest.mark.usefixtures("float64")
-def test_midpoints_are_bounded_where_the_denominator_crosses_zero():
+def test_printed_midpoints_are_bounded_where_the_denominator_crosses_zero():
     """On the sphere the result stays within the equator, whatever cancels."""
     kappa = torch.tensor([0.25, 1.0, 4.0])
     generator = torch.Generator().manual_seed(0)
@@ -158,8 +167,46 @@ def test_midpoints_are_bounded_where_the_denominator_crosses_zero():
     denominator = weights @ (factor - 1).unsqueeze(-1)
     assert (denominator > 0).any()
     assert (denominator < 0).any()
-    norms = midpoint_attention(weights, value, kappa).norm(dim=-1)
+    norms = midpoint_attention(weights, value, kappa, printed=True).norm(dim=-1)
     assert (norms <= kappa[:, None] ** -0.5 * (1 + 1e-12)).all()
+
+
+def attended(kappa, midpoint):
+    """Outputs of a fresh layer `[tokens, heads, head_dim]`, and the share far from the values.
+
+    Those are on the other half of the sphere than the sum of the values as vectors.
+    """
+    torch.manual_seed(0)
+    space = Stereographic(2, kappa)
+    layer = StereographicAttention(16, 2, 8, space, "linear", False, midpoint)
+    # Short of the antipode of the origin, where coordinates, and queries with them, are infinite.
+    x, v = space.lift(1.9 * functional.normalize(torch.randn(40, 2, 8), dim=-1).flatten(-2))
+    value, output = layer.value.from_tangent(v), layer.from_lifted(x, v)
+    output = space.split(output)
+    points = torch.stack([space.split(value), output])
+    factor = stereographic.conformal_factor(points, kappa).unsqueeze(-1)
+    values, outputs = torch.cat([factor * points * kappa**0.5, factor - 1], -1)
+    away = (outputs * values.mean(0)).sum(-1) < 0
+    return output, away.double().mean().item()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("midpoint", [None, "paper"])
+@torch.no_grad()
+def test_outputs_of_a_fresh_layer_are_on_the_values_side_and_smooth_in_the_curvature(midpoint):
+    """As printed they go over to the antipode, each in one step of the curvature."""
+    opposite, logarithms = {}, []
+    for kappa in torch.arange(0.1, 0.6, 5e-4).tolist():
+        output, opposite[round(kappa, 4)] = attended(kappa, midpoint)
+        logarithms.append(stereographic.logmap0(output, kappa))
+    change = torch.stack(logarithms).diff(dim=0).norm(dim=-1).amax((1, 2))
+    change = change / torch.stack(logarithms)[1:].norm(dim=-1).mean((1, 2))
+    if midpoint is None:
+        assert max(opposite.values()) == 0
+        assert change.max() < 0.01
+    else:
+        assert (opposite[0.15], opposite[0.55]) == (0, 1)
+        assert change.max() > 1
 
 
 @pytest.mark.usefixtures("float64")
@@ -231,6 +278,8 @@ def test_what_cannot_be_built_is_refused():
         StereographicAttention(4, 2, 2, Euclidean(2), "softmax", True)
     with pytest.raises(UsageError, match=r"out_proj=true.*head_dim=2"):
         StereographicAttention(4, 2, 5, Euclidean(2), "linear", False)
+    with pytest.raises(UsageError, match=r"model\.midpoint=printed must be null or paper"):
+        StereographicAttention(4, 2, 2, Euclidean(2), "linear", True, "printed")
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e3])

@@ -211,6 +211,13 @@ def test_what_is_left_out_for_one_token_is_what_attention_would_give():
         torch.testing.assert_close(twice, branch(x).expand(-1, 2, -1))
 
 
+def test_equal_tokens_beyond_the_equator_stay_where_they_are():
+    """The centroid on the sphere is on their side of it."""
+    branch, x = spherical(in_proj=False), torch.randn(4, 1, DIM)
+    x = 2.6 * F.normalize(x, dim=-1)
+    torch.testing.assert_close(branch(x.expand(-1, 3, -1)), branch(x).expand(-1, 3, -1))
+
+
 def test_one_token_gives_queries_and_keys_no_gradient():
     x = torch.randn(7, 1, DIM)
     branch = hyperbolic()

@@ -31,6 +31,7 @@ def arguments(module, name):
         "dim": 3,
         "numerator": POINTS[0],
         "denominator": torch.tensor([1.0, 2.0]),
+        "printed": False,
     }
     parameters = inspect.signature(getattr(module, name)).parameters
     result = [values[p] if p in values else points.clone() for p in parameters]
@@ -68,6 +69,17 @@ def test_compiles_as_one_graph(module, name):
         torch.autograd.grad(value.square().sum(), leaves, allow_unused=True)
         for value in (compiled, eager)
     ]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_a_midpoint_beyond_the_equator_compiles(printed):
+    numerator = POINTS[0].clone().requires_grad_()
+    inputs = numerator, torch.tensor([-1.0, 2.0]), torch.tensor([0.7, 0.5]), printed
+    compiled = torch.compile(stereographic.midpoint_from_sums, fullgraph=True, backend="aot_eager")
+    results = [function(*inputs) for function in (compiled, stereographic.midpoint_from_sums)]
+    torch.testing.assert_close(*results)
+    gradients = [torch.autograd.grad(r.square().sum(), numerator) for r in results]
     torch.testing.assert_close(*gradients)
 
 

@@ -165,9 +165,13 @@ def test_weighted_midpoint(kappa, expected):
     [(-1, 0.6, 0.6), (0, 0.6, 0.6), (1, 0.6, 0.6), (1, 2.0, -0.5)],
 )
 def test_midpoint_of_one_point(kappa, point, expected):
-    """One point is its own midpoint; beyond the equator its antipode is."""
-    midpoint = stereographic.midpoint(tensor(point, 0.0).unsqueeze(0), tensor(2.5), kappa)
-    assert midpoint.tolist() == pytest.approx([expected, 0], abs=1e-12)
+    """One point is its own midpoint; as printed, beyond the equator its antipode is."""
+    x = tensor(point, 0.0)
+    midpoint = stereographic.midpoint(x.unsqueeze(0), tensor(2.5), kappa)
+    assert midpoint.tolist() == pytest.approx([point, 0], abs=1e-12)
+    factor = stereographic.conformal_factor(x, kappa)
+    printed = stereographic.midpoint_from_sums(factor * x, factor - 1, kappa, printed=True)
+    assert printed.tolist() == pytest.approx([expected, 0], abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -183,9 +183,12 @@ class StereographicAttention(nn.Module):
         head_dim: width of one head.
         space: space of the input and the output.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
-            compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference.
+            compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
+            outputs jump where the sum of a query's weights crosses 0.
         out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
             Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
+        midpoint: None, or `paper` for the quotient as printed, which jumps to the antipode beyond
+            the equator (see `stereographic.midpoint_from_sums`).
     """
 
     def __init__(
@@ -196,6 +199,7 @@ class StereographicAttention(nn.Module):
         space: Space,
         kind: str,
         out_proj: bool,
+        midpoint: str | None = None,
     ) -> None:
         super().__init__()
         if kind not in ("linear", "exact"):
@@ -206,6 +210,7 @@ class StereographicAttention(nn.Module):
                 f"{dim}; set model.out_proj=true or model.head_dim={dim // heads}"
             )
         inner = heads * head_dim
+        self.printed = printed_midpoint(midpoint)
         self.heads = heads
         self.kind = kind
         self.space = space
@@ -230,9 +235,9 @@ class StereographicAttention(nn.Module):
         if shrink is not None:
             query, key = query * shrink, key * shrink
         if self.kind == "linear":
-            heads = _linear_attention(query, key, value, kappa, shrink)
+            heads = _linear_attention(query, key, value, kappa, shrink, self.printed)
         else:
-            heads = _midpoint_attention(query @ key.mT, value, kappa, shrink)
+            heads = _midpoint_attention(query @ key.mT, value, kappa, shrink, self.printed)
         return self.out(heads.movedim(0, -2).flatten(-2))
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -245,18 +250,35 @@ def positive_features(u: Tensor) -> Tensor:
     return F.elu(u) + 1
 
 
-def midpoint_attention(similarity: Tensor, value: Tensor, kappa: Tensor | None) -> Tensor:
+def printed_midpoint(midpoint: str | None) -> bool:
+    """Whether midpoints are taken as printed, of an option that is None or `paper`.
+
+    Raises:
+        UsageError: The option is neither.
+    """
+    if midpoint not in (None, "paper"):
+        raise UsageError(f"model.midpoint={midpoint} must be null or paper")
+    return midpoint == "paper"
+
+
+def midpoint_attention(
+    similarity: Tensor, value: Tensor, kappa: Tensor | None, printed: bool = False
+) -> Tensor:
     r"""Gyro-midpoints of the values under given similarities (FPS-T, Eq. 7).
 
-    `m_i = sum_j s_ij lambda_j V_j / sum_j s_ij (lambda_j - 1)`, result `1/2 (x) m_i`.
+    `m_i = sum_j s_ij lambda_j V_j / sum_j s_ij (lambda_j - 1)`, result `1/2 (x) m_i`: on a sphere
+    on the values' side of it, unless `printed` (see `stereographic.midpoint_from_sums`).
 
     Shapes: similarity `[heads, queries, keys]`, value (points) `[heads, keys, dim]`, kappa
     `[heads]` or None for flat space without a map; returns `[heads, queries, dim]`.
     """
-    return _midpoint_attention(similarity, value, kappa, _transport_to_origin(value, kappa))
+    shrink = _transport_to_origin(value, kappa)
+    return _midpoint_attention(similarity, value, kappa, shrink, printed)
 
 
-def linear_attention(query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None) -> Tensor:
+def linear_attention(
+    query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None, printed: bool = False
+) -> Tensor:
     r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
 
     `sum_j phi(k_j) (lambda_j V_j)^T` and `sum_j (lambda_j - 1) phi(k_j)` are summed once and shared
@@ -265,7 +287,8 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | 
     Shapes: query, key (tangent at the origin), value (points) `[heads, tokens, dim]`, kappa
     `[heads]` or None for flat space without a map; returns `[heads, tokens, dim]`.
     """
-    return _linear_attention(query, key, value, kappa, _transport_to_origin(value, kappa))
+    shrink = _transport_to_origin(value, kappa)
+    return _linear_attention(query, key, value, kappa, shrink, printed)
 
 
 def _transport_to_origin(value: Tensor, kappa: Tensor | None) -> Tensor | None:
@@ -274,13 +297,25 @@ def _transport_to_origin(value: Tensor, kappa: Tensor | None) -> Tensor | None:
 
 
 def _midpoint_attention(
-    similarity: Tensor, value: Tensor, kappa: Tensor | None, shrink: Tensor | None
+    similarity: Tensor,
+    value: Tensor,
+    kappa: Tensor | None,
+    shrink: Tensor | None,
+    printed: bool,
 ) -> Tensor:
-    return _half_quotient((_weighted_values(value, shrink).mT @ similarity.mT).mT, kappa)
+    # Signed weights are taken with the sign of their sum: on a sphere their negatives would make
+    # the antipode.
+    similarity = torch.where(similarity.sum(-1, keepdim=True) < 0, -similarity, similarity)
+    return _half_quotient((_weighted_values(value, shrink).mT @ similarity.mT).mT, kappa, printed)
 
 
 def _linear_attention(
-    query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None, shrink: Tensor | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    kappa: Tensor | None,
+    shrink: Tensor | None,
+    printed: bool,
 ) -> Tensor:
     tokens = key.shape[-2]
     at_once = TOKENS_AT_ONCE if key.device.type == "cpu" else tokens
@@ -292,7 +327,7 @@ def _linear_attention(
     ]
     summary = sum(summaries[1:], start=summaries[0])
     heads = [
-        _half_quotient((summary @ positive_features(q).mT).mT, kappa)
+        _half_quotient((summary @ positive_features(q).mT).mT, kappa, printed)
         for q in query.split(at_once, dim=-2)
     ]
     return heads[0] if len(heads) == 1 else torch.cat([head.mT for head in heads], dim=-1).mT
@@ -307,8 +342,8 @@ def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
     return kernels.join_last(*parts)
 
 
-def _half_quotient(sums: Tensor, kappa: Tensor | None) -> Tensor:
-    """`1/2 (x) (numerator / denominator)` of sums `[heads, tokens, dim + 1]`."""
+def _half_quotient(sums: Tensor, kappa: Tensor | None, printed: bool) -> Tensor:
+    """Midpoints of their sums `[heads, tokens, dim + 1]`."""
     if kappa is None:
         return sums[..., :-1] / sums[..., -1:]
-    return half_quotient(sums, kappa[:, None, None])
+    return half_quotient(sums, kappa[:, None, None], printed)

@@ -79,10 +79,10 @@ def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         return dot(wide, wide)
     pieces: tuple[Tensor, ...] = (x,)
     widens = dtype not in (None, x.dtype) and x.device.type == "cpu"
-    if widens and x.numel() > _CACHED_ELEMENTS:
+    if widens and x.dim() > 1 and x.numel() > _CACHED_ELEMENTS:
         pieces = x.split(max(1, _CACHED_ELEMENTS * x.shape[0] // x.numel()))
     norms = [torch.linalg.vector_norm(p, dim=-1, keepdim=True, dtype=dtype) for p in pieces]
-    return (norms[0] if len(norms) == 1 else torch.cat(norms)).square_()
+    return (norms[0] if len(norms) == 1 else torch.cat(norms)).square()
 
 
 def floored_gap(z: Tensor, dtype: torch.dtype) -> Tensor:

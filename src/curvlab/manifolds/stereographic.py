@@ -243,28 +243,46 @@ def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     return (v.to(w.dtype) / gap(w, curvature_like(kappa, w.dtype, w))).to(x.dtype)
 
 
-def midpoint_from_sums(numerator: Tensor, denominator: Tensor, kappa: Tensor | float) -> Tensor:
-    """1/2 (x) (numerator / denominator), the last step of a weighted midpoint.
+def midpoint_from_sums(
+    numerator: Tensor, denominator: Tensor, kappa: Tensor | float, printed: bool = False
+) -> Tensor:
+    """The last step of a weighted midpoint, N / (D + sqrt(D^2 + kappa |N|^2)).
 
-    Computed as N / (D + sign(D) sqrt(D^2 + kappa |N|^2)), which has its limit where D crosses 0
-    (kappa > 0: a direction on the equator). `numerator` is `[..., dim]`, `denominator` `[...]`.
+    `numerator` N = sum_j w_j lambda_j x_j is `[..., dim]`, `denominator` D = sum_j w_j (lambda_j -
+    1) is `[...]`, of weights whose sum is positive. On the sphere this is the direction of the sum
+    of the points as vectors, smooth up to and beyond the equator; only the antipode of the origin
+    is a singular point of the coordinates, where the result is merely bounded. For kappa <= 0 it
+    equals 1/2 (x) (N / D).
+
+    Args:
+        numerator: N.
+        denominator: D.
+        kappa: broadcasts against D.
+        printed: take 1/2 (x) (N / D) for kappa > 0 too, as FPS-T and kappa-GCN print it. It never
+            leaves the half of the sphere around the origin: where D < 0 it is the antipode of the
+            midpoint, and where D crosses 0 it jumps from one to the other.
     """
     w = working(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
-    return half_quotient(sums, curvature_like(kappa, w.dtype, w)).to(numerator.dtype)
+    k = curvature_like(kappa, w.dtype, w)
+    return half_quotient(sums, k, printed).to(numerator.dtype)
 
 
 def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Weighted gyro-midpoint `[..., dim]` of points `[..., n, dim]` with weights `[..., n]`.
 
-    1/2 (x) (sum_j w_j lambda_j x_j / sum_j w_j (lambda_j - 1)); the scale of the weights does not
-    matter. `kappa` broadcasts against the dimensions before n. For kappa > 0 the antipode that is
-    farther from the points is not excluded.
+    1/2 (x) (sum_j w_j lambda_j x_j / sum_j w_j (lambda_j - 1)), for kappa > 0 on the points' side
+    of the sphere (see `midpoint_from_sums`); the scale of the weights does not matter, nor does the
+    sign of their sum. `kappa` broadcasts against the dimensions before n. Weights of one sign give
+    a point wherever the points do not balance each other; weights of both signs, as in flat space,
+    none where their sum is 0, and for kappa < 0 none where the points' sum as vectors of the
+    Lorentz model is not timelike: the result is then merely finite.
     """
     w = working(x)
     k = curvature_like(kappa, w.dtype, w)
     lam = conformal_factor(w, k)
     weights = weights.to(w.dtype)
+    weights = torch.where(weights.sum(-1, keepdim=True) < 0, -weights, weights)
     numerator = torch.einsum("...n,...nd->...d", weights * lam, w)
     denominator = (weights * (lam - 1)).sum(-1)
     return midpoint_from_sums(numerator, denominator, k.squeeze(-1)).to(x.dtype)

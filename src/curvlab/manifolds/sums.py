@@ -234,56 +234,71 @@ def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
 
 
 class _HalfQuotient(Function):
-    """N / (D + sign(D) sqrt(D^2 + kappa |N|^2)) of sums [N, D] `[..., dim + 1]`.
+    r"""N / (D + R) with R = sqrt(D^2 + kappa |N|^2), of sums [N, D] `[..., dim + 1]`.
 
-    Half the way (in the sense of `scale_half`) to the quotient N / D, with its limit where D
-    crosses 0 (kappa > 0: a direction on the equator).
+    On the sphere this is the point in the direction of a sum of vectors, N across the axis and
+    D / sqrt(kappa) along it: analytic in both but for the antipode of the origin, N = 0 > D. There,
+    where the denominator cancels, it is N (R - D) / (kappa |N|^2), and |N| is taken to be no less
+    than a rounding of D, which bounds the result.
+
+    For kappa <= 0, where D < 0 only by weights of both signs, and in the printed form for all
+    kappa, the denominator is D + sign(D) R: half the way (in the sense of `scale_half`) to N / D.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def _small(sums: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
-        """|N|^2, the sign of D, |D|, the root, and whether rounding has put N / D on the rim."""
-        floor = tolerance(sums.dtype).floor
+    def _small(sums: Tensor, kappa: Tensor, printed: bool) -> tuple[Tensor, ...]:
+        """|N|^2, the factor f of N, -d(log f)/dD, and where f depends on N: no bound holds."""
+        limits = torch.finfo(sums.dtype)
         d = sums[..., -1:]
         norm = squared_norm(sums[..., :-1])
-        size = d.abs().clamp(min=torch.finfo(sums.dtype).tiny)
-        square = size.square()
+        negative = d < 0
+        sign = 1 - 2 * negative.to(d.dtype)
+        size = d.abs().clamp(min=limits.tiny)
+        square, curved = size.square(), kappa * norm
         # For kappa < 0 the quotient lies inside the ball; rounding may put it on the rim.
-        free = square + kappa * norm
-        inside = torch.maximum(free, floor * square)
-        root = inside.clamp(min=torch.finfo(sums.dtype).tiny).sqrt()
-        return norm, torch.copysign(torch.ones_like(d), d), size, root, torch.sign(inside - free)
+        rim = tolerance(sums.dtype).floor * square
+        inside = square + curved
+        root = torch.maximum(inside, rim).clamp(min=limits.tiny).sqrt()
+        whole = size + root
+        factor, free = sign / whole, inside > rim
+        slope = sign / torch.where(free, root, torch.maximum(size, root))
+        if not printed:
+            far = negative & (kappa > 0)
+            least = (limits.eps**2 * square).clamp(min=limits.tiny)
+            cancelled = torch.where(far, torch.maximum(curved, least), 1.0)
+            factor = torch.where(far, whole / cancelled, factor)
+            free = torch.where(far, curved > least, free)
+            slope = torch.where(far & free, -slope, slope)
+        return norm, factor, slope, free
 
     @staticmethod
-    def forward(sums: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
-        small = _HalfQuotient._small(sums, kappa)
-        _, sign, size, root, _ = small
-        return sums[..., :-1] * (sign / (size + root)), *small
+    def forward(sums: Tensor, kappa: Tensor, printed: bool) -> tuple[Tensor, ...]:
+        small = _HalfQuotient._small(sums, kappa, printed)
+        return sums[..., :-1] * small[1], *small
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.printed = inputs[2]
         ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*inputs, *output[1:])
+        ctx.save_for_backward(*inputs[:2], *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         g = grads[0]
         sums, kappa, *small = ctx.saved_tensors
         if torch.is_grad_enabled():
-            small = _HalfQuotient._small(sums, kappa)
-        norm, sign, size, root, on_rim = small
+            small = _HalfQuotient._small(sums, kappa, ctx.printed)
+        norm, factor, slope, free = small
         n = sums[..., :-1]
-        factor = sign / (size + root)
-        g_sum = -dot(g, n) * factor / (size + root)
-        g_inside = g_sum * (1 - on_rim) / root
-        g_n = (g * factor).addcmul_(n, kappa * g_inside)
-        g_d = sign * (g_sum + size * g_inside)
-        g_kappa = 0.5 * norm * g_inside
-        return join_last(g_n, g_d), g_kappa.sum_to_size(kappa.shape)
+        pull = dot(g, n) * factor * slope
+        bend = torch.where(free, factor, 0.0)  # each product in the order that does not overflow
+        g_n = (g * factor).addcmul_(n, pull * (-kappa * bend))
+        g_kappa = -0.5 * pull * (norm * bend)
+        return join_last(g_n, -pull), g_kappa.sum_to_size(kappa.shape), None
 
 
-def half_quotient(sums: Tensor, kappa: Tensor) -> Tensor:
-    """1/2 (x) (N / D) of sums [N, D] `[..., dim + 1]`; see `stereographic.midpoint_from_sums`."""
-    return _HalfQuotient.apply(sums, kappa)[0]
+def half_quotient(sums: Tensor, kappa: Tensor, printed: bool = False) -> Tensor:
+    """A midpoint of its sums [N, D] `[..., dim + 1]`; see `stereographic.midpoint_from_sums`."""
+    return _HalfQuotient.apply(sums, kappa, printed)[0]

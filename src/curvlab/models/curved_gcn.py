@@ -23,7 +23,7 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import NeighbourhoodMean, SparsePropagation
-from curvlab.layers.stereographic import StereographicLinear
+from curvlab.layers.stereographic import StereographicLinear, printed_midpoint
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.kernels import working
@@ -291,6 +291,8 @@ class KappaGCN(CurvedGCN):
         activation: of the logarithms.
         dropout: of the entries of the weights.
         skip_average: see above.
+        midpoint: None, or `paper` for the quotient as printed, which jumps to the antipode beyond
+            the equator (see `stereographic.midpoint_from_sums`).
 
     Source: Bachmann et al. 2020, "Constant curvature graph convolutional networks", Section 3.
     """
@@ -305,8 +307,10 @@ class KappaGCN(CurvedGCN):
         activation: str,
         dropout: float,
         skip_average: bool,
+        midpoint: str | None = None,
     ) -> None:
         super().__init__(manifold(components=components), dim, activation, skip_average)
+        self.printed = printed_midpoint(midpoint)
         self.propagation = SparsePropagation()
         self.linears = self.of_one_space(in_channels, layers, dropout)
 
@@ -328,6 +332,6 @@ class KappaGCN(CurvedGCN):
         sums = self.propagation(adjacency, torch.cat([weighted, factor - 1], -1))
         numerator, denominator = sums.split([self.dim, self.space.components], -1)
         middle = k_space.midpoint_from_sums(
-            self.space.split(numerator), denominator, self.space.kappa
+            self.space.split(numerator), denominator, self.space.kappa, self.printed
         )
         return self.space.project(self.space.merge(middle))

@@ -107,11 +107,14 @@ class FPSTBlock(Compilable):
         attention: str,
         out_proj: bool,
         dropout: float,
+        midpoint: str | None = None,
     ) -> None:
         super().__init__()
         self.space = space
         self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else None
-        self.attention = StereographicAttention(dim, heads, head_dim, space, attention, out_proj)
+        self.attention = StereographicAttention(
+            dim, heads, head_dim, space, attention, out_proj, midpoint
+        )
         self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else None
         self.feed_forward = StereographicFeedForward(
             dim, ffn_ratio * dim, activation, space, weight_dropout=dropout
@@ -157,13 +160,15 @@ class FPST(Encoder):
         eigenvectors: number of Laplacian eigenvectors in the tokens.
         token_fusion: `sum` or `linear`, see `GraphTokens`.
         sign_flips: of the eigenvectors, see `GraphTokens`.
+        midpoint: see `StereographicAttention`.
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
 
     Differences from the paper: queries, keys and linear layers have biases and attention an output
     projection (the authors' code); the feed-forward layer has no expansion (likewise); one
-    curvature vector a layer, as the paper says (their code gives one to every linear layer).
+    curvature vector a layer, as the paper says (their code gives one to every linear layer);
+    midpoints of attention stay on the values' side of a sphere.
     """
 
     def __init__(
@@ -183,6 +188,7 @@ class FPST(Encoder):
         eigenvectors: int,
         token_fusion: str,
         sign_flips: bool,
+        midpoint: str | None = None,
     ) -> None:
         super().__init__()
         if dim % heads:
@@ -203,6 +209,7 @@ class FPST(Encoder):
                 attention,
                 out_proj,
                 dropout,
+                midpoint,
             )
             for _ in range(layers)
         ]
