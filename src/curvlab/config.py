@@ -221,6 +221,12 @@ def base_name(name: str) -> str:
     return name.partition("__")[0]
 
 
+def only_with(value: Any, *pairs: Any) -> Any:
+    """A value where each two of `pairs` are equal, else None, so that it decides no identity."""
+    met = all(one == other for one, other in zip(pairs[::2], pairs[1::2], strict=True))
+    return value if met else None
+
+
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
     """Batches of `size` triples in a pass over them, each twice with inverse relations.
 
@@ -246,6 +252,7 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("checksum_of", checksum_of, replace=True)
     OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
+    OmegaConf.register_new_resolver("only_with", only_with, replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
     OmegaConf.register_new_resolver("base_name", base_name, replace=True)
     OmegaConf.register_new_resolver("is_set", lambda value: value is not None, replace=True)

@@ -47,7 +47,7 @@ OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin", "ffn_dim",
     "attention_lr", "attention_weight_decay", "filter_lr", "filter_weight_decay",
-    "smallest", "max_angle", "midpoint",
+    "smallest", "max_angle", "midpoint", "inner", "linear_maps",
 }  # fmt: skip
 # Where a word of OPTIONAL has to have a value all the same: what it is told to, and the words.
 NEEDED: dict[str, tuple[str, ...]] = {
@@ -80,6 +80,8 @@ CHOICES = {
     "normalisation": ("none", "batch", "layer"),
     "curvature_mode": ("rescale", "recalibrate"),
     "input_lift": ("exp0", "exp0_ref"),
+    "inner": ("as_released",),
+    "linear_maps": ("per_branch",),
     "heads_fusion": ("mean", "concat"),
     "fusion": ("tangent", "midpoint"),
     "midpoint": ("paper",),

@@ -195,6 +195,30 @@ def test_worked_example_of_softmax_attention():
 
 
 @float64
+@pytest.mark.parametrize("inner", [None, "as_released"])
+def test_scores_of_softmax_attention(inner):
+    """`2 <q, k> / s` for k = 2, as released half of it; constants cancel, this factor does not."""
+    k = 2.0
+    space = Lorentz(-1 / k, learnable=False)
+    layer = LorentzSoftmaxAttention(3, 2, 3, space, inner)
+    x = space.from_space(draw(5, 3))
+    metric = torch.diag(torch.tensor([-1.0, 1, 1, 1]))
+    heads = []
+    for query, key, value in zip(*(p.unbind(1) for p in layer.split(x)), strict=True):
+        q, key, value = (
+            torch.cat([(k + s.square().sum(1, keepdim=True)).sqrt(), s], 1)
+            for s in (query, key, value)
+        )
+        score = 2 + 2 * (q @ metric @ key.T) / (k if inner else 1)
+        total = (score / 3**0.5 + 0.3).softmax(-1) @ value
+        square = (total @ metric * total).sum(1, keepdim=True)
+        heads.append(total * (k / -square).sqrt())
+    total = heads[0] + heads[1]
+    square = (total @ metric * total).sum(1, keepdim=True)
+    torch.testing.assert_close(layer(x), total * (k / -square).sqrt())
+
+
+@float64
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_derivatives(make):
     layer = make(Lorentz(-0.6))

@@ -1,9 +1,11 @@
 """Prototype regression: the specification's numbers, its maximum, and Riemannian steps."""
 
+import numpy as np
 import pytest
 import torch
 
 from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
 from curvlab.layers import LorentzPrototypes
 from curvlab.manifolds import Lorentz, lorentz
 
@@ -39,9 +41,33 @@ def test_logits_are_squared_lorentzian_distances():
 
 
 @pytest.mark.usefixtures("float64")
-def test_derivatives_by_points_and_curvature():
+@pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("inner", [None, "as_released"])
+def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner):
+    """`2 k + 2 <m, P> - b`, as released `2 k + 2 <m, P> / k - b`, which differ unless k = 1."""
+    layer = LorentzPrototypes(4, 3, Lorentz(-1 / k, learnable=False), inner)
+    with torch.no_grad():
+        layer.bias.copy_(draw(3))
+    s = draw(7, 4, seed=1).numpy()
+    m = np.concatenate([np.sqrt(k + (s**2).sum(1, keepdims=True)), s], axis=1)
+    prototypes, bias = layer.prototypes.detach().numpy(), layer.bias.detach().numpy()
+    metric = np.diag([-1.0, 1, 1, 1, 1])
+    product = m @ metric @ prototypes.T
+    expected = 2 * k + 2 * product / (k if inner else 1) - bias
+    np.testing.assert_allclose(layer(torch.tensor(m)).detach().numpy(), expected, rtol=1e-12)
+    assert (k == 1) == np.allclose(2 * product, 2 * product / k)
+
+
+def test_a_product_that_there_is_not_is_refused():
+    with pytest.raises(UsageError, match=r"inner is 'as_released', not 'over_k'"):
+        LorentzPrototypes(4, 3, Lorentz(), "over_k")
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("inner", [None, "as_released"])
+def test_derivatives_by_points_and_curvature(inner):
     """The prototypes' time follows a curvature that is learned."""
-    layer = LorentzPrototypes(3, 5, Lorentz(-0.7))
+    layer = LorentzPrototypes(3, 5, Lorentz(-0.7), inner)
     raw = layer.space.curvature.raw
 
     def function(s, raw):

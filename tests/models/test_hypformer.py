@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from curvlab._geoopt import geoopt
 from curvlab.data.transforms import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers import (
@@ -18,8 +19,9 @@ from curvlab.layers import (
     TangentDistanceAttention,
 )
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.manifolds import Curvature, Lorentz
+from curvlab.manifolds import Curvature, Lorentz, lorentz
 from curvlab.models.hypformer import Hypformer
+from curvlab.tasks.decoders import decoder_of
 
 FEATURES = [(0.5, -1, 0.2), (1.5, 0.3, -0.7), (-0.4, 0.8, 1.1)]
 PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -175,6 +177,46 @@ def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
     torch.testing.assert_close(made(data), expected)
     assert made.manifold_out is made.space
     assert made.dim_out == 5
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("input_lift", ["exp0", "exp0_ref"])
+def test_the_lift_of_the_graphs_vectors(k, input_lift):
+    """`exp0` is geoopt's; `exp0_ref` its of (1, v), which is as long as `sqrt(|v|^2 - 1)`, or 0."""
+    made, data = model(fusion="midpoint", kappa=-1 / k, input_lift=input_lift), larger()
+    length = torch.linspace(0.1, 5, 30)[:, None]
+    unit = nn.functional.normalize(torch.randn(30, 4), dim=1)
+    tangent = (length.square() - 1).clamp(min=0).sqrt() if input_lift == "exp0_ref" else length
+    zero = torch.zeros(30, 1)
+    far = geoopt.Lorentz(k).expmap0(torch.cat([zero, tangent * unit], 1))[:, 1:]
+    space_part = torch.where(tangent > 0, far * length / tangent, length * unit)
+    time = (k + space_part.square().sum(1, keepdim=True)).sqrt()
+    lifted = made.graph_lift(torch.cat([time, space_part], 1))
+    expected = lorentz.midpoint(made.transformer(data.x), lifted, made.space.kappa, 0.4)
+    made.graph_branch.forward = lambda *_: length * unit
+    torch.testing.assert_close(made(data), expected)
+
+
+def test_a_linear_decoder_draws_a_map_of_each_branch():
+    """With 1 / sqrt(dim), as `nn.Linear(dim, logits)` twice, or one with 1 / sqrt(2 dim)."""
+    dim, logits = 64, 50
+    sizes = {"dim": dim, "head_dim": dim}
+
+    def drawn(**options):
+        made = model(**sizes, **options)
+        torch.manual_seed(1)
+        return decoder_of(made, "auto", logits, "geometric")
+
+    for maps, bound in (("per_branch", dim**-0.5), (None, (2 * dim) ** -0.5)):
+        weight = drawn(linear_maps=maps).weight.detach()
+        for part in weight.split(dim, dim=1):
+            assert 0.95 * bound < part.abs().max() <= bound
+            assert part.std() == pytest.approx(bound / 3**0.5, rel=0.05)
+        assert drawn(linear_maps=maps).bias.abs().max() <= bound
+    alone = drawn(linear_maps="per_branch", graph=False)
+    torch.manual_seed(1)
+    torch.testing.assert_close(alone.weight, nn.Linear(dim, logits).weight)
 
 
 FUSED = pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
@@ -409,6 +451,8 @@ def test_parameters_are_those_of_the_formula(size, fusion):
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(UsageError, match=r"'tangent' or 'midpoint', not 'sum'"):
         model(fusion="sum")
+    with pytest.raises(UsageError, match=r"'per_branch' or null, not 'two'"):
+        model(linear_maps="two")
     with pytest.raises(UsageError, match="leave nothing"):
         model(graph=False, transformer=False)
     with pytest.raises(UsageError, match="curvature_mode"):

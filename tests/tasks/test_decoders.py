@@ -56,6 +56,8 @@ def test_stereographic_on_flat_space_is_its_limit():
 def test_what_there_is_not_is_refused():
     with pytest.raises(UsageError, match=r"auto, stereographic, prototype or linear.*'softmax'"):
         logits_decoder("softmax", Euclidean(), 4, 3, "geometric")
+    with pytest.raises(UsageError, match=r"task.inner=as_released .* leave it null for linear"):
+        logits_decoder("auto", Euclidean(), 4, 3, "geometric", inner="as_released")
     with pytest.raises(UsageError, match="'printed'"):
         logits_decoder("auto", Stereographic(), 4, 3, "printed")
     with pytest.raises(UsageError, match=r"prototypes.*Lorentz model.*Euclidean.*decoder=auto"):

@@ -26,6 +26,7 @@ from curvlab.manifolds.trigonometry import sin_ratio
 
 CURVATURE_MODES = ("rescale", "recalibrate")
 INPUT_LIFTS = ("exp0", "exp0_ref")
+INNERS = ("as_released",)
 
 LONGEST_TANGENT = 10.0
 """Length at which tangent vectors at the origin are cut (Hypformer's authors' code)."""
@@ -198,12 +199,26 @@ class LorentzFeatureLinear(FeatureLinear):
         # Without a derivative the norm needs no array of the size of the features.
         with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
             squared = squared_norm(working(x))
-        kappa = curvature_like(self.space_in.kappa, squared.dtype, squared)
-        tangent = (squared - 1).clamp(min=0) if self.input_lift == "exp0_ref" else squared
-        longest = LONGEST_TANGENT**2
-        cut = LONGEST_TANGENT * tangent.clamp(min=longest).rsqrt()
-        factor = sin_ratio(kappa * tangent.clamp(max=longest)) * cut
-        return (factor.square() * squared - 1 / kappa).sqrt(), factor
+        return _lift_factors(squared, self.space_in, self.input_lift)
+
+
+def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Tensor, Tensor]:
+    """Time of lifted vectors and what multiplies them, `[..., 1]` each of their squared norms."""
+    kappa = curvature_like(space.kappa, squared.dtype, squared)
+    tangent = (squared - 1).clamp(min=0) if input_lift == "exp0_ref" else squared
+    longest = LONGEST_TANGENT**2
+    cut = LONGEST_TANGENT * tangent.clamp(min=longest).rsqrt()
+    factor = sin_ratio(kappa * tangent.clamp(max=longest)) * cut
+    return (factor.square() * squared - 1 / kappa).sqrt(), factor
+
+
+def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
+    """Points `[..., 1 + dim]` of vectors `[..., dim]`, by the lifts of `LorentzFeatureLinear`."""
+    if input_lift == "exp0":
+        return space.expmap0(shortened(v))
+    v = working(v)
+    time, factor = _lift_factors(squared_norm(v), space, input_lift)
+    return torch.cat([time, factor * v], dim=-1)
 
 
 class LorentzMap(nn.Module):
@@ -277,6 +292,18 @@ def rescaling(space_in: Lorentz, space_out: Lorentz, curvature_mode: str) -> Ten
     if space_in is space_out or curvature_mode == "recalibrate":
         return None
     return (space_in.kappa / space_out.kappa).sqrt()
+
+
+def inner_factor(space: Lorentz, inner: str | None) -> Tensor | float:
+    """What multiplies the Lorentzian product: 1, or 1 / k = -kappa, as in Hypformer's code.
+
+    Raises:
+        UsageError: there is no such product.
+    """
+    if inner is None:
+        return 1.0
+    _require("inner", inner, INNERS)
+    return -space.kappa
 
 
 def _require(name: str, value: str, choices: tuple[str, ...]) -> None:

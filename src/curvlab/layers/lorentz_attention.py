@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from curvlab.errors import UsageError
-from curvlab.layers.lorentz import LorentzLinear, lift
+from curvlab.layers.lorentz import LorentzLinear, inner_factor, lift
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import dot, working
 
@@ -310,15 +310,25 @@ class LorentzSoftmaxAttention(PointAttention):
 
     `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
     and the midpoint of the heads. `s` is learned and starts at `sqrt(head_dim)`. What the squared
-    distance `-2 k - 2 <q, k>_L` and the authors' code add to the logits cancels in the softmax and
-    is left out. Time is quadratic in the nodes; the scores are made in blocks, or not larger than
-    once, by `torch.nn.functional.scaled_dot_product_attention`.
+    distance `-2 / |kappa| - 2 <q, k>_L` and the authors' code add to the logits cancels in the
+    softmax and is left out. Time is quadratic in the nodes; the scores are made in blocks, or not
+    larger than once, by `torch.nn.functional.scaled_dot_product_attention`.
 
-    Shapes and arguments: see `PointAttention`.
+    With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the authors' code
+    since its second release. It does not cancel: softmax is so much flatter at the start.
+
+    Shapes and further arguments: see `PointAttention`.
+
+    Raises:
+        UsageError: there is no such product, or the heads are not as wide as the model.
     """
 
-    def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
+    def __init__(
+        self, dim: int, heads: int, head_dim: int, space: Lorentz, inner: str | None = None
+    ) -> None:
         super().__init__(dim, heads, head_dim, space)
+        self.inner = inner
+        inner_factor(space, inner)  # refuses a product that there is not
         self.projection = _heads_linear(dim, heads, head_dim, space)
         self.scale = nn.Parameter(torch.tensor(head_dim**0.5))
 
@@ -328,7 +338,9 @@ class LorentzSoftmaxAttention(PointAttention):
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Sums of values by a softmax of products, points `[heads, nodes, 1 + head_dim]`."""
-        query = lorentz.reflect_time(query) * (2 / self.scale)
+        query = lorentz.reflect_time(query) * (
+            2 * inner_factor(self.space, self.inner) / self.scale
+        )
         # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
         # far out: float32 under autocast, too.
         with torch.autocast(query.device.type, enabled=False):

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab._geoopt import geoopt
+from curvlab.layers.lorentz import inner_factor
 from curvlab.manifolds import Lorentz, lorentz
 
 
@@ -12,7 +13,8 @@ class LorentzPrototypes(nn.Module):
     r"""Logits from squared Lorentzian distances to one learned point a class.
 
     `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`: `-b_c`
-    where m is the prototype, less everywhere else.
+    where m is the prototype, less everywhere else. With `inner="as_released"` it is
+    `2 k + 2 <m, P_c>_L / k - b_c`, a distance for k = 1 alone.
 
     The prototypes are `geoopt.ManifoldParameter`s, for a Riemannian optimiser; their time is
     recomputed where the curvature is learned. They start at distance 1 from the origin in random
@@ -24,13 +26,18 @@ class LorentzPrototypes(nn.Module):
         dim: space-like coordinates of the points.
         logits: number of logits.
         space: where the points lie.
+        inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
 
-    Source: the code of Hypformer's authors; Law et al. 2019.
+    Raises:
+        UsageError: there is no such product.
+
+    Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
     """
 
-    def __init__(self, dim: int, logits: int, space: Lorentz) -> None:
+    def __init__(self, dim: int, logits: int, space: Lorentz, inner: str | None = None) -> None:
         super().__init__()
-        self.space = space
+        self.space, self.inner = space, inner
+        inner_factor(space, inner)  # refuses a product that there is not
         with torch.no_grad():
             points = space.expmap0(F.normalize(torch.randn(logits, dim), dim=-1))
         self.prototypes = geoopt.ManifoldParameter(points, manifold=space)
@@ -40,4 +47,5 @@ class LorentzPrototypes(nn.Module):
         """Map points `[..., 1 + dim]` to logits `[..., logits]`."""
         kappa = self.space.kappa
         prototypes = lorentz.project(self.prototypes, kappa)
-        return F.linear(x, 2 * lorentz.reflect_time(prototypes), -2 / kappa - self.bias)
+        doubled = 2 * inner_factor(self.space, self.inner)
+        return F.linear(x, doubled * lorentz.reflect_time(prototypes), -2 / kappa - self.bias)

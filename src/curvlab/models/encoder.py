@@ -26,6 +26,11 @@ class Encoder(nn.Module):
         """Whether the embeddings are the logits of the classes, so that no decoder follows."""
         return False
 
+    @property
+    def linear_maps(self) -> int:
+        """Of how many equal parts the embeddings are, of which a linear decoder maps each alone."""
+        return 1
+
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""

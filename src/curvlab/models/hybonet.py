@@ -53,8 +53,9 @@ class HyboNet(Encoder):
         UsageError: there is no such skip mode.
 
     Source: Chen et al. 2022; LRN (He et al. 2024), Section 3, Appendix F.1.1 and code. Differences
-    from the code: all layers agree on one curvature (there, they do for -1 alone), and a node
-    without neighbours stays where it is instead of leaving the hyperboloid.
+    from the code: all layers agree on one curvature (there the residual connection has -c and
+    all else -1 / c, docs/protocol.md), and a node without neighbours stays where it is instead of
+    leaving the hyperboloid.
     """
 
     def __init__(

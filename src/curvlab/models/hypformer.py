@@ -8,12 +8,13 @@ from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.layers.lorentz import LorentzLinear, shortened
+from curvlab.layers.lorentz import LorentzLinear, lift_vectors
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
 from curvlab.models.encoder import Encoder
 
 FUSIONS = ("tangent", "midpoint")
+LINEAR_MAPS = (None, "per_branch")
 
 
 class Hypformer(Encoder):
@@ -36,7 +37,8 @@ class Hypformer(Encoder):
         graph_branch: makes the graph's branch of `in_channels` and `dim`.
         kappa_in: curvature of the space that features are lifted to; all else is on `manifold()`.
         curvature_mode: `rescale` or `recalibrate`, see `LorentzLinear` and `HyperbolicTransformer`.
-        input_lift: `exp0` or `exp0_ref`, see `LorentzFeatureLinear`.
+        input_lift: of the features and of the graph's vectors, `exp0` or `exp0_ref`, see
+            `LorentzFeatureLinear`.
         dim: width of both branches.
         layers: of attention.
         heads: of attention.
@@ -50,6 +52,8 @@ class Hypformer(Encoder):
         graph: whether there is the graph's.
         graph_weight: alpha, from 0 to 1.
         fusion: `tangent` or `midpoint`.
+        linear_maps: `per_branch` for a linear decoder that draws the map of each branch by itself,
+            as the authors' two; None for one that draws a map of both, smaller by `sqrt 2`.
 
     Raises:
         UsageError: neither branch is there, or an option is none of its choices.
@@ -80,15 +84,19 @@ class Hypformer(Encoder):
         graph: bool,
         graph_weight: float,
         fusion: str,
+        linear_maps: str | None = None,
     ) -> None:
         super().__init__()
         if fusion not in FUSIONS:
             raise UsageError(f"fusion is 'tangent' or 'midpoint', not {fusion!r}")
+        if linear_maps not in LINEAR_MAPS:
+            raise UsageError(f"linear_maps is 'per_branch' or null, not {linear_maps!r}")
         if not (graph or transformer):
             raise UsageError(
                 "model.graph=false and model.transformer=false leave nothing: keep one of the two"
             )
         self.dim, self.fusion, self.graph_weight = dim, fusion, graph_weight
+        self.input_lift, self.maps = input_lift, linear_maps
         self.transformer: HyperbolicTransformer | None = None
         self.graph_branch: GraphConvolutionBranch | None = None
         space = manifold() if transformer or fusion == "midpoint" else None
@@ -135,6 +143,11 @@ class Hypformer(Encoder):
             return 1 + self.dim
         return self.dim * ((self.transformer is not None) + (self.graph_branch is not None))
 
+    @property
+    def linear_maps(self) -> int:
+        """A map of each branch, or one."""
+        return 2 if self.maps == "per_branch" and self.dim_out == 2 * self.dim else 1
+
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
         point = None if self.transformer is None else self.transformer(batch.x)
@@ -171,7 +184,7 @@ class Hypformer(Encoder):
                 assert point is not None
                 return point
             assert self.graph_lift is not None
-            lifted = self.graph_lift(self.space.expmap0(shortened(vector)))
+            lifted = self.graph_lift(lift_vectors(vector, self.space, self.input_lift))
             if point is None:
                 return lifted
             return lorentz.midpoint(point, lifted, self.space.kappa, alpha)

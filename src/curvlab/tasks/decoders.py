@@ -1,5 +1,6 @@
 """Logits from points, by the geometry of the space that they lie in."""
 
+import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
@@ -14,18 +15,36 @@ class TangentLogits(nn.Linear):
 
     Shapes: `[nodes, dim] -> [nodes, logits]`; points of the Lorentz model and of the
     pseudo-hyperboloid are `[nodes, 1 + dim]`.
+
+    Args:
+        dim: width of the logarithms.
+        logits: number of logits.
+        space: where the points lie.
+        maps: it is the sum of so many linear maps, each of `dim / maps` coordinates, and draws its
+            parameters as each of them would: `sqrt(maps)` times as large as those of one.
     """
 
-    def __init__(self, dim: int, logits: int, space: EmbeddingSpace) -> None:
+    def __init__(self, dim: int, logits: int, space: EmbeddingSpace, maps: int = 1) -> None:
+        self.maps = maps
         super().__init__(dim, logits)
         self.space = space
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias from U(-b, b), `b = sqrt(maps / dim)`."""
+        super().reset_parameters()
+        if self.maps > 1:
+            with torch.no_grad():
+                for parameter in (self.weight, self.bias):
+                    parameter.mul_(self.maps**0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points."""
         return super().forward(self.space.logmap0(x))
 
 
-def decoder_of(encoder: Encoder, kind: str, logits: int, logit_curvature: str) -> nn.Module:
+def decoder_of(
+    encoder: Encoder, kind: str, logits: int, logit_curvature: str, inner: str | None = None
+) -> nn.Module:
     """Make the decoder that follows a model: none where its embeddings are the logits.
 
     Args:
@@ -33,12 +52,14 @@ def decoder_of(encoder: Encoder, kind: str, logits: int, logit_curvature: str) -
         kind: see `logits_decoder`.
         logits: number of logits.
         logit_curvature: of `StereographicLogits`.
+        inner: of `LorentzPrototypes`.
 
     Raises:
         UsageError: No such decoder, none on this space, or a model that needs none.
     """
     if not encoder.gives_logits:
-        return logits_decoder(kind, encoder.manifold_out, encoder.dim_out, logits, logit_curvature)
+        space, dim, maps = encoder.manifold_out, encoder.dim_out, encoder.linear_maps
+        return logits_decoder(kind, space, dim, logits, logit_curvature, inner, maps)
     if kind != "auto":
         raise UsageError(
             f"task.decoder={kind}: the last layer of this model makes the logits itself; leave "
@@ -48,7 +69,13 @@ def decoder_of(encoder: Encoder, kind: str, logits: int, logit_curvature: str) -
 
 
 def logits_decoder(
-    kind: str, space: EmbeddingSpace, dim: int, logits: int, logit_curvature: str
+    kind: str,
+    space: EmbeddingSpace,
+    dim: int,
+    logits: int,
+    logit_curvature: str,
+    inner: str | None = None,
+    maps: int = 1,
 ) -> nn.Module:
     """Make the decoder of node classification.
 
@@ -59,6 +86,8 @@ def logits_decoder(
         dim: width of the points, with all times.
         logits: number of logits.
         logit_curvature: of `StereographicLogits`.
+        inner: of `LorentzPrototypes`; None for its formula, and for every other decoder.
+        maps: of `TangentLogits`.
 
     Raises:
         UsageError: No such decoder, or none on this space.
@@ -66,15 +95,19 @@ def logits_decoder(
     if kind == "auto":
         kind = _natural(space)
     directions = dim - 1 if isinstance(space, Lorentz | PseudoHyperboloid) else dim
+    if inner is not None and kind != "prototype":
+        raise UsageError(
+            f"task.inner={inner} is of the prototype decoder: leave it null for {kind}"
+        )
     if kind == "linear":
-        return TangentLogits(directions, logits, space)
+        return TangentLogits(directions, logits, space, maps)
     if kind == "prototype":
         if not isinstance(space, Lorentz):
             raise UsageError(
                 f"task.decoder=prototype: prototypes are points of the Lorentz model, not of "
                 f"{type(space).__name__} space; task.decoder=auto takes what fits"
             )
-        return LorentzPrototypes(directions, logits, space)
+        return LorentzPrototypes(directions, logits, space, inner)
     if kind != "stereographic":
         raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {kind!r}")
     if not isinstance(space, Stereographic | Euclidean):

@@ -47,6 +47,7 @@ class NodeClassification(SelectedTask):
         num_classes: number of logits, 1 for two classes told by one.
         multi_label: whether a node has several labels.
         margin: of the margin loss; None for cross-entropy.
+        inner: see `LorentzPrototypes`.
 
     Raises:
         UsageError: The metric, the loss or the decoder does not exist for these labels or this
@@ -65,11 +66,12 @@ class NodeClassification(SelectedTask):
         num_classes: int,
         multi_label: bool,
         margin: float | None = None,
+        inner: str | None = None,
     ) -> None:
         super().__init__()
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.encoder = encoder
-        self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature)
+        self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
         self.optimizer_config = optimizer
         self.score = metric
         self._parts: dict[str, Part] = {}
