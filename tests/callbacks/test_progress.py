@@ -45,7 +45,13 @@ def test_silence(fit, small, tmp_path, capsys):
     [
         ({"step": 5, "loss": 1.2345678, "map": 93.125}, "loss 1.235  mAP 93.12"),
         (
-            {"step": 5, "loss": 2.0, "kappa/0/0": -1.016, "kappa/0/1": 0.13},
+            {
+                "step": 5,
+                "loss": 2.0,
+                "points/at_rim": 0.25,
+                "kappa/0/0": -1.016,
+                "kappa/0/1": 0.13,
+            },
             "loss 2  kappa -1.02 0.13",
         ),
         (

@@ -32,7 +32,7 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     result = run_here(*FPST)
     assert result == read_result(folder)
     assert (result.status, result.task) == ("finished", "node_classification")
-    assert result.metrics.keys() == {"train", "val", "test"}
+    assert result.metrics.keys() == {"train", "val", "test", "points"}
     for part in ("val", "test"):
         assert result.metrics[part].keys() == {"accuracy", "f1_micro", "f1_macro", "f1_binary"}
     assert result.score == result.metrics["test"]["accuracy"]
@@ -40,7 +40,8 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     assert 1 <= result.best_step <= result.steps == 40
     curves = pd.read_csv(folder / "metrics.csv")
     metrics = ["val/accuracy", "val/f1_micro", "val/f1_macro", "val/f1_binary"]
-    names = [*metrics, "kappa/0/0", "kappa/0/1"]
+    shares = ["points/beyond_equator", "points/at_rim"]
+    names = [*metrics, *shares, "kappa/0/0", "kappa/0/1"]
     assert curves.columns.tolist() == ["step", "loss", *names]
     assert curves["step"].tolist() == list(range(5, 41, 5))
     assert curves["loss"].iloc[-1] < curves["loss"].iloc[0]

@@ -14,6 +14,7 @@ from curvlab.analysis import plots
 from curvlab.callbacks import finite_guard
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
+from curvlab.manifolds import Stereographic
 from curvlab.results import read_result
 from curvlab.train import RunFailedError
 
@@ -43,10 +44,14 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     assert min(result.ms_per_step, result.wall_seconds, result.peak_memory_mb) > 0
 
     curves = pd.read_csv(folder / "metrics.csv")
-    assert curves.columns.tolist() == ["step", "loss", "map", "kappa/0/0", "kappa/0/1"]
+    shares = ["points/beyond_equator", "points/at_rim"]
+    assert curves.columns.tolist() == ["step", "loss", "map", *shares, "kappa/0/0", "kappa/0/1"]
     assert curves["step"].tolist() == [5, 10, 15, 20]
     assert curves["loss"].is_monotonic_decreasing
     assert curves["map"].iloc[-1] == pytest.approx(result.score, abs=1e-4)
+    assert result.metrics["points"] == {
+        name.partition("/")[2]: pytest.approx(curves[name].iloc[-1]) for name in shares
+    }
     last = curves[["kappa/0/0", "kappa/0/1"]].iloc[-1].tolist()
     assert result.curvatures == {"kappa/0": pytest.approx(last)}
 
@@ -162,6 +167,22 @@ def test_fpst_can_be_built_with_every_manifold_that_it_names(run_here, manifold)
     sign = {"poincare": -1, "sphere": 1}.get(manifold)
     if sign is not None:
         assert all(sign * kappa > 0 for kappa in result.curvatures["kappa/0"])
+
+
+@pytest.mark.parametrize(
+    ("manifold", "limit"), [("sphere", "beyond_equator"), ("poincare", "at_rim")]
+)
+def test_shares_of_points_at_the_limits_of_their_space_are_part_of_the_result(
+    run_here, folder, manifold, limit
+):
+    kappa = 4.0 if manifold == "sphere" else -4.0
+    words = (f"manifold={manifold}", f"manifold.kappa={kappa}", "manifold.learnable=false")
+    result = run_here(*FPST, *words, "model.layer_norm=true")
+    space = Stereographic(2, kappa, learnable=False)
+    points = torch.from_numpy(np.load(folder / "embeddings.npz")["embeddings"]).float()
+    shares = {name: share.item() for name, share in space.shares(points).items()}
+    assert result.metrics["points"] == pytest.approx(shares, abs=0.02)
+    assert [name for name, share in shares.items() if share > 0] == [limit]
 
 
 def test_a_diverging_run_says_where_and_keeps_what_is_needed_to_look_into_it(run_here, folder):

@@ -240,3 +240,25 @@ def test_component_inner_of_the_lorentz_model_is_the_metric_and_has_a_root():
     radial = space.logmap(space.expmap0(v), space.expmap0(1.001 * v))
     assert (space.inner(space.expmap0(v), radial) < 0).any()
     assert (space.component_inner(space.expmap0(v), radial) >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_shares_of_points_beyond_the_equator_and_at_the_rim(dtype):
+    """By the angle from the origin, pi / 2 at the equator, and by what `project` has moved."""
+    torch.manual_seed(0)
+    space = Stereographic(3, [-2.0, 0.0, 0.5], learnable=False)
+    v = 2 * torch.randn(500, 12)
+    ball, _, sphere = space.split(v).unbind(-2)
+    angle = 2 * sphere.norm(dim=-1) * 0.5**0.5
+    beyond = (angle.remainder(2 * torch.pi) - torch.pi).abs() < torch.pi / 2
+    stopped = stereographic.expmap0(ball, -2.0)
+    stopped = stereographic.project(stopped.to(dtype), -2.0) != stopped.to(dtype)
+    found = space.shares(space.expmap0_projected(v.to(dtype)))
+    assert found["beyond_equator"].item() == pytest.approx(beyond.sum().item() / 1500, abs=0.002)
+    assert found["at_rim"].item() == pytest.approx(stopped.any(-1).sum().item() / 1500, abs=0.001)
+    assert not any(share.requires_grad for share in found.values())
+    flat = Stereographic(1, 0.0).shares(1e6 * v)
+    assert {name: share.item() for name, share in flat.items()} == {
+        "beyond_equator": 0,
+        "at_rim": 0,
+    }

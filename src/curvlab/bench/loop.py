@@ -11,7 +11,14 @@ from lightning import Trainer
 
 from curvlab.bench.runs import build_run, compose_run, training_step
 from curvlab.bench.timing import calibrate, print_table, verdict
-from curvlab.callbacks import Curves, FiniteGuard, RandomState, RunProgress, StepTimer
+from curvlab.callbacks import (
+    Curves,
+    FiniteGuard,
+    PointShares,
+    RandomState,
+    RunProgress,
+    StepTimer,
+)
 from curvlab.hardware import prepare_processor
 from curvlab.parts import build_data, build_task
 from curvlab.reporting import quiet
@@ -70,6 +77,7 @@ def _lightning_loop(accelerator: str, words: tuple[str, ...]) -> float:
             curves,
             timer,
             RandomState(),
+            PointShares(),
             FiniteGuard(Path(folder), interval=STEPS),
             RunProgress(curves, "", shown=False),
         ]

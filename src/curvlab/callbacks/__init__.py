@@ -5,6 +5,7 @@ from curvlab.callbacks.checkpoint import LastCheckpoint
 from curvlab.callbacks.curves import Curves, curvatures
 from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard, check_weights
 from curvlab.callbacks.loggers import wandb_logger
+from curvlab.callbacks.point_shares import PointShares
 from curvlab.callbacks.progress import RunProgress
 from curvlab.callbacks.reproducibility import RandomState
 from curvlab.callbacks.timing import StepTimer
@@ -15,6 +16,7 @@ __all__ = [
     "DivergedError",
     "FiniteGuard",
     "LastCheckpoint",
+    "PointShares",
     "RandomState",
     "RunProgress",
     "StepTimer",

@@ -24,6 +24,8 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
 class Curves(Callback):
     """Rows of `step`, `loss`, `map` ..., `kappa/LAYER/COMPONENT`; written to `metrics.csv`.
 
+    Whatever else is logged in a validation, as by `PointShares`, stands between.
+
     The device is asked for numbers once an epoch. Rows are part of the checkpoint, so that the
     file of a resumed run has no gap and no repetition.
 

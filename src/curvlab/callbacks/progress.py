@@ -19,6 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 from curvlab.callbacks.curves import Curves
+from curvlab.callbacks.point_shares import PREFIX
 
 LINES_WITHOUT_TERMINAL = 20
 
@@ -128,7 +129,7 @@ def describe(row: dict[str, float]) -> str:
     parts = [
         f"{'mAP' if name == 'map' else name.replace('/', ' ')} {value:.4g}"
         for name, value in row.items()
-        if name not in ("step", *others) and not name.startswith("kappa/")
+        if name not in ("step", *others) and not name.startswith(("kappa/", PREFIX))
     ]
     if kappa:
         parts.append(f"kappa {' '.join(kappa[:4])}{' ...' if len(kappa) > 4 else ''}")

@@ -115,6 +115,22 @@ class Stereographic(Space):
         """Points beyond the rim of the ball moved back onto it."""
         return self._join(radial.scale_rim(self._blocks(x), self._kappa(x)))
 
+    @torch.no_grad()
+    def shares(self, x: Tensor) -> dict[str, Tensor]:
+        """Shares of points `[..., dim]` at the limits of their coordinates, 0 to 1, on the device.
+
+        Each component of a point counts by itself: `beyond_equator` are those with kappa |x|^2 > 1,
+        nearer to the antipode of the origin than to the origin; `at_rim` those that `project` has
+        stopped at the rim of a ball, in the precision of x, or that lie beyond it.
+        """
+        z = self._kappa(x) * kernels.squared_norm(self._blocks(x))
+        rounding = 4 * torch.finfo(x.dtype).eps
+        rim = 1 - tolerance(x.dtype).boundary - rounding
+        return {
+            "beyond_equator": (z > 1).to(z.dtype).mean(),
+            "at_rim": (z < -(rim**2)).to(z.dtype).mean(),
+        }
+
     def conformal_factor(self, x: Tensor) -> Tensor:
         """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
         gap = kernels.gap(self._blocks(x), self._kappa(x), wide=False)
