@@ -115,6 +115,13 @@ class Stereographic(Space):
         """Points beyond the rim of the ball moved back onto it."""
         return self._join(radial.scale_rim(self._blocks(x), self._kappa(x)))
 
+    def share_at_rim(self, x: Tensor) -> Tensor:
+        """Share of the points `[..., dim]`, component by component, that `project` stops."""
+        blocks, kappa = self._blocks(x), self._kappa(x)
+        radius = (-kappa).clamp(min=0).sqrt() * blocks.norm(dim=-1, keepdim=True)
+        stopped = radius >= 1 - 1.01 * tolerance(blocks.dtype).boundary  # up to their rounding
+        return stopped.to(blocks.dtype).mean()
+
     def conformal_factor(self, x: Tensor) -> Tensor:
         """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
         gap = kernels.gap(self._blocks(x), self._kappa(x), wide=False)
