@@ -5,6 +5,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from curvlab.errors import UsageError
+from curvlab.hardware import default_dtype, trainer_accelerator
 
 FAULTS = """
 import resource, torch
@@ -26,3 +30,22 @@ def test_memory_that_was_freed_is_not_fresh_from_the_system():
     )
     first, *_, last = map(int, done.stdout.split())
     assert last < first / 10
+
+
+def test_double_precision_is_not_for_metal(monkeypatch):
+    assert trainer_accelerator("cpu", "64-true") == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert trainer_accelerator("auto", "32-true") == "auto"
+    assert trainer_accelerator("auto", "64-true") == "cpu"
+    with pytest.raises(UsageError, match=r"Metal .* single precision .*accelerator=cpu"):
+        trainer_accelerator("mps", "64-true")
+
+
+def test_numbers_are_of_a_runs_type_until_it_ends():
+    with pytest.raises(ZeroDivisionError), default_dtype("64-true"):
+        assert torch.zeros(1).dtype == torch.float64
+        _ = 1 / 0
+    assert torch.zeros(1).dtype == torch.float32
+    with default_dtype("bf16-mixed"):
+        assert torch.zeros(1).dtype == torch.float32

@@ -4,6 +4,8 @@ import ctypes
 import platform
 import re
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import current_process
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import torch
 
 from curvlab.errors import UsageError
 
+DOUBLE = "64-true"
 _PROCESS = Path("/proc/self")
 # Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
 # many arrays may have memory of their own from it.
@@ -45,6 +48,44 @@ def _keep_freed_memory() -> None:
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_TRIM_THRESHOLD, -1)
     libc.mallopt(_M_MMAP_MAX, 0)
+
+
+@contextmanager
+def default_dtype(precision: str) -> Iterator[None]:
+    """Make new floating-point tensors of the type that a run computes in, for a while.
+
+    A prepared graph, a model and what a step makes are then of one type: float64 for `64-true`,
+    else float32.
+
+    Args:
+        precision: of Lightning.
+    """
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64 if precision == DOUBLE else torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def trainer_accelerator(accelerator: str, precision: str) -> str:
+    """What Lightning's trainer is to use: Metal has no double precision, the processor has.
+
+    Args:
+        accelerator: of Lightning: auto, cpu, cuda, mps.
+        precision: of Lightning.
+
+    Raises:
+        UsageError: Metal is asked for with double precision.
+    """
+    if precision != DOUBLE or run_device(accelerator).type != "mps":
+        return accelerator
+    if accelerator == "mps":
+        raise UsageError(
+            f"trainer.precision={precision}: Metal computes in single precision alone; use "
+            "trainer.accelerator=cpu, or trainer.precision=32-true"
+        )
+    return "cpu"
 
 
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:

@@ -15,7 +15,7 @@ from torch import nn
 from curvlab.building import build
 from curvlab.callbacks import BestValidation
 from curvlab.data.datamodule import GraphDataModule
-from curvlab.hardware import trainer_devices
+from curvlab.hardware import trainer_accelerator, trainer_devices
 from curvlab.results import Result
 
 
@@ -117,6 +117,7 @@ def build_trainer(
         **others: further arguments of Lightning's trainer.
     """
     options = config.trainer
+    accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.devices > 1:
         # Layers that a model has but does not use get no gradient.
         others["strategy"] = DDPStrategy(
@@ -125,8 +126,8 @@ def build_trainer(
     return Trainer(
         max_steps=options.max_steps,
         max_epochs=-1,
-        accelerator=options.accelerator,
-        devices=trainer_devices(options.accelerator, options.devices),
+        accelerator=accelerator,
+        devices=trainer_devices(accelerator, options.devices),
         precision=options.precision,
         gradient_clip_val=options.gradient_clip,
         accumulate_grad_batches=config.batching.get("accumulate", 1),

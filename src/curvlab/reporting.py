@@ -19,6 +19,7 @@ from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
+from curvlab.hardware import DOUBLE
 from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import PolyFormer
 from curvlab.results import FILE, Result, read_result
@@ -26,6 +27,8 @@ from curvlab.rundir import TRACEBACK
 from curvlab.tables.statistics import summarise
 
 SHOWN_CURVATURES = 16
+TOLD_AT_RIM = 0.01
+"""Share of points at the rim of a ball above which a run says so at its end."""
 
 _console = Console(soft_wrap=True, highlight=False)
 
@@ -121,12 +124,25 @@ def finished(result: Result, folder: Path) -> None:
             f"{result.peak_memory_mb:,.0f} MB",
         ]
         _console.print("  " + ", ".join(facts))
+        _at_rim(result)
     written = read_result(folder)
     if written is not None and written.config_hash == result.config_hash:
         _console.print(f"  result   {shown(folder / FILE)}")
     if (folder / TRACEBACK).exists():
         _console.print(f"  details  {shown(folder / TRACEBACK)}")
     _pictures(folder)
+
+
+def _at_rim(result: Result) -> None:
+    """Say that many points of a knowledge graph are where they cannot go farther."""
+    share = result.metrics["test"].get("at_rim", 0.0)
+    if share > TOLD_AT_RIM:
+        double = result.config["trainer"]["precision"] == DOUBLE
+        way = "" if double else "use trainer.precision=64-true, whose rim is farther out, or "
+        _console.print(
+            f"  {share:.1%} of the test triples' points are stopped at the rim of the ball, where "
+            f"distances are wrong: {way}lower optimizer.lr"
+        )
 
 
 def _pictures(folder: Path) -> None:

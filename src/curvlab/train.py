@@ -32,9 +32,11 @@ from curvlab.distributed import launch
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.hardware import (
+    default_dtype,
     peak_memory_mb,
     prepare_processor,
     reset_peak_memory,
+    trainer_accelerator,
     trainer_devices,
 )
 from curvlab.identity import decides, identity, identity_hash
@@ -196,11 +198,24 @@ def _run_process(
     register_resolvers()
     prepare_processor(config.trainer.threads, config.trainer.devices)
     reset_peak_memory()
+    with default_dtype(config.trainer.precision):
+        _fit(rank == 0, config, result, folder, checkpoint)
+
+
+def _fit(
+    first: bool,
+    config: DictConfig,
+    result: Result,
+    folder: RunDirectory,
+    checkpoint: Path | None,
+) -> None:
+    """Build, train and evaluate what a configuration says."""
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = build_data(config)
     task = build_task(config, data)
-    if config.trainer.compile:
-        compile_parts(task, config.trainer.accelerator)
+    options = config.trainer
+    if options.compile:
+        compile_parts(task, trainer_accelerator(options.accelerator, options.precision))
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
     best = build_selection(config, data) if task.chooses_weights else None
@@ -217,7 +232,6 @@ def _run_process(
     ]
     resumed = checkpoint is not None
     reporting.starting(label, result, folder.path, resumed)
-    first = rank == 0
     open_logger = build_logger(config, result, folder.path, resumed) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)

@@ -67,7 +67,7 @@ CHOICES = {
     "basis": ("mono", "cheb"),
     "token_dtype": ("float32", "float16", "bfloat16"),
     "accelerator": ("auto", "cpu", "cuda", "mps"),
-    "precision": ("32-true", "bf16-mixed"),
+    "precision": ("32-true", "64-true", "bf16-mixed"),
     "decoder": (
         "auto",
         "stereographic",

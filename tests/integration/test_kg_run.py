@@ -38,13 +38,14 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     result = run_here(*KG[:-1], "model=distmult", "trainer.epochs=3")
     assert result == read_result(folder)
     assert (result.status, result.task) == ("finished", "kg_completion")
-    names = ["mrr", "mean_rank", "hits1", "hits3", "hits10", "raw_mrr", "raw_hits10"]
+    names = ["mrr", "mean_rank", "hits1", "hits3", "hits10", "raw_mrr", "raw_hits10", "at_rim"]
     assert {part: list(scores) for part, scores in result.metrics.items()} == {
         "val": names,
         "test": names,
     }
     test = result.metrics["test"]
     assert result.score == test["mrr"] > test["raw_mrr"] > 0
+    assert test["at_rim"] == 0  # there is none in flat space
     assert test["hits1"] <= test["hits3"] <= test["hits10"] <= 1 <= test["mean_rank"]
     assert result.steps == 3 * steps_of_pass(224, 32, False) == 21
     curves = pd.read_csv(folder / "metrics.csv")
@@ -52,6 +53,32 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     assert curves["val/mrr"].max() == pytest.approx(result.val_score, abs=1e-6)
     assert [path.name for path in (folder / "plots").iterdir()] == ["curves.png"]
     assert not (folder / "embeddings.npz").exists()
+
+
+@pytest.mark.parametrize("model", ["murp", "roth", "atth"])
+def test_ball_models_compute_in_double_precision_and_say_what_is_at_the_rim(
+    run_here, folder, model, capsys
+):
+    result = run_here(*KG, f"model={model}", "trainer.epochs=2")
+    assert result.config["trainer"]["precision"] == "64-true"
+    assert result.metrics["test"]["at_rim"] == 0
+    assert "the rim of the ball" not in capsys.readouterr().out
+    far = run_here(*KG, f"model={model}", "trainer.epochs=2", "optimizer.lr=3", folder="far")
+    assert 0.01 < far.metrics["test"]["at_rim"] <= 1
+    curves = pd.read_csv(folder.parent / "far" / "metrics.csv")
+    assert curves["val/at_rim"].between(0, 1).all()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "of the test triples' points are stopped at the rim of the ball" in said
+    assert "lower optimizer.lr" in said
+    assert "64-true" not in said
+
+
+def test_a_branch_in_a_ball_says_what_is_at_the_rim(run_here, capsys):
+    words = (*KG, "model=cat_hyperbolic", "trainer.epochs=1", "optimizer.lr=3")
+    result = run_here(*words)
+    assert result.config["trainer"]["precision"] == "32-true"
+    assert result.metrics["test"]["at_rim"] > 0.5
+    assert "use trainer.precision=64-true" in " ".join(capsys.readouterr().out.split())
 
 
 def test_routing_is_a_table_on_wandb(run_here, folder, monkeypatch):

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import mpmath
 import pytest
 import torch
 import torch.nn.functional as F
@@ -155,6 +156,72 @@ def test_atth_is_its_formula_on_geoopts_balls():
         return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
 
     torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
+
+
+def roth_of_sixty_digits(model, h, r, t):
+    """The score from the model's parameters, in the model's ball and with no rim."""
+    mpmath.mp.dps = 60
+    scale = mpmath.sqrt(-mpmath.mpf(model.curvature()[r].item()))
+
+    def numbers(table, row):
+        return [mpmath.mpf(x) for x in table.weight[row].tolist()]
+
+    def dot(x, y):
+        return mpmath.fsum(a * b for a, b in zip(x, y, strict=True))
+
+    def point(v):
+        length = mpmath.sqrt(dot(v, v))
+        return [mpmath.tanh(scale * length) * a / length for a in v]
+
+    def moebius(x, y):
+        xy, x2, y2 = dot(x, y), dot(x, x), dot(y, y)
+        bottom = 1 + 2 * xy + x2 * y2
+        return [((1 + 2 * xy + y2) * a + (1 - x2) * b) / bottom for a, b in zip(x, y, strict=True)]
+
+    head = moebius(point(numbers(model.entities, h)), point(numbers(model.translations, r)))
+    turned = []
+    angles = numbers(model.rotations, r)
+    for i in range(0, len(head), 2):
+        (a, b), (c, s) = head[i : i + 2], angles[i : i + 2]
+        length = mpmath.hypot(c, s)
+        turned += [(c * a - s * b) / length, (s * a + c * b) / length]
+    moved = moebius(turned, point(numbers(model.last_translations, r)))
+    step = moebius([-a for a in moved], point(numbers(model.entities, t)))
+    return -((2 * mpmath.atanh(mpmath.sqrt(dot(step, step))) / scale) ** 2)
+
+
+@pytest.mark.parametrize(("norm", "near_rim"), [(0.8, False), (1.6, True)])
+def test_roth_near_the_rim_needs_double_precision(norm, near_rim):
+    """Entities and translations of norm 1.6 make points that float32's rim stops."""
+    model = made(RotH, curvature=partial(CURVATURE, kappa=-1.0))
+    for table in (model.entities, model.translations, model.last_translations):
+        directions = torch.randn_like(table.weight)
+        table.weight.data = norm * directions / directions.norm(dim=1, keepdim=True)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.float().double()  # numbers that both types have
+    exact = triple_by_triple(
+        lambda h, r, t: torch.tensor(float(roth_of_sixty_digits(model, h, r, t)))
+    )
+    double = model.scores(queries()).detach()
+    batch = Data(head=HEAD, relation=RELATION, tail=HEAD)
+    torch.testing.assert_close(double, exact, rtol=1e-9, atol=0)
+    assert model.share_at_rim(batch) == 0
+    single = model.float().scores(queries()).detach().double()
+    error = ((single - exact) / exact).abs().max()
+    assert (error > 0.1) == near_rim
+    assert (model.share_at_rim(batch) > 0) == near_rim
+    if not near_rim:
+        assert error < 1e-5
+
+
+@pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
+def test_the_share_at_the_rim_counts_queries_and_tails(kind):
+    model = made(kind, curvature=CURVATURE)
+    batch = Data(head=HEAD, relation=RELATION, tail=torch.tensor([1, 1, 3, 3, 7]))
+    assert model.share_at_rim(batch) == 0
+    model.entities.weight.data[3] *= 1e4  # the tail of two triples, the head of none
+    assert model.share_at_rim(batch) == 2 / 10
+    assert DistMult(9, 3, 4, dropout=0.0).share_at_rim(batch) == 0
 
 
 def test_roth_flattens_to_a_euclidean_distance():

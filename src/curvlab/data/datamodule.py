@@ -13,6 +13,7 @@ from curvlab.data.checks import check_graph, check_labels
 from curvlab.data.sources import GraphSource
 from curvlab.data.transforms import GraphTransform, apply_transform
 from curvlab.errors import UsageError
+from curvlab.hardware import default_dtype
 
 
 class RepeatedGraph:
@@ -28,6 +29,20 @@ class RepeatedGraph:
     def __iter__(self) -> Iterator[Data]:
         for _ in range(self.times):
             yield self.graph
+
+
+def loaded(source: GraphSource) -> Data:
+    """A source's graph, read and generated in float32 whatever the run computes in."""
+    with default_dtype("32-true"):
+        return source.load()
+
+
+def in_default_dtype(data: Data) -> Data:
+    """A graph, which comes in float32, with numbers of the type that new tensors have."""
+    dtype = torch.get_default_dtype()
+    if dtype == torch.float32:
+        return data
+    return data.clone().apply(lambda t: t.to(dtype) if t.dtype == torch.float32 else t)
 
 
 class GraphDataModule(LightningDataModule):
@@ -127,7 +142,7 @@ class GraphDataModule(LightningDataModule):
     @property
     def preparation_seconds(self) -> float:
         """Seconds that the transforms take, done again without the cache."""
-        data = self.source.load()
+        data = in_default_dtype(loaded(self.source))
         begin = time.perf_counter()
         for transform in self.transforms:
             data = transform.on(data)(data)
@@ -167,7 +182,7 @@ class GraphDataModule(LightningDataModule):
         return batch if batch.edge_index.device == device else batch.to(device)
 
     def _prepared(self) -> Data:
-        data = self.source.load()
+        data = in_default_dtype(loaded(self.source))
         if self.split is not None:
             data = self.split(data, self.seed)
         for position, transform in enumerate(self.transforms):

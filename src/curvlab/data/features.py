@@ -107,7 +107,7 @@ class HopFeatures(GraphTransform):
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]`."""
         if self.hops:
-            adjacency = _with_self_loops(data.edge_index, int(data.num_nodes or 0))
+            adjacency = _with_self_loops(data)
             x = data.x.numpy()
             for _ in range(self.hops):
                 x = adjacency @ x
@@ -145,7 +145,7 @@ class StackedHops(GraphTransform):
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, (hops + 1) features]`."""
-        adjacency = _with_self_loops(data.edge_index, int(data.num_nodes or 0))
+        adjacency = _with_self_loops(data)
         blocks = [data.x.numpy()]
         for _ in range(self.hops):
             blocks.append(adjacency @ blocks[-1])
@@ -156,11 +156,15 @@ class StackedHops(GraphTransform):
         return f"StackedHops(hops={self.hops})"
 
 
-def _with_self_loops(edge_index: Tensor, num_nodes: int) -> csr_array:
-    """The symmetrically normalised adjacency of a simple undirected graph and its self-loops."""
-    source, target = edge_index.numpy()
+def _with_self_loops(data: Data) -> csr_array:
+    """The symmetrically normalised adjacency of a simple undirected graph and its self-loops.
+
+    Its numbers are of the type of the features.
+    """
+    source, target = data.edge_index.numpy()
+    num_nodes = int(data.num_nodes or 0)
     nodes = np.arange(num_nodes)
     row, col = np.concatenate([source, nodes]), np.concatenate([target, nodes])
     scale = 1 / np.sqrt(np.bincount(row, minlength=num_nodes))
-    weights = (scale[row] * scale[col]).astype(np.float32)
+    weights = (scale[row] * scale[col]).astype(data.x.numpy().dtype)
     return csr_array((weights, (row, col)), shape=(num_nodes, num_nodes))

@@ -19,7 +19,8 @@ class PolynomialTokens(GraphTransform):
     """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
 
     `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without, where a node
-    without neighbours has a row of zeros. Computed in float32, whatever they are kept in.
+    without neighbours has a row of zeros. Computed in the precision of the features, whatever they
+    are kept in; where that is double, `float32` keeps it.
 
     A model that first maps the features to `dim` numbers may as well map them before they are
     propagated, with the same result. Where the tokens of the projected features, which it then
@@ -71,29 +72,33 @@ class PolynomialTokens(GraphTransform):
 
     def on(self, data: Data) -> GraphTransform:
         """This, or the matrix alone where projecting the features first needs less memory."""
-        stored = data.num_features * DTYPES[self.dtype].itemsize
-        projected = 2 * self.dim * torch.float32.itemsize  # with their gradient
+        stored = data.num_features * self._kept(data.x).itemsize
+        projected = 2 * self.dim * torch.get_default_dtype().itemsize  # with their gradient
         if self.project_first and projected < stored:
             return NormalisedAdjacency(self.self_loops)
         return self
 
     def forward(self, data: Data) -> Data:
         """Add `tokens [nodes, orders + 1, features]` of a graph that is simple and undirected."""
-        x = data.x.float()
-        product, roots = _random_walk(data.edge_index, len(x), self.self_loops)
-        tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=DTYPES[self.dtype])
+        x = data.x.to(torch.promote_types(data.x.dtype, torch.float32))
+        product, roots = _random_walk(data.edge_index, x, self.self_loops)
+        tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=self._kept(x))
         for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):
             torch.mul(signal, roots, out=tokens[:, order])
         tokens[:, 0] = x  # not rounded
         data.tokens = _finite(tokens, x)
         return data
 
+    def _kept(self, x: Tensor) -> torch.dtype:
+        """What tokens of features x are kept in."""
+        return x.dtype if self.dtype == "float32" else DTYPES[self.dtype]
+
     def __repr__(self) -> str:
         return f"PolynomialTokens({self.cache_key})"
 
 
 def _random_walk(
-    edge_index: Tensor, nodes: int, self_loops: bool
+    edge_index: Tensor, x: Tensor, self_loops: bool
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """What multiplies signals by `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
 
@@ -107,8 +112,8 @@ def _random_walk(
     if bool((source[1:] < source[:-1]).any()):
         order = source.argsort(stable=True)
         source, target = source[order], target[order]
-    offsets = index2ptr(source, nodes)
-    degree = (offsets.diff() + self_loops).clamp(min=1).float().unsqueeze(1)
+    offsets = index2ptr(source, len(x))
+    degree = (offsets.diff() + self_loops).clamp(min=1).to(x.dtype).unsqueeze(1)
     index = torch.int32 if len(target) < 2**31 else torch.int64
     neighbours, offsets = target.to(index), offsets.to(index)
     share = 1 / degree

@@ -39,7 +39,7 @@ class NeighbourRelations(GraphTransform):
         return f"relations-{self.orders}"
 
     def forward(self, data: Data) -> Data:
-        """Add `relations [orders * nodes, nodes]` (float32, sparse CSR)."""
+        """Add `relations [orders * nodes, nodes]` (sparse CSR)."""
         if not self.orders:
             return data
         nodes = int(data.num_nodes or 0)
@@ -77,6 +77,6 @@ def _normalised(support: csr_array) -> csr_array:
     """`D^-1/2 S D^-1/2` of a symmetric support, columns in order."""
     support.sort_indices()
     counts = np.diff(support.indptr)
-    scale = (1 / np.sqrt(counts)).astype(np.float32)
+    scale = (1 / np.sqrt(counts)).astype(torch.empty(0).numpy().dtype)  # of new tensors
     values = np.repeat(scale, counts) * scale[support.indices]
     return csr_array((values, support.indices, support.indptr), shape=support.shape)

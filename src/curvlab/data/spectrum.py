@@ -47,7 +47,7 @@ class LaplacianSpectrum(GraphTransform):
         return f"spectrum-{self.smallest}-{self.largest}"
 
     def forward(self, data: Data) -> Data:
-        """Add `spectrum_values [q]` and `spectrum_vectors [nodes, q]` (float32).
+        """Add `spectrum_values [q]` and `spectrum_vectors [nodes, q]`.
 
         Raises:
             UsageError: All are asked for of a graph that is too large for that.
@@ -69,8 +69,9 @@ class LaplacianSpectrum(GraphTransform):
             values = np.concatenate([values for values, _ in ends])
             vectors = np.concatenate([vectors for _, vectors in ends], axis=1)
         order = np.argsort(-values, kind="stable")
-        data.spectrum_values = torch.from_numpy((1 - values[order]).astype(np.float32))
-        data.spectrum_vectors = torch.from_numpy(vectors[:, order].astype(np.float32))
+        dtype = torch.get_default_dtype()
+        data.spectrum_values = torch.from_numpy(1 - values[order]).to(dtype)
+        data.spectrum_vectors = torch.from_numpy(vectors[:, order]).to(dtype)
         return data
 
 

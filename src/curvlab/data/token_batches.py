@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
 from curvlab.data.batches import MiniBatchDataModule, MiniBatches
+from curvlab.data.datamodule import loaded
 from curvlab.data.disk_graph import DiskGraph, open_disk_graph, write_disk_graph
 from curvlab.data.polynomial_tokens import PolynomialTokens
 from curvlab.data.splits import PARTS
@@ -140,7 +141,7 @@ class TokenDataModule(MiniBatchDataModule):
     def _written(self, folder: Path) -> DiskGraph:
         """The graph, written to a folder."""
         to_disk = getattr(self.source, "to_disk", None)
-        return to_disk(folder) if to_disk else write_disk_graph(folder, self.source.load())
+        return to_disk(folder) if to_disk else write_disk_graph(folder, loaded(self.source))
 
     def _tokens_of(self, graph: DiskGraph) -> TokenStore:
         key = hashlib.sha256(json.dumps(asdict(self.spec)).encode()).hexdigest()[:16]

@@ -26,13 +26,19 @@ class GraphTransform(BaseTransform, ABC):
     """A transform that adds tensor attributes to a graph.
 
     `reads` and `writes` name the attributes that it depends on and adds. A transform that is
-    worth caching on disk says `cacheable = True`; it must then be a function of `reads` and
-    its `cache_key` alone. Others may draw from torch's global generator. One whose result is a
-    dense matrix of nodes by nodes says `of_pairs = True`.
+    worth caching on disk says `cacheable = True`; it must then be a function of `reads`, its
+    `cache_key` and torch's default type alone. Others may draw from torch's global generator. One
+    whose result is a dense matrix of nodes by nodes says `of_pairs = True`. Numbers that a
+    transform adds are of torch's default type, which a run in double precision sets.
+
+    Attributes:
+        revision: raised whenever the same graph gets other tensors than before, so that those of
+            the disk cache are not taken for them.
     """
 
     cacheable = False
     of_pairs = False
+    revision = 1
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
@@ -56,7 +62,9 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
         result = transform(data)
         return {name: result[name] for name in transform.writes}
 
-    key = f"{transform.cache_key}-{fingerprint(data, transform.reads)[:32]}"
+    number = str(torch.get_default_dtype()).removeprefix("torch.")
+    name = f"{transform.cache_key}-r{transform.revision}-{number}"
+    key = f"{name}-{fingerprint(data, transform.reads)[:32]}"
     data = data.clone()
     data.update(cached(cache_dir, key, compute))
     return data
@@ -84,7 +92,7 @@ class IdentityFeatures(GraphTransform):
         return f"identity-{self.noise:g}"
 
     def forward(self, data: Data) -> Data:
-        """Add `x [nodes, nodes]` (float32).
+        """Add `x [nodes, nodes]`.
 
         Raises:
             UsageError: The graph has more nodes than a dense matrix can sensibly hold.
@@ -137,7 +145,7 @@ class LaplacianEigenvectors(GraphTransform):
         return f"laplacian-{self.k}"
 
     def forward(self, data: Data) -> Data:
-        """Add `eigenvectors [nodes, k]` (float32).
+        """Add `eigenvectors [nodes, k]`.
 
         Raises:
             UsageError: The graph has fewer than k nodes.
@@ -151,7 +159,7 @@ class LaplacianEigenvectors(GraphTransform):
         vectors = _smallest_eigenvectors(
             normalised_adjacency_matrix(data.edge_index, nodes), self.k
         )
-        data.eigenvectors = torch.from_numpy(vectors.astype(np.float32))
+        data.eigenvectors = torch.from_numpy(vectors).to(torch.get_default_dtype())
         return data
 
     def __repr__(self) -> str:
@@ -181,7 +189,7 @@ class SparseAdjacency(GraphTransform):
         return f"adjacency-{self.self_loops}"
 
     def forward(self, data: Data) -> Data:
-        """Add `adj_t [nodes, nodes]` (float32, sparse CSR)."""
+        """Add `adj_t [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
         source, target = _edges(data, self.self_loops)
         data.adj_t = _sparse_rows(target, source, torch.ones(len(source)), nodes)
@@ -213,12 +221,12 @@ class NormalisedAdjacency(GraphTransform):
         return f"normalised-adjacency-{self.self_loops}"
 
     def forward(self, data: Data) -> Data:
-        """Add `normalised_adj [nodes, nodes]` (float32, sparse CSR)."""
+        """Add `normalised_adj [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
         source, target = _edges(data, self.self_loops)
         degree = torch.bincount(target, minlength=nodes)
         scale = torch.where(degree > 0, degree.clamp(min=1).double().rsqrt(), 0)
-        weights = (scale[source] * scale[target]).float()
+        weights = (scale[source] * scale[target]).to(torch.get_default_dtype())
         data.normalised_adj = _sparse_rows(target, source, weights, nodes)
         return data
 

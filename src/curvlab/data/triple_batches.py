@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.batches import MiniBatchDataModule
+from curvlab.data.datamodule import loaded
 from curvlab.data.triples import MASKS
 from curvlab.errors import UsageError
 
@@ -124,7 +125,7 @@ class TripleDataModule(MiniBatchDataModule):
         return self._queries
 
     def _prepared(self) -> Data:
-        data = self.source.load()
+        data = loaded(self.source)
         return with_inverses(data) if self.inverse_relations else data
 
 

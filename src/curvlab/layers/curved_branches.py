@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
-from curvlab.manifolds import Curvature
+from curvlab.manifolds import Curvature, Stereographic
 from curvlab.manifolds import stereographic as k_space
 
 AGGREGATIONS = ("midpoint", "moebius_sum", "tangent")
@@ -143,6 +143,12 @@ class HyperbolicBranch(nn.Module):
         self.curvature = Curvature(kappa, learnable=learnable, max=0.0)
         self.aggregation = aggregation
         self.residual = residual
+
+    def share_at_rim(self, x: Tensor) -> Tensor:
+        """Share of the values of tokens `[batch, tokens, dim]` that are at the rim of the ball."""
+        root = (-self.curvature()).sqrt()
+        value = k_space.expmap0_projected(root * self.value(x), -1.0)
+        return Stereographic(kappa=-1.0, learnable=False).shares(value)["at_rim"]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map `[batch, tokens, dim]`."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
-from curvlab.layers.curved_branches import BranchRouter, entropy
+from curvlab.layers.curved_branches import BranchRouter, HyperbolicBranch, entropy
 from curvlab.models.cat_tokens import NodeTokens, TripleTokens
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer
@@ -194,6 +194,15 @@ class CAT(FlatEncoder, DotProductScorer):
             weights.append(self.tokens.readout(of_block))
         self._weights = torch.stack(weights)
         return self.tokens.readout(x)
+
+    def share_at_rim(self, batch: Data) -> Tensor:
+        """Mean share of the hyperbolic branches' values; 0 without such a branch."""
+        x, mask, shares = self.tokens(batch), self.tokens.mask(batch), []
+        for block in self.blocks:
+            balls = [branch for branch in block.branches if isinstance(branch, HyperbolicBranch)]
+            shares += [branch.share_at_rim(x) for branch in balls]
+            x, _ = block(x, mask)
+        return torch.stack(shares).mean() if shares else super().share_at_rim(batch)
 
     def auxiliary_loss(self) -> Tensor | None:
         """The entropy term of the last forward pass, of a training step."""

@@ -27,7 +27,9 @@ class RelationFrequency(TripleScorer):
         counts = torch.bincount(
             relation * num_entities + tail, minlength=num_relations * num_entities
         )
-        self.register_buffer("counts", counts.view(num_relations, num_entities).float())
+        self.register_buffer(
+            "counts", counts.view(num_relations, num_entities).to(torch.get_default_dtype())
+        )
         self.log_scale = nn.Parameter(torch.zeros(()))
         self.space = Euclidean()
 

@@ -63,6 +63,11 @@ class HyperbolicScorer(TripleScorer):
         kappa = self.curvature()
         return (-(kappa[batch.relation] if kappa.dim() else kappa)).sqrt().view(-1, 1)
 
+    def share_at_rim(self, batch: Data) -> Tensor:
+        """Share of queries and tails, which it takes as points exp0(s v)."""
+        tail = k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
+        return self.manifold_out.shares(torch.stack([self(batch), tail]))["at_rim"]
+
     @abstractmethod
     def sqdist(self, batch: Data) -> Tensor:
         """Squared distances between queries and all entities `[queries, entities]`."""

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -23,6 +24,13 @@ class TripleScorer(Encoder):
     def routing(self) -> Tensor | None:
         """Weights of the branches `[queries, branches]` in the last pass; None without a router."""
         return None
+
+    def share_at_rim(self, batch: Data) -> Tensor:
+        """Share of the points of triples that are at the rim of a ball; 0 without one.
+
+        `batch.tail [queries]` has the tails of the queries.
+        """
+        return torch.zeros((), device=batch.head.device)
 
     @property
     @abstractmethod

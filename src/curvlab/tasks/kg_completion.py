@@ -34,7 +34,8 @@ class KnowledgeGraphCompletion(SelectedTask):
     metrics `raw_...` leave them in. Where the data have inverse relations, (t, r^-1, ?) ranks the
     heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Without
     them only tails are ranked, whose metrics are much higher than those of both sides: never
-    compare the two. `routing_...` are the mean weights of a model's branches. Weights are chosen by
+    compare the two. `routing_...` are the mean weights of a model's branches, `at_rim` is the share
+    of points that are stopped at the rim of a ball, 0 in flat space. Weights are chosen by
     the validation triples, the test triples are ranked once.
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
@@ -161,10 +162,12 @@ class KnowledgeGraphCompletion(SelectedTask):
         head, tail = batch.edge_index[:, mask]
         relation = batch.edge_type[mask]
         routed: list[Tensor] = []
+        at_rim: list[Tensor] = []
         finite = torch.ones((), dtype=torch.bool, device=head.device)
         for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // batch.num_nodes):
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
                 scores = self.encoder.scores(queries)
+                at_rim.append(len(queries.head) * self.encoder.share_at_rim(queries))
             finite &= scores.sum().isfinite()
             if self.encoder.routing is not None:
                 routed.append(self.encoder.routing.float())
@@ -182,6 +185,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         for name in names[1:]:
             scored = metrics[name].compute()
             found |= {f"{name}{metric}": scored[metric] for metric in RAW}
+        found["at_rim"] = torch.stack(at_rim).sum() / len(head)
         if routed:
             weights = torch.cat(routed)
             means = zip(self.encoder.branch_names, weights.mean(0), strict=True)

@@ -1,0 +1,134 @@
+"""Runs in double precision: every model and task, with nothing of theirs in float32."""
+
+import math
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from test_filter_regression_run import GRID
+from tiny_runs import ROOT, TREE
+
+import curvlab.train
+
+# PyTorch Geometric's making of a sparse matrix, once a process.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+DOUBLE = ("trainer.precision=64-true", "trainer.plots=false", "trainer.accelerator=cpu")
+SHORT = (*DOUBLE, "trainer.max_steps=10", "trainer.steps_per_epoch=10")
+WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=40")
+KG = ("dataset=synthetic_kg", "dataset.source.groups=4", "dataset.train_triples=100")
+TASKS = {
+    "node_classification": (*TREE, *SHORT),
+    "link_prediction": (*TREE[:-1], "task=link_prediction", "split=none", *SHORT),
+    "reconstruction": (*WEB, *SHORT, "trainer.max_steps=2"),
+    "kg_completion": (*KG, *DOUBLE, "trainer.epochs=1"),
+    "filter_regression": (*GRID, *SHORT),
+}
+COSTS = {
+    "inference": (*WEB, "task=inference", "task.passes=1", "model=gcn", *SHORT),
+    "node_classification__cost": (
+        *TREE, "task=node_classification__cost", "task.passes=1", "model=gcn", *SHORT,
+    ),
+    "residual_cost": (
+        "dataset=random_points", "dataset.source.num_nodes=30", "task=residual_cost",
+        "task.passes=1", "model=lrn", *SHORT,
+    ),
+    "kg_completion__cost": (
+        *KG, "task=kg_completion__cost", "task.passes=1", "model=cat", *DOUBLE,
+        "trainer.max_steps=1", "trainer.steps_per_epoch=1",
+    ),
+}  # fmt: skip
+BATCHES = {
+    "partition": (*TREE, "model=hypformer", "batching=partition", "batching.size=20"),
+    "neighbours": (*TREE, "model=sage", "batching=neighbours", "batching.size=8"),
+    "tokens": (
+        "dataset=synthetic_large", "dataset.source.num_nodes=300", "dataset.source.classes=3",
+        "dataset.source.features=8", "model=polyformer", "batching=tokens", "batching.size=50",
+        "batching.workers=0",
+    ),
+}  # fmt: skip
+
+
+MODELS = ROOT / "configs" / "model"
+
+
+def made_for(model):
+    """The tasks that a model names; those of graphs where neither it nor its base names any."""
+    config = OmegaConf.load(MODELS / f"{model}.yaml")
+    bases = [base for base in config.get("defaults", []) if isinstance(base, str)]
+    named = OmegaConf.select(config, "requires.tasks") or []
+    return set(named).union(*(made_for(base) for base in bases))
+
+
+def models_of(task):
+    """Every model of a task, but for variants, whose layers are those of other models."""
+    names = [path.stem for path in sorted(MODELS.glob("*.yaml"))]
+    if task == "filter_regression":
+        return sorted(path.stem for path in (ROOT / "configs" / "protocol" / task).glob("*.yaml"))
+    return [
+        name
+        for name in names
+        if ("__" not in name or name.startswith("lrn__"))
+        and (task in made_for(name) if made_for(name) else task != "kg_completion")
+    ]
+
+
+CASES = [(task, model) for task in TASKS for model in models_of(task)]
+
+
+@pytest.fixture
+def run_double(run_here, monkeypatch):
+    """Run, and return the result and the types of float that modules returned beside float64."""
+    made, seen = [], set()
+    build = curvlab.train.build_task
+
+    def look(module, _, output):
+        tensors = output if isinstance(output, tuple) else (output,)
+        floats = [t for t in tensors if isinstance(t, torch.Tensor) and t.is_floating_point()]
+        seen.update((type(module).__name__, t.dtype) for t in floats if t.dtype != torch.float64)
+
+    def watched(config, data):
+        task = build(config, data)
+        for part in task.modules():
+            part.register_forward_hook(look)
+        made.append((task, data))
+        return task
+
+    monkeypatch.setattr(curvlab.train, "build_task", watched)
+
+    def run(*words):
+        result = run_here(*words)
+        ((task, data),) = made
+        tensors = {**dict(task.named_parameters()), **dict(task.named_buffers())}
+        tensors |= {k: v for k, v in data.graph.to_dict().items() if isinstance(v, torch.Tensor)}
+        seen.update(
+            (name, t.dtype)
+            for name, t in tensors.items()
+            if t.is_floating_point() and t.dtype != torch.float64
+        )
+        return result, seen
+
+    return run
+
+
+@pytest.mark.parametrize(("task", "model"), CASES)
+def test_every_model_trains_in_double_precision(run_double, task, model):
+    few = ("model.eigenvectors=4",) if model in ("fpst", "tokengt") else ()
+    result, single = run_double(f"model={model}", *TASKS[task], *few)
+    assert not single
+    assert math.isfinite(result.score)
+    assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("task", COSTS)
+def test_every_cost_is_taken_in_double_precision(run_double, task):
+    result, single = run_double(*COSTS[task])
+    assert not single
+    assert result.score > 0
+
+
+@pytest.mark.parametrize("batching", BATCHES)
+def test_mini_batches_in_double_precision(run_double, batching):
+    result, single = run_double(*BATCHES[batching], *SHORT)
+    assert {name for name, _ in single} <= {"tokens"}  # as they lie on disk
+    assert math.isfinite(result.score)
