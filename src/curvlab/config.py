@@ -221,6 +221,11 @@ def base_name(name: str) -> str:
     return name.partition("__")[0]
 
 
+def if_set(choice: str | None, name: str) -> str:
+    """The file `name` of an optional group where `choice` is made, else one that is not there."""
+    return "none" if choice is None else name
+
+
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
     """Batches of `size` triples in a pass over them, each twice with inverse relations.
 
@@ -248,4 +253,5 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
     OmegaConf.register_new_resolver("base_name", base_name, replace=True)
+    OmegaConf.register_new_resolver("if_set", if_set, replace=True)
     OmegaConf.register_new_resolver("is_set", lambda value: value is not None, replace=True)

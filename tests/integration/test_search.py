@@ -22,6 +22,7 @@ from curvlab.errors import UsageError
 from curvlab.results import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search, validation_score
+from curvlab.search.space import values_by_key
 from curvlab.search.study import ERROR, SCORES, concluded, open_study, read_study
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -327,6 +328,41 @@ def test_every_space_has_keys_of_its_model_and_holds_its_defaults(model):
         config = compose("train", [f"search={model}", *CORA])
     assert config.model.name == model
     assert search_run.defaults(config) is not None
+
+
+WEBKB = ("texas", "cornell", "wisconsin")
+
+
+@pytest.mark.parametrize("dataset", [*WEBKB, "actor", "cora"])
+@pytest.mark.parametrize("space", [("fpst",), ("hat",), ("sgc",), ("common", "model=hgcn")])
+def test_small_graphs_are_searched_over_ten_draws_and_with_features_as_they_come(space, dataset):
+    name, *model = space
+    words = [f"search={name}", *model, f"dataset={dataset}"]
+    check_overrides(words, ROOT / "configs", multirun=True)
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        config = compose("train", words)
+        plain = compose("train", [*model, f"dataset={dataset}"])
+    drawn = dataset != "cora"  # whose split is published
+    assert config.search.seeds == list(range(10 if drawn else 3))
+    assert (config.split.draw is None) == drawn
+    choices = values_by_key(config).get("dataset.features.enabled")
+    assert choices == ([True, False] if dataset in WEBKB else None)
+    assert search_run.defaults(config) is not None
+    assert "search" not in plain or plain.search is None
+
+
+def test_a_graph_of_the_web_adopts_whether_its_features_are_divided(
+    search_here, monkeypatch, folder, tmp_path, mirror
+):
+    monkeypatch.setattr(
+        search_run, "validation_score", lambda run, *_: 60.0 - run.dataset.features.enabled
+    )
+    search_here("search=gcn", "dataset=texas", "search.trials=8", f"paths.mirror={mirror}")
+    configs = tmp_path / "configs"
+    shutil.copytree(ROOT / "configs", configs)
+    adopt(folder, configs / "tuned")
+    with initialize_config_dir(str(configs), version_base="1.3"):
+        assert compose("train", ["model=gcn", "dataset=texas"]).dataset.features.enabled is False
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ def test_table_1_has_the_papers_protocol(composed):
         config, _ = composed("table=fpst/table1", f"dataset={dataset}", "model=fpst", "tuned=none")
         model = config.model
         assert config.task.name == "node_classification"
-        assert config.split.draw is not None  # seeds are initialisations, on one split
+        drawn = dataset in ("texas", "cornell", "wisconsin", "actor")  # by nobody published
+        assert (config.split.draw is None) == drawn  # else seeds are initialisations, on one split
         assert (config.optimizer.lr, config.optimizer.curvature_lr) == (1e-2, 1e-4)
         assert config.optimizer.weight_decay == 5e-4
         assert (model.dim, model.layers, model.heads, model.dropout) == (16, 2, 2, 0.5)
