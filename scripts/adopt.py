@@ -1,7 +1,7 @@
 #!/usr/bin/env python
-"""Take over what a search has found: its winner becomes the default of a model on a dataset.
+"""Take over what a search has found: a model's recipe on a data set and its split.
 
-scripts/adopt.py search/node_classification/fpst/texas          writes configs/tuned/...
+scripts/adopt.py search/node_classification/fpst/texas          writes configs/recipe/...
 scripts/adopt.py search/node_classification/fpst/texas --show   the best five trials
 scripts/adopt.py outputs/search/*/*/*                           several searches
 """
@@ -28,16 +28,21 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
     parser.add_argument("--show", action="store_true", help="show the best trials, write nothing")
     parser.add_argument(
-        "--tuned",
+        "--force",
+        action="store_true",
+        help="replace a recipe with a higher validation score, or one that no search has found",
+    )
+    parser.add_argument(
+        "--configs",
         type=Path,
-        default=ROOT / "configs" / "tuned",
-        help="folder of tuned values (default: configs/tuned)",
+        default=ROOT / "configs",
+        help="folder of configurations (default: configs)",
     )
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run the command line; the exit code is 2 if there is a search without winner."""
+    """Run the command line; the exit code is 2 if a search is not taken over."""
     arguments = parse_arguments()
     refused = 0
     for search in arguments.searches:
@@ -46,7 +51,7 @@ def main() -> int:
             if arguments.show:
                 Console().print(ranking(folder, SHOWN))
             else:
-                print(f"wrote {adopt(folder, arguments.tuned)}")
+                print(adopt(folder, arguments.configs, arguments.force))
         except UsageError as error:
             print(f"adopt.py: {error}", file=sys.stderr)
             refused = 2

@@ -121,7 +121,7 @@ def test_a_cell_of_a_table_is_the_run_that_its_protocol_describes():
     assert hash_of(changed(cell, "report.title")) == hash_of(cell)
 
 
-def test_a_variant_has_the_protocol_and_the_tuned_values_of_what_it_varies():
+def test_a_variant_has_the_recipes_of_what_it_varies():
     base = composed("model=hypformer", "dataset=cora", "split=random_per_class")
     column = composed("model=hypformer", "dataset=cora__per_class")
     row = composed("model=hypformer__no_graph", "dataset=cora__per_class")

@@ -1,17 +1,19 @@
-"""Which values a run gets from its task, its protocol and its tuned file; the command line wins."""
+"""Which values a run gets from its task and its two recipes; the command line wins."""
 
 import copy
+import shlex
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config import register_resolvers
+from curvlab.config import LINKS, recipe, register_resolvers
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-TUNED = """# @package _global_
+RECIPE = """# @package _global_
 # Found by a search of three trials.
 model:
   dim: 64
@@ -23,12 +25,10 @@ optimizer:
 
 @pytest.fixture
 def configs(tmp_path):
-    """A copy of the configurations in which GCN is tuned on Cora."""
+    """A copy of the configurations in which GCN has a recipe on Cora's public split."""
     folder = tmp_path / "configs"
     shutil.copytree(CONFIGS, folder)
-    tuned = folder / "tuned" / "node_classification" / "gcn" / "cora.yaml"
-    tuned.parent.mkdir(parents=True, exist_ok=True)
-    tuned.write_text(TUNED)
+    (folder / "recipe" / "node_classification" / "gcn" / "cora@public.yaml").write_text(RECIPE)
     return folder
 
 
@@ -36,6 +36,14 @@ def composed(folder, *words):
     register_resolvers()
     with initialize_config_dir(str(folder), version_base="1.3"):
         return compose("train", list(words))
+
+
+def choice(folder, *words):
+    """The recipe of data set and split that a run takes, whether there is one or not."""
+    register_resolvers()
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        config = compose("train", list(words), return_hydra_config=True)
+    return config.hydra.runtime.choices.recipe
 
 
 def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
@@ -67,34 +75,37 @@ def test_the_command_line_wins_over_a_tasks_defaults():
     assert (config.model.dropout, config.trainer.max_steps) == (0.1, 7)
 
 
-PROTOCOLS = sorted((CONFIGS / "protocol").glob("*/*.yaml"))
+RECIPES = sorted((CONFIGS / "recipe").glob("*/*/*.yaml"))
+OF_TASKS = [file for file in RECIPES if file.stem == "_"]
+OF_DATA = [file for file in RECIPES if file.stem != "_"]
 
 
-@pytest.mark.parametrize("file", PROTOCOLS, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_a_protocol_is_of_a_task_and_a_model_and_sets_what_the_model_has(file):
-    assert (CONFIGS / "task" / f"{file.parent.name}.yaml").is_file()
-    plain = composed(CONFIGS, f"model={file.stem}")
+@pytest.mark.parametrize("file", OF_TASKS, ids=lambda file: "-".join(file.parts[-3:-1]))
+def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(file):
+    assert (CONFIGS / "task" / f"{file.parts[-3]}.yaml").is_file()
+    plain = composed(CONFIGS, f"model={file.parent.name}")
     values = OmegaConf.load(file)
     assert values.keys() & {"defaults", "model", "optimizer"}  # another model's, or its own
     assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
     assert set(values.get("model", {})) <= set(plain.model)
 
 
-TUNED_FILES = sorted((CONFIGS / "tuned").glob("*/*/*.yaml"))
-
-
-@pytest.mark.parametrize("file", TUNED_FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_tuned_values_are_of_keys_that_there_are(file):
+@pytest.mark.parametrize("file", OF_DATA, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file):
     """A file that names another key would pass unnoticed until the model is built."""
-    task = file.parent.parent.name
-    words = (f"model={file.parent.name}", f"dataset={file.stem}", f"task={task}")
-    plain = composed(CONFIGS, *words, "tuned=none")
+    task, model = file.parts[-3:-1]
+    dataset, _, split = file.stem.partition("@")
+    words = [f"model={model}", f"dataset={dataset}", f"task={task}"]
+    words += [f"split={split}"] if split not in ("", LINKS) else []
+    plain = composed(CONFIGS, *words, "recipe=none")
+    names = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
+    assert recipe(*names) == f"{task}/{model}/{file.stem}"
     # Datasets and transforms ask whether they are there.
     for key in ("row_normalise", "self_loops"):
         OmegaConf.update(plain, f"model.requires.{key}", True, force_add=True)
     OmegaConf.set_struct(plain, True)
     values = OmegaConf.load(file)
-    inherits = values.pop("defaults", None) is not None  # another file of tuned values
+    inherits = values.pop("defaults", None) is not None  # another recipe
     merged = OmegaConf.merge(without_other_parts(plain, values), values)
     OmegaConf.to_container(composed(CONFIGS, *words) if inherits else merged, resolve=True)
 
@@ -112,26 +123,108 @@ def without_other_parts(plain, values):
     return plain
 
 
-def test_tuned_values_are_taken_where_task_model_and_dataset_are_theirs(configs):
-    """Task and manifold are chosen within the files of dataset and model."""
+def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(configs):
+    """Task, split and manifold are chosen within the files of dataset and model."""
     config = composed(configs, "model=gcn", "dataset=cora")
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (64, 0.3, 0.05)
     assert config.model.layers == 2  # of the protocol
-    for words in (("model=gcn", "dataset=actor"), ("model=dropedge", "dataset=cora")):
+    for words in (
+        ("model=gcn", "dataset=actor"),
+        ("model=dropedge", "dataset=cora"),
+        ("model=gcn", "dataset=cora__per_class"),
+        ("model=gcn", "dataset=cora", "split=random_per_class"),
+    ):
         other = composed(configs, *words)
         assert (other.model.dim, other.optimizer.lr) == (16, 0.01)
 
 
-def test_the_command_line_wins_over_tuned_values(configs):
+def test_the_command_line_wins_over_a_recipe(configs):
     words = ("model=gcn", "dataset=cora", "model.dim=8", "optimizer.lr=0.1")
     config = composed(configs, *words)
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (8, 0.3, 0.1)
-    plain = composed(configs, "model=gcn", "dataset=cora", "tuned=none")
+    plain = composed(configs, "model=gcn", "dataset=cora", "recipe=none")
     assert (plain.model.dim, plain.model.dropout, plain.optimizer.lr) == (16, 0.5, 0.01)
 
 
-def test_a_table_wins_over_tuned_values(configs):
+def test_a_table_wins_over_a_recipe(configs):
     table = configs / "table" / "fpst" / "mine.yaml"
     table.write_text("# @package _global_\nmodel:\n  dim: 4\n")
     config = composed(configs, "model=gcn", "dataset=cora", "table=fpst/mine")
     assert (config.model.dim, config.model.dropout) == (4, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        ("model=gcn dataset=cora", "node_classification/gcn/cora@public"),
+        ("model=gcn dataset=cora__per_class", "node_classification/gcn/cora@random_per_class"),
+        (
+            "model=gcn split=random_per_class dataset=cora",
+            "node_classification/gcn/cora@random_per_class",
+        ),
+        ("model=lrn__tangent_space dataset=cora__lp", "link_prediction/lrn/cora@links"),
+        ("dataset=cora model=lrn task=link_prediction", "link_prediction/lrn/cora@links"),
+        ("model=fpst dataset=web_edu", "reconstruction/fpst/web_edu"),
+        ("model=distmult dataset=wn18rr", "kg_completion/distmult/wn18rr"),
+        (
+            "model=mlp dataset=cora task=node_classification__cost",
+            "node_classification/mlp/cora@public",
+        ),
+        (
+            "table=hypformer/table2 model=gcn dataset=disease",
+            "node_classification/gcn/disease@hgcn",
+        ),
+        ("search=gcn dataset=cora", "none"),
+    ],
+)
+def test_a_recipe_is_chosen_by_what_a_run_is(words, address):
+    assert choice(CONFIGS, *words.split()) == address
+
+
+@pytest.mark.parametrize("file", sorted((CONFIGS / "split").glob("*.yaml")), ids=lambda f: f.stem)
+def test_a_split_has_the_name_that_chooses_recipes(file):
+    """A recipe is written by the name that a run knows, and taken by the name of the file."""
+    assert OmegaConf.load(file).get("name", "none") == file.stem
+
+
+FOUND = "# Found by python train.py -m "
+
+
+@cache
+def split_of(words):
+    """Task, data set and split of a search's command."""
+    config = composed(CONFIGS, *words)
+    return config.task.name, config.dataset.name, config.split.name
+
+
+def searched(file):
+    """What the values of a recipe were found on, its own and those that it takes from others."""
+    entries = OmegaConf.to_container(OmegaConf.load(file)).get("defaults", [])
+    for group, name in (pair for entry in entries if entry != "_self_" for pair in entry.items()):
+        if not group.startswith(("optional", "/")):
+            yield from searched(CONFIGS / "recipe" / group / f"{name}.yaml")
+    for line in file.read_text().splitlines():
+        if line.startswith(FOUND):
+            words = shlex.split(line.removeprefix(FOUND))
+            chosen = ("dataset", "split", "task")
+            yield split_of(tuple(w for w in words if w.partition("=")[0] in chosen))
+
+
+@pytest.mark.parametrize("file", OF_DATA, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_what_a_search_has_found_is_used_on_the_split_of_that_search_only(file):
+    """Elsewhere its validation nodes, which chose the values, would be among the test nodes."""
+    task, model = file.parts[-3:-1]
+    for found_on in searched(file):
+        assert recipe(found_on[0], model, *found_on[1:]) == f"{task}/{model}/{file.stem}"
+
+
+VARIANTS = sorted(
+    file.stem for file in (CONFIGS / "dataset").glob("*__*.yaml") if "split@" in file.read_text()
+)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_first(variant):
+    for model in ("gcn", "fpst"):  # searched on every graph that has such a variant and is small
+        words = (f"model={model}", f"dataset={variant}")
+        assert composed(CONFIGS, *words) == composed(CONFIGS, *words, "recipe=none")

@@ -22,6 +22,7 @@ from curvlab.search.space import check_search, values_by_key
 from curvlab.values import check_kind, check_value
 from curvlab.words import (
     check_key_is_for_users,
+    check_recipe,
     check_split_is_used,
     check_words_of_table,
     is_read_by_nobody,
@@ -107,6 +108,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     groups = [o for o in overrides if _is_group(o.key_or_group, config_dir) and _values(o)]
     for override in groups:
         for choice in _values(override):
+            check_recipe(override, choice)
             _check_choice(override.key_or_group, choice, config_dir)
     planned = _sweep_of_table(overrides, config_dir)
     groups += [o for o in planned if _is_group(o.key_or_group, config_dir)]

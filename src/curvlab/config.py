@@ -12,6 +12,9 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.errors import UsageError
 from curvlab.values import check_value
 
+LINKS = "links"
+"""What recipes call link prediction's split of the edges."""
+
 EIGENVECTOR_FEATURES = "curvlab.data.spectrum.EigenvectorFeatures"
 
 
@@ -227,6 +230,35 @@ def only_with(value: Any, *pairs: Any) -> Any:
     return value if met else None
 
 
+def task_recipe(task: str, model: str) -> str:
+    """The address below `configs/recipe` of a model's values in a task, whatever the data."""
+    return f"{base_name(task)}/{base_name(model)}/_"
+
+
+def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
+    """The address below `configs/recipe` of the values for what a run is.
+
+    `TASK/MODEL/DATASET@SPLIT`, so that values chosen by the validation nodes of one split are not
+    taken where another one tests these nodes; `TASK/MODEL/DATASET` where nothing is split.
+
+    Args:
+        task: its name; link prediction splits the edges, whatever the nodes' split.
+        model: its name.
+        dataset: its name; a variant `BASE__VARIANT` has the recipes of `BASE`.
+        split: its name; None or `none` where there is none.
+    """
+    parts = LINKS if base_name(task) == "link_prediction" else split
+    name = base_name(dataset)
+    return f"{base_name(task)}/{base_name(model)}/" + (
+        name if parts in (None, "none") else f"{name}@{parts}"
+    )
+
+
+def if_set(choice: str | None, name: str) -> str:
+    """The file `name` of an optional group where `choice` is made, else one that is not there."""
+    return "none" if choice is None else name
+
+
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
     """Batches of `size` triples in a pass over them, each twice with inverse relations.
 
@@ -255,4 +287,7 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("only_with", only_with, replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
     OmegaConf.register_new_resolver("base_name", base_name, replace=True)
+    OmegaConf.register_new_resolver("if_set", if_set, replace=True)
+    OmegaConf.register_new_resolver("recipe", recipe, replace=True)
+    OmegaConf.register_new_resolver("task_recipe", task_recipe, replace=True)
     OmegaConf.register_new_resolver("is_set", lambda value: value is not None, replace=True)

@@ -5,6 +5,7 @@ called or counts as, and not what was computed.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
@@ -15,7 +16,7 @@ CHOSEN = ("model", "dataset", "task", "manifold", "batching", "split")
 """Groups whose choices have names."""
 
 DECLARED = {"manifolds", "bases", "tasks", "transforms", "data", "untold", "whole_graph"}
-"""What a model says of itself below `requires`; other keys there are for tuned files to read."""
+"""What a model says of itself below `requires`; other keys there are for recipes to read."""
 
 SCORING = ("task", "task.metric", "dataset.metric")
 """Keys that decide what the score of a run is."""
@@ -29,6 +30,8 @@ def check_key_is_for_users(override: Override) -> None:
     """
     key, line = override.key_or_group, override.input_line
     group, *names = key.split(".")
+    if key == "tuned":
+        raise UsageError(f"{line}: tuned values are recipes now, and recipe=none leaves them out")
     if group in CHOSEN and names == ["name"]:
         raise UsageError(
             f"{line} would give the results of one {group} the name of another: choose by "
@@ -42,6 +45,19 @@ def check_key_is_for_users(override: Override) -> None:
         raise UsageError(f"{line}: task.of says what the task is about: choose another task=...")
     if key == "model.manifold":
         raise UsageError(f"{line} would be ignored: choose a space by manifold=...")
+
+
+def check_recipe(override: Override, choice: Any) -> None:
+    """Refuse to choose a recipe, which would be of other data or another split than the run's.
+
+    Raises:
+        UsageError: the choice is not to have none.
+    """
+    if override.key_or_group == "recipe" and choice != "none":
+        raise UsageError(
+            f"{override.input_line}: a run takes the recipe of its task, model, data set and "
+            "split; recipe=none leaves it out"
+        )
 
 
 def check_split_is_used(overrides: Sequence[Override], config: DictConfig) -> None:

@@ -15,7 +15,7 @@ from curvlab.results import read_result
 from curvlab.tasks.node_classification import NodeClassification
 
 SMALL = TREE
-GCN = ("tuned=none", *SMALL, "model=gcn", "model.dropout=0.2", "trainer.plots=false")
+GCN = ("recipe=none", *SMALL, "model=gcn", "model.dropout=0.2", "trainer.plots=false")
 FPST = (*SMALL, "model=fpst", "model.eigenvectors=4", "model.layers=1")
 
 
@@ -184,7 +184,9 @@ def test_what_cannot_be_is_one_sentence(run_here, words, answer):
         ("dataset=web_edu trainer=early_stopping", "keeps the last weights: use trainer=default"),
         ("dataset=web_edu split=random_60_20_20", "uses all nodes: drop split"),
         ("dataset=cora model=fpst model.hops=-1", "hops=-1 must be a whole number of at least 0"),
-        ("dataset=cora tuned=gcn", "no tuned=gcn"),
+        ("dataset=cora tuned=none", "tuned values are recipes now, and recipe=none leaves them"),
+        ("dataset=cora recipe=gcn", "recipe=gcn: a run takes the recipe of its task, model, data"),
+        ("dataset=cora recipe=null", "recipe=null: .*recipe=none leaves it out"),
     ],
 )
 def test_words_that_do_not_fit_together_are_refused_before_anything_is_built(words, answer):

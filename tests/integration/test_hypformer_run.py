@@ -12,7 +12,7 @@ from curvlab.errors import UsageError
 
 SMALL = (
     *TREE,
-    "tuned=none",
+    "recipe=none",
     "model.dim=8",
     "model.dropout=0.1",
     "model.graph_branch.dropout=0.1",

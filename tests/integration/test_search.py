@@ -22,6 +22,7 @@ from curvlab.errors import UsageError
 from curvlab.results import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search, validation_score
+from curvlab.search.space import values_by_key
 from curvlab.search.study import ERROR, SCORES, concluded, open_study, read_study
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -244,13 +245,15 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, s
     search_here(*SEARCH, "search.trials=8")
     folder, configs = tmp_path / "search", tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)
-    path = adopt(folder, configs / "tuned")
-    assert path == configs / "tuned/node_classification/gcn/disease_synthetic.yaml"
+    path = adopt(folder, configs).path
+    recipes = configs / "recipe" / "node_classification" / "gcn"
+    assert path == recipes / "disease_synthetic@random_60_20_20.yaml"
     winner = max(trials(folder), key=lambda trial: trial.value)
     with initialize_config_dir(str(configs), version_base="1.3"):
-        config = compose("train", ["model=gcn", "dataset=disease_synthetic"])
-        other = compose("train", ["model=gcn", "dataset=disease_synthetic", "model.dropout=0.35"])
-        again = compose("train", ["search=gcn", "dataset=disease_synthetic"])
+        words = ["dataset=disease_synthetic", "split=random_60_20_20"]
+        config = compose("train", ["model=gcn", *words])
+        other = compose("train", ["model=gcn", *words, "model.dropout=0.35"])
+        again = compose("train", ["search=gcn", *words])
     for key, value in winner.params.items():
         section, name = key.split(".")
         assert config[section][name] == value
@@ -259,7 +262,11 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, s
     assert {key: again.model[key.split(".")[1]] for key in DEFAULTS} == DEFAULTS
     header = path.read_text()
     assert header.startswith("# @package _global_\n")
-    for fact in ("train.py -m search=gcn", f"{winner.value:.2f}", "seeds 0, 1", "of 8", "commit"):
+    drawn = "# Split random_60_20_20, another draw for each seed\n"
+    for fact in (
+        *("train.py -m search=gcn", f"{winner.value:.2f}", "seeds 0, 1", "of 8", "commit"),
+        drawn,
+    ):
         assert fact in header
     assert str(tmp_path) not in header
 
@@ -286,8 +293,12 @@ def test_the_script_shows_adopts_and_refuses(
     search_here(*SEARCH)
     capsys.readouterr()
 
+    configs = tmp_path / "configs"
+    shutil.copytree(ROOT / "configs", configs)
+    path = configs / "recipe/node_classification/gcn/disease_synthetic@random_60_20_20.yaml"
+
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["adopt.py", "--tuned", str(tmp_path / "tuned"), *words])
+        monkeypatch.setattr(sys, "argv", ["adopt.py", "--configs", str(configs), *words])
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(ROOT / "scripts" / "adopt.py"), run_name="__main__")
         return ended.value.code, *capsys.readouterr()
@@ -295,13 +306,85 @@ def test_the_script_shows_adopts_and_refuses(
     code, shown, _ = run(str(folder), "--show")
     assert code == 0
     assert "trial 0" in shown
-    assert not (tmp_path / "tuned").exists()
+    assert not path.exists()
     code, done, refused = run("no/such/search", str(folder))
     assert code == 2
     assert refused.count("\n") == 1
-    path = tmp_path / "tuned" / "node_classification" / "gcn" / "disease_synthetic.yaml"
     assert path.is_file()
     assert done.startswith("wrote ")
+    best = read_result(folder).val_score
+    higher = path.read_text().replace(f"accuracy {best:.2f},", "accuracy 100.00,")
+    path.write_text(higher)
+    code, done, refused = run(str(folder))
+    assert (code, done) == (2, "")
+    assert f"validation accuracy 100.00, and the search has validation accuracy {best:.2f}" in (
+        refused
+    )
+    assert path.read_text() == higher
+    code, done, _ = run("--force", str(folder))
+    assert code == 0
+    assert f"accuracy {best:.2f} (before: validation accuracy 100.00)" in done
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    """A copy of the configurations, in which searches are adopted."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    return tmp_path / "configs"
+
+
+def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
+    search_here, scored, folder, recipes
+):
+    search_here(*SEARCH)
+    first = adopt(folder, recipes)
+    assert first.before is None
+    assert adopt(folder, recipes).before == first.score  # equal is not lower
+    text = first.path.read_text()
+    value = first.score.split()[-1]
+    for there, refused, before in (
+        (text.replace(f" {value},", " 99.99,"), True, "validation accuracy 99.99"),
+        (text.replace(f" {value},", " 9.99,"), False, "validation accuracy 9.99"),
+        ("# Released settings\nmodel:\n  dim: 8\n", True, "values that no search has found"),
+        (
+            text.replace(f" {value},", " 99.99,").replace("another draw for each seed", "draw 0"),
+            False,  # one draw says nothing of ten
+            "validation accuracy 99.99 on split random_60_20_20, draw 0",
+        ),
+    ):
+        first.path.write_text(there)
+        if refused:
+            with pytest.raises(UsageError, match=f"has {before}, and the search has {first.score}"):
+                adopt(folder, recipes)
+            assert first.path.read_text() == there
+        assert adopt(folder, recipes, force=refused).before == before
+        assert first.path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [
+        ("split.draw=3", r"had split={'draw': 3}, and .* has {'draw': None}: its scores say"),
+        ("split.test=0.3", r"had split={'test': 0.3}, and .*split=random_60_20_20 has"),
+        ("task.metric=f1_macro", "had task.metric=f1_macro, and .* has accuracy: its"),
+    ],
+)
+def test_a_search_on_other_draws_or_by_another_metric_becomes_no_recipe(
+    search_here, scored, folder, recipes, word, answer
+):
+    search_here(*SEARCH, word)
+    with pytest.raises(UsageError, match=answer):
+        adopt(folder, recipes, force=True)
+
+
+def test_a_search_on_one_split_leaves_the_recipe_of_another_alone(
+    search_here, scored, folder, recipes
+):
+    of_hgcn = recipes / "recipe/node_classification/gcn/disease_synthetic@hgcn.yaml"
+    before = of_hgcn.read_text()
+    search_here(*SEARCH)
+    assert adopt(folder, recipes, force=True).path.name == "disease_synthetic@random_60_20_20.yaml"
+    assert of_hgcn.read_text() == before
 
 
 CORA = ("dataset=cora",)
@@ -327,6 +410,41 @@ def test_every_space_has_keys_of_its_model_and_holds_its_defaults(model):
         config = compose("train", [f"search={model}", *CORA])
     assert config.model.name == model
     assert search_run.defaults(config) is not None
+
+
+WEBKB = ("texas", "cornell", "wisconsin")
+
+
+@pytest.mark.parametrize("dataset", [*WEBKB, "actor", "cora"])
+@pytest.mark.parametrize("space", [("fpst",), ("hat",), ("sgc",), ("common", "model=hgcn")])
+def test_small_graphs_are_searched_over_ten_draws_and_with_features_as_they_come(space, dataset):
+    name, *model = space
+    words = [f"search={name}", *model, f"dataset={dataset}"]
+    check_overrides(words, ROOT / "configs", multirun=True)
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        config = compose("train", words)
+        plain = compose("train", [*model, f"dataset={dataset}"])
+    drawn = dataset != "cora"  # whose split is published
+    assert config.search.seeds == list(range(10 if drawn else 3))
+    assert (config.split.draw is None) == drawn
+    choices = values_by_key(config).get("dataset.features.enabled")
+    assert choices == ([True, False] if dataset in WEBKB else None)
+    assert search_run.defaults(config) is not None
+    assert "search" not in plain or plain.search is None
+
+
+def test_a_graph_of_the_web_adopts_whether_its_features_are_divided(
+    search_here, monkeypatch, folder, tmp_path, mirror
+):
+    monkeypatch.setattr(
+        search_run, "validation_score", lambda run, *_: 60.0 - run.dataset.features.enabled
+    )
+    search_here("search=gcn", "dataset=texas", "search.trials=8", f"paths.mirror={mirror}")
+    configs = tmp_path / "configs"
+    shutil.copytree(ROOT / "configs", configs)
+    adopt(folder, configs, force=True)
+    with initialize_config_dir(str(configs), version_base="1.3"):
+        assert compose("train", ["model=gcn", "dataset=texas"]).dataset.features.enabled is False
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,20 @@
-"""From the study of a search to the tuned values of a model on a dataset."""
+"""From the study of a search to the recipe of a model on a data set and its split."""
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import optuna
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from optuna.trial import FrozenTrial
 from rich.table import Table
 
-from curvlab.config import base_name
+from curvlab.config import LINKS, recipe, register_resolvers
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
+from curvlab.identity import canonical, identity
 from curvlab.reporting import shown
 from curvlab.results import Result, read_result
 from curvlab.search.study import (
@@ -23,22 +28,122 @@ from curvlab.search.study import (
     read_study,
 )
 
+FOUND = re.compile(r"^# Validation (\S+) (\S+),", re.MULTILINE)
+SPLIT = re.compile(r"^# Split (.+)$", re.MULTILINE)
 
-def adopt(folder: Path, tuned: Path) -> Path:
-    """Write the winner of a search to `TUNED/TASK/MODEL/DATASET.yaml`.
+
+@dataclass(frozen=True)
+class Adopted:
+    """What has been written, and what it replaced.
+
+    Attributes:
+        path: the recipe.
+        score: the winner's, `validation accuracy 81.13`.
+        before: what was there, in the same way; None for nothing.
+    """
+
+    path: Path
+    score: str
+    before: str | None
+
+    def __str__(self) -> str:
+        """One line for the terminal."""
+        before = "" if self.before is None else f" (before: {self.before})"
+        return f"wrote {shown(self.path)}: {self.score}{before}"
+
+
+def adopt(folder: Path, configs: Path, force: bool = False) -> Adopted:
+    """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL/DATASET@SPLIT.yaml`.
 
     Args:
         folder: the search's.
-        tuned: the folder `configs/tuned`.
+        configs: the folder `configs`.
+        force: replace a recipe whose validation score is higher, or that no search has found.
 
     Raises:
-        UsageError: there is no search, or it has not ended.
+        UsageError: there is no search, or it has not ended; it was on a split or by a metric that
+            the recipe's runs do not have; the recipe that is there is not to be replaced.
     """
     study = read_study(folder)
     result = _ended(folder, study)
-    target = tuned / result.task / base_name(result.model) / f"{base_name(result.dataset)}.yaml"
-    atomic_write(target, _tuned_values(result, study))
-    return target
+    _check_split_and_metric(folder, result, configs)
+    split = result.config.get("split")
+    address = recipe(result.task, result.model, result.dataset, split["name"] if split else None)
+    target = configs / "recipe" / f"{address}.yaml"
+    text = _values(result, study)
+    adopted = Adopted(target, *_compared(target, text, _split_of(result.config), force))
+    atomic_write(target, text)
+    return adopted
+
+
+def _check_split_and_metric(folder: Path, result: Result, configs: Path) -> None:
+    """Check that a run which takes the recipe has the split and the metric of the search.
+
+    Raises:
+        UsageError: it has others, for instance another draw.
+    """
+    split = result.config.get("split")
+    words = [f"{key}={getattr(result, key)}" for key in ("task", "model", "dataset")]
+    words += [f"split={split['name']}"] if split else []
+    register_resolvers()
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        own = identity(compose("train", [*words, "recipe=none"]))
+    for key in ("split", "task.split", "task.metric"):
+        group, _, name = key.partition(".")
+        searched, taken = (
+            part[group].get(name) if name else part.get(group) for part in (result.config, own)
+        )
+        if canonical(searched) != canonical(taken):
+            raise UsageError(
+                f"the search in {shown(folder)} had {key}={_short(searched, taken)}, and "
+                f"{' '.join(words)} has {_short(taken, searched)}: its scores say nothing of "
+                "these runs, so search with what they have"
+            )
+
+
+def _short(own: Any, other: Any) -> str:
+    """What of a value is not in the other one."""
+    if isinstance(own, dict) and isinstance(other, dict):
+        return str({k: v for k, v in own.items() if k not in other or other[k] != v})
+    return str(own)
+
+
+def _compared(target: Path, text: str, split: str, force: bool) -> tuple[str, str | None]:
+    """The new score and what it replaces, in words.
+
+    A recipe that says that it was found on other draws of the split has no score to compare with.
+
+    Raises:
+        UsageError: the recipe that is there has a higher score, or none, without `force`.
+    """
+    new = FOUND.search(text)
+    assert new is not None
+    score = f"validation {new[1]} {new[2]}"
+    if not target.is_file():
+        return score, None
+    there = target.read_text()
+    old, drawn = FOUND.search(there), SPLIT.search(there)
+    if old is None:
+        before, worse = "values that no search has found", True
+    elif drawn is not None and drawn[1] != split:
+        before, worse = f"validation {old[1]} {old[2]} on split {drawn[1]}", False
+    else:
+        before, worse = f"validation {old[1]} {old[2]}", float(old[2]) > float(new[2])
+    if worse and not force:
+        raise UsageError(
+            f"{shown(target)} has {before}, and the search has {score}: --force replaces it"
+        )
+    return score, before
+
+
+def _split_of(config: dict[str, Any]) -> str:
+    """A run's split in words; empty where there is none."""
+    own = config["task"].get("split")
+    split = {"name": LINKS, **own} if own else config.get("split")
+    if not split:
+        return ""
+    drawn = "another draw for each seed" if split.get("draw") is None else f"draw {split['draw']}"
+    return f"{split['name']}, {drawn}" if "draw" in split else split["name"]
 
 
 def ranking(folder: Path, length: int) -> Table:
@@ -78,7 +183,7 @@ def _ended(folder: Path, study: optuna.Study) -> Result:
     return result
 
 
-def _tuned_values(result: Result, study: optuna.Study) -> str:
+def _values(result: Result, study: optuna.Study) -> str:
     """The winner's values as a configuration file that says where they are from."""
     done, winner = concluded(study), best_first(study)[0]
     seeds = result.config["search"]["seeds"]
@@ -88,11 +193,13 @@ def _tuned_values(result: Result, study: optuna.Study) -> str:
     values = OmegaConf.create()
     for key, value in winner.params.items():
         OmegaConf.update(values, key, value)
+    split = _split_of(result.config)
     lines = [
         "# @package _global_",
         f"# Found by {study.user_attrs[COMMAND]}",
         f"# Validation {metric} {winner.value:.2f}, mean over seeds {', '.join(map(str, seeds))} "
         f"({_scores(winner)}); the test nodes were not scored",
+        *([f"# Split {split}"] if split else []),
         f"# Trial {winner.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes",
         f"# Study search/{result.task}/{result.model}/{result.dataset}, {study.study_name}, "
         f"{last:%Y-%m-%d}, commit {study.user_attrs[COMMIT]}",
