@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.optim import RiemannianAdam, RiemannianAdamW
 
@@ -58,6 +59,48 @@ def test_the_trajectory_is_geoopts(name, weight_decay):
     theirs, _ = trained(geoopt.optim.RiemannianAdam, space, weight_decay=weight_decay, stabilize=10)
     torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
     assert (ours[0] - ours[-1]).abs().max() > 0.3
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("name", SPACES)
+def test_with_amsgrad_the_trajectory_is_geoopts_and_another(name, monkeypatch):
+    """Also in parts; the largest second moment counts, once gradients have become smaller."""
+    space = SPACES[name]()
+    monkeypatch.setattr("curvlab.optim.riemannian.CHUNK", 12)
+    ours, optimizer = trained(RiemannianAdam, space, steps=200, amsgrad=True)
+    theirs, _ = trained(geoopt.optim.RiemannianAdam, space, steps=200, amsgrad=True, stabilize=10)
+    torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
+    without, _ = trained(RiemannianAdam, space, steps=200)
+    assert (ours - without).abs().max() > 0.01
+    (state,) = optimizer.state.values()
+    assert (state["max_exp_avg_sq"] >= state["exp_avg_sq"]).all()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("weight_decay", [0.0, 0.03])
+@pytest.mark.parametrize("name", SPACES)
+def test_maximising_is_geoopts_descent_of_the_negative(name, weight_decay):
+    """As for torch's Adam the decay is of the negative gradient: points still shrink."""
+    space = SPACES[name]()
+    options = {**OPTIONS, "weight_decay": weight_decay}
+    x, y = parameter(space), parameter(space)
+    target = points(space, seed=1)
+    ours = RiemannianAdam([x], maximize=True, **options)
+    theirs = geoopt.optim.RiemannianAdam([y], stabilize=10, **options)
+    for _ in range(60):
+        x.grad = -2 * (x.detach() - target)
+        y.grad = 2 * (y.detach() - target)
+        ours.step()
+        theirs.step()
+    torch.testing.assert_close(x.detach(), y.detach(), rtol=1e-8, atol=1e-8)
+    assert (x - target).norm() < (points(space) - target).norm()
+
+
+def test_sparse_gradients_of_points_are_refused_in_a_sentence():
+    x = parameter(SPACES["poincare"]())
+    x.grad = torch.eye(*x.shape).to_sparse()
+    with pytest.raises(UsageError, match="points of a manifold have a sparse gradient"):
+        RiemannianAdam([x], lr=0.1).step()
 
 
 @pytest.mark.parametrize("name", ["lorentz", "poincare", "mixed"])

@@ -32,19 +32,32 @@ class Rates(NamedTuple):
     weight_decay: float
     step: int
 
-    def lengths(self, second: Tensor) -> Tensor:
-        """What the first moment is multiplied by, from the second moment."""
+    def lengths(self, second: Tensor, largest: Tensor | None) -> Tensor:
+        """What the first moment is multiplied by, from the second moment.
+
+        With AMSGrad from the largest second moment so far, which is updated in place.
+        """
+        if largest is not None:
+            second = torch.maximum(largest, second, out=largest)
         first_correction = 1 - self.beta1**self.step
         second_correction = 1 - self.beta2**self.step
         denominator = (second / second_correction).sqrt_().add_(self.eps)
         return -self.lr / (first_correction * denominator)
 
 
-Step = Callable[[Tensor, Tensor, Tensor, Tensor, geoopt.Manifold, Rates], None]
-"""Changes points, first and second moments in place: `step(x, grad, m, v, manifold, rates)`."""
+Step = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None, geoopt.Manifold, Rates], None]
+"""Changes points and moments in place: `step(x, grad, m, v, largest_v, manifold, rates)`."""
 
 
-def lorentz_step(x: Tensor, g: Tensor, m: Tensor, v: Tensor, space: Lorentz, rates: Rates) -> None:
+def lorentz_step(
+    x: Tensor,
+    g: Tensor,
+    m: Tensor,
+    v: Tensor,
+    largest: Tensor | None,
+    space: Lorentz,
+    rates: Rates,
+) -> None:
     """Step on a hyperboloid; v is `[points, 1]`.
 
     With u = c m: y_s = cos_k(|u|) x_s + sin_k(|u|) / |u| c m_s and m <- cos_k(|u|) m - kappa
@@ -59,7 +72,7 @@ def lorentz_step(x: Tensor, g: Tensor, m: Tensor, v: Tensor, space: Lorentz, rat
     r[:, :1] -= 2 * g[:, :1]
     v.mul_(rates.beta2).add_(_lorentz_square(r), alpha=1 - rates.beta2)
     m.lerp_(r, 1 - rates.beta1)
-    c = rates.lengths(v)
+    c = rates.lengths(v, largest)
     m2 = _lorentz_square(m)
     angle = (-kappa * m2).sqrt_().mul_(c.abs()).clamp_(min=SMALLEST_ANGLE)
     cos, sin = angle.cosh(), angle.sinh().div_(angle).mul_(c)
@@ -78,7 +91,13 @@ def _lorentz_square(u: Tensor) -> Tensor:
 
 
 def stereographic_step(
-    x: Tensor, g: Tensor, m: Tensor, v: Tensor, space: Stereographic, rates: Rates
+    x: Tensor,
+    g: Tensor,
+    m: Tensor,
+    v: Tensor,
+    largest: Tensor | None,
+    space: Stereographic,
+    rates: Rates,
 ) -> None:
     r"""Step on a product of stereographic spaces; v is `[points, components, 1]`.
 
@@ -99,7 +118,7 @@ def stereographic_step(
     inverse = B.square() / 4  # of the metric
     v.mul_(rates.beta2).add_(squared_norm(g) * inverse, alpha=1 - rates.beta2)
     m_b.mul_(rates.beta1).addcmul_(g, inverse, value=1 - rates.beta1)
-    c = rates.lengths(v)
+    c = rates.lengths(v, largest)
     m2, xm = squared_norm(m_b), dot(blocks, m_b)
     half = c / B
     tau = half * tangent(kappa * half.square() * m2)[0]
@@ -118,7 +137,13 @@ def stereographic_step(
 
 
 def any_step(
-    x: Tensor, g: Tensor, m: Tensor, v: Tensor, manifold: geoopt.Manifold, rates: Rates
+    x: Tensor,
+    g: Tensor,
+    m: Tensor,
+    v: Tensor,
+    largest: Tensor | None,
+    manifold: geoopt.Manifold,
+    rates: Rates,
 ) -> None:
     """Step on any manifold of geoopt's, by its methods; v is `[points, coordinates]`."""
     if rates.weight_decay:
@@ -126,7 +151,7 @@ def any_step(
     r = manifold.egrad2rgrad(x, g)
     m.lerp_(r, 1 - rates.beta1)
     v.mul_(rates.beta2).add_(manifold.component_inner(x, r), alpha=1 - rates.beta2)
-    moved, momentum = manifold.retr_transp(x, rates.lengths(v) * m, m)
+    moved, momentum = manifold.retr_transp(x, rates.lengths(v, largest) * m, m)
     x.copy_(moved)
     m.copy_(momentum)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim import Adam, AdamW
 
 from curvlab._geoopt import geoopt
+from curvlab.errors import UsageError
 from curvlab.optim.point_steps import Rates, second_moment, step_of
 
 CHUNK = 2**17
@@ -23,8 +24,11 @@ class _WithPoints(torch.optim.Optimizer):
     Args:
         params: parameters or groups of them.
         stabilize: steps after which points are projected onto their manifold.
-        **options: `lr`, `betas`, `eps` and `weight_decay`. The decay of points is added to their
-            gradient, whatever that of the others.
+        **options: `lr`, `betas`, `eps`, `weight_decay`, `amsgrad` and `maximize`. The decay of
+            points is added to their gradient, whatever that of the others.
+
+    Raises:
+        UsageError: In a step, points have a sparse gradient.
     """
 
     def __init__(
@@ -58,20 +62,33 @@ class _WithPoints(torch.optim.Optimizer):
         return loss
 
     def _move(self, p: geoopt.ManifoldParameter, grad: Tensor, group: dict[str, Any]) -> None:
+        if grad.layout != torch.strided:
+            raise UsageError(
+                "points of a manifold have a sparse gradient, and Riemannian Adam moves all of "
+                "them in a step: make their embedding with sparse=False, or use "
+                "geoopt.optim.SparseRiemannianAdam"
+            )
+        if group["maximize"]:
+            grad = -grad
         manifold, state = p.manifold, self.state[p]
         x = p.detach().view(-1, p.shape[-1])
         if not state:
             state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is
             state["exp_avg"] = torch.zeros_like(x)
             state["exp_avg_sq"] = second_moment(x, manifold)
+        if group["amsgrad"] and "max_exp_avg_sq" not in state:
+            state["max_exp_avg_sq"] = torch.zeros_like(state["exp_avg_sq"])
         at = state["step"] = int(state["step"]) + 1
         beta1, beta2 = group["betas"]
         rates = Rates(group["lr"], beta1, beta2, group["eps"], group["weight_decay"], at)
         rows = len(x) if p.device.type != "cpu" else max(1, CHUNK // p.shape[-1])
         move = step_of(manifold)
         every = x, grad.reshape(x.shape), state["exp_avg"], state["exp_avg_sq"]
-        for a, g, m, v in zip(*(tensor.split(rows) for tensor in every), strict=True):
-            move(a, g, m, v, manifold, rates)
+        parts = [tensor.split(rows) for tensor in every]
+        no_largest = [None] * len(parts[0])
+        largest = state["max_exp_avg_sq"].split(rows) if group["amsgrad"] else no_largest
+        for a, g, m, v, of_part in zip(*parts, largest, strict=True):
+            move(a, g, m, v, of_part, manifold, rates)
         if at % self.stabilize == 0:
             x.copy_(manifold.projx(x))
             state["exp_avg"].copy_(manifold.proju(x, state["exp_avg"]))
@@ -80,7 +97,8 @@ class _WithPoints(torch.optim.Optimizer):
 class RiemannianAdam(_WithPoints, Adam):
     """torch's Adam; points of a manifold move along geodesics, their momenta with them.
 
-    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name, several
+    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name (which has
+    no `maximize`: here the steps are those of the negative gradient), several
     times as fast: the second moment has one number a norm, not one a coordinate, exponential and
     transport share what they are made of, and a processor works on parts that fit its cache.
 
