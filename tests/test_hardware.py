@@ -43,8 +43,10 @@ def test_double_precision_is_not_for_metal(monkeypatch):
 
 
 def test_numbers_are_of_a_runs_type_until_it_ends():
-    with pytest.raises(ZeroDivisionError), default_dtype("64-true"):
+    with default_dtype("64-true"):
         assert torch.zeros(1).dtype == torch.float64
+    assert torch.zeros(1).dtype == torch.float32
+    with pytest.raises(ZeroDivisionError), default_dtype("64-true"):
         _ = 1 / 0
     assert torch.zeros(1).dtype == torch.float32
     with default_dtype("bf16-mixed"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.building import build
 from curvlab.errors import UsageError
 from curvlab.values import check_value
 
@@ -260,7 +261,7 @@ def if_set(choice: str | None, name: str) -> str:
 
 
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
-    """Batches of `size` triples in a pass over them, each twice with inverse relations.
+    """Steps of at most `size` triples in a pass over them, each twice with inverse relations.
 
     A dataset without triples has none, so that its configuration resolves and can be refused.
     """
@@ -268,20 +269,31 @@ def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> in
 
 
 def checksum_of(folder: str, *names: str) -> str | None:
-    """A name for what some files of a folder hold, 16 hexadecimal digits; None if one is missing.
+    """A name for what files of a folder hold, plain or `.gz`, 16 hexadecimal digits; None without.
 
     In a dataset's configuration it keeps the result of other files from being taken for theirs.
     """
-    paths = [Path(folder) / name for name in names]
-    if not all(path.is_file() for path in paths):
-        return None
-    sums = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
-    return hashlib.sha256(sums.encode()).hexdigest()[:16]
+    every = [Path(folder) / f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
+    there = [path for path in every if path.is_file()]
+    sums = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in there]
+    return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if there else None
+
+
+def training_triples(source: DictConfig) -> int:
+    """Training triples of a folder of files, for the length of an epoch.
+
+    1 where they cannot be read: a run then says why when it reads them.
+    """
+    try:
+        return int(build(source).num_train)
+    except UsageError:
+        return 1
 
 
 def register_resolvers() -> None:
     """Make the functions that configurations call known to OmegaConf."""
     OmegaConf.register_new_resolver("checksum_of", checksum_of, replace=True)
+    OmegaConf.register_new_resolver("training_triples", training_triples, replace=True)
     OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
     OmegaConf.register_new_resolver("only_with", only_with, replace=True)

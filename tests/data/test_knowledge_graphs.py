@@ -1,15 +1,19 @@
 """Knowledge graphs: published ones, folders of one's own, a generated one; known tails."""
 
+import gzip
 import logging
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
 from curvlab.building import build
 from curvlab.data.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.triple_batches import TripleDataModule, with_inverses
-from curvlab.data.triples import MASKS, KnownTails, read_triples
+from curvlab.data.triple_files import Triple, read_triples
+from curvlab.data.triple_folder import drawn
+from curvlab.data.triples import MASKS, KnownTails
 from curvlab.errors import UsageError
 
 TRAIN = "a\tlikes\tb\nb\tlikes\tc\nc\tknows\ta\na\tknows\tc\n"
@@ -24,7 +28,8 @@ def folder(described, tmp_path):
         place.mkdir(exist_ok=True)
         for name, text in (("train", train), ("valid", valid), ("test", test)):
             if text is not None:
-                (place / f"{name}.txt").write_text(text)
+                raw = text if isinstance(text, bytes) else text.encode()
+                (place / f"{name}.txt").write_bytes(raw)
         changes = {f"source.{key}": value for key, value in options.items()}
         return build(described("kg_folder", **{"source.path": str(place)}, **changes).source)
 
@@ -57,6 +62,22 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
         ({"train": "a\tlikes\tb\na likes b\n"}, "train.txt, line 2: .* found 1 column in"),
         ({"valid": "a\tb\tc\td\n"}, "valid.txt, line 1: .* found 4 columns"),
         ({"valid": "\n"}, "valid.txt has no triples"),
+        ({"valid": "a\t\tb\n"}, "valid.txt, line 1: .* found an empty name in"),
+        ({"valid": "\n\t\t\n"}, "valid.txt, line 2: .* found an empty name in"),
+        (
+            {"train": TRAIN.encode() + b"caf\xe9\tknows\ta\n"},
+            "train.txt, line 5: byte 0xe9 is not UTF-8",
+        ),
+        ({"valid": None}, "valid.txt is missing: .* draw .* dataset.source.valid_share=0.1"),
+        ({"valid_share": 0.5}, "valid.txt has the validation triples already"),
+        ({"valid_share": 1.5}, "valid_share=1.5 must be a number between 0 and 1"),
+        ({"columns": ["head", "tail"]}, "columns=.*must be head, relation and tail"),
+        ({"separator": "tabs"}, "separator='tabs' must be one of tab, comma"),
+        ({"header": "yes"}, "header=yes must be true, false, or null"),
+        (
+            {"valid": None, "valid_share": 0.5, "train": "a\tr\tb\nc\tq\td\n"},
+            "no training triple can be spared",
+        ),
         ({"test": "a\tlikes\tz\n"}, "1 .* test triples have one of 1 entities .* 'z'.*unseen=keep"),
         ({"test": "a\thates\tb\n"}, "1 relations are in validation or test .*'hates'"),
         ({"unseen": "maybe"}, "unseen=maybe must be refuse or keep"),
@@ -68,6 +89,108 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(folder, files, answer):
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_a_name_keeps_every_character_and_a_line_ends_where_it_ends(folder):
+    """What `splitlines` takes for the ends of lines, and a byte-order mark before each file."""
+    names = ["a\u2028b", "a\x0cb", "a\x85b", "a\x1cb", "\u00a0a", "a b"]
+    lines = [f"{one}\tlikes\t{two}\r\n" for one in names for two in names]
+    parts = {"train": "".join(lines), "valid": lines[1], "test": lines[2].rstrip()}
+    plain = folder(**parts).load()
+    assert plain.num_nodes == len(names)
+    assert plain.relation_names == ["likes"]
+    marked = folder(**{k: b"\xef\xbb\xbf" + v.encode() for k, v in parts.items()}).load()
+    assert torch.equal(marked.edge_index, plain.edge_index)
+    assert read_triples(folder(**parts).download()[0])[1] == (names[0], "likes", names[1])
+
+
+def test_compressed_files_are_read(folder, tmp_path):
+    plain = folder().load()
+    place = tmp_path / "kg"
+    text = (place / "train.txt").read_bytes()
+    (place / "train.txt").unlink()
+    (place / "train.txt.gz").write_bytes(gzip.compress(text))
+    source = folder(train=None)
+    assert torch.equal(source.load().edge_index, plain.edge_index)
+    assert source.num_train == 4
+    (place / "train.txt.gz").write_bytes(gzip.compress(text)[:-9])
+    with pytest.raises(UsageError, match=r"train.txt.gz cannot be decompressed"):
+        source.load()
+    with pytest.raises(UsageError, match=r"train.txt is there with and without .gz"):
+        folder().load()
+
+
+def test_columns_and_separator_can_be_set(folder):
+    def turned(text):
+        rows = (line.split("\t") for line in text.splitlines())
+        return "".join(f"{r},{t}, {h}\n" for h, r, t in rows)
+
+    plain = folder().load()
+    parts = {"train": turned(TRAIN), "valid": turned("b\tlikes\ta"), "test": turned("c\tlikes\tb")}
+    columns = ["relation", "tail", "head"]
+    other = folder(**parts, columns=columns, separator="comma").load()
+    assert torch.equal(other.edge_index, plain.edge_index)
+    assert other.relation_names == plain.relation_names
+    with pytest.raises(UsageError, match="line 1: expected head, relation and tail separated by c"):
+        folder(**{**parts, "train": "a;b;c\n"}, separator="comma").load()
+
+
+@pytest.mark.parametrize("header", ["Subject\tPredicate\tObject\n", "x0\tx1\tx2\n"])
+def test_a_header_is_refused_by_name_until_somebody_says_what_it_is(folder, header):
+    """One of words for columns, and one that every file starts with and no other line has."""
+    parts = {"train": TRAIN, "valid": "b\tlikes\ta\n", "test": "c\tlikes\tb\n"}
+    headed = {name: header + text for name, text in parts.items()}
+    first = header.split()[0]
+    with pytest.raises(UsageError, match=f"train.txt, valid.txt, test.txt .*{first}.*header=true"):
+        folder(**headed).load()
+    plain, skipped = folder(**parts).load(), folder(**headed, header=True).load()
+    assert torch.equal(skipped.edge_index, plain.edge_index)
+    kept = folder(**headed, header=False).load()
+    assert kept.num_nodes == plain.num_nodes + 2
+    once = folder(train=TRAIN, valid=headed["valid"])
+    if first == "Subject":  # a word for a column is one in a single file, too
+        with pytest.raises(UsageError, match=r"first line of valid\.txt in"):
+            once.load()
+
+
+def test_a_triple_that_starts_every_file_is_no_header(folder):
+    line = "a\tlikes\tb\n"
+    assert folder(train=TRAIN, valid=line, test=line).load().num_nodes == 3
+
+
+def test_repeated_training_triples_are_merged(folder, caplog):
+    with caplog.at_level(logging.WARNING):
+        data = folder(train=TRAIN + TRAIN + "c\tlikes\ta\n").load()
+    assert "4 training triples repeat another one: each counts once" in caplog.text
+    assert int(data.train_mask.sum()) == 5
+    assert folder(train=TRAIN + TRAIN).num_train == 4
+
+
+def test_validation_triples_are_drawn_of_those_that_can_be_spared(folder):
+    generator = np.random.default_rng(0)
+    rows = {tuple(row) for row in generator.integers(0, 12, (150, 3)).tolist()}
+    lines = [f"e{h}\tr{r}\te{t}\n" for h, r, t in sorted(rows)]
+    lonely = "x\tr1\te0\n"
+    parts = {"train": "".join(lines) + lonely, "valid": None, "test": lines[0]}
+    source = folder(**parts, valid_share=0.2)
+    data = source.load()
+    sizes = [len(as_set(data, part)) for part in ("train", "val")]
+    assert sizes == [len(lines) + 1 - round(0.2 * (len(lines) + 1)), round(0.2 * (len(lines) + 1))]
+    assert source.num_train == sizes[0]
+    assert not as_set(data, "train") & as_set(data, "val")
+    train = as_set(data, "train")
+    assert {h for h, _, _ in train} | {t for _, _, t in train} == set(range(data.num_nodes))
+    again, other = folder(**parts, valid_share=0.2).load(), folder(**parts, valid_share=0.2, seed=1)
+    assert torch.equal(again.edge_index, data.edge_index)
+    assert not torch.equal(other.load().edge_index, data.edge_index)
+
+
+def test_fewer_validation_triples_are_drawn_where_no_more_can_be_spared(caplog):
+    chain = [Triple("a", "r", "b"), Triple("b", "r", "c"), Triple("c", "r", "a")]
+    with caplog.at_level(logging.WARNING):
+        stay, taken = drawn(chain, 0.9, seed=0)
+    assert (len(stay), len(taken)) == (2, 1)
+    assert "only 1 of 3 validation triples" in caplog.text
+
+
 def test_unseen_entities_can_be_kept(folder):
     data = folder(test="a\tlikes\tz\n", unseen="keep").load()
     assert data.num_nodes == 4
@@ -77,7 +200,7 @@ def test_unseen_entities_can_be_kept(folder):
 def test_repeated_triples_are_counted_in_a_warning(folder, caplog):
     with caplog.at_level(logging.WARNING):
         folder(train=TRAIN + "a\tlikes\tb\n", test="a\tlikes\tb\nb\tlikes\ta\n").load()
-    assert "1 triples stand more than once" in caplog.text
+    assert "1 training triples repeat another one" in caplog.text
     assert "2 triples stand in more than one part" in caplog.text
 
 

@@ -1,6 +1,7 @@
 """Runs on knowledge graphs: what they leave, who beats the floors, what is refused."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -239,6 +240,59 @@ def test_other_files_in_the_folder_are_another_run(run_here, tmp_path):
     (tmp_path / "train.txt").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")
     changed = run_here(*words, f"dataset.source.path={tmp_path}")
     assert changed.config_hash != first.config_hash
+
+
+@pytest.mark.parametrize(
+    ("words", "each", "batches"),
+    [
+        ((), 1, 6),
+        (("task.inverse_relations=true",), 2, 12),
+        (("batching.accumulate=2",), 1, 6),
+        (("batching.size=1000",), 1, 1),
+    ],
+)
+def test_epochs_are_passes_over_the_files(run_here, tmp_path, monkeypatch, words, each, batches):
+    """Of 23 triples, one of them twice in the file, in batches of 4: the last is partial."""
+    lines = [f"a{i}\tr\tb{i % 5}\n" for i in range(23)]
+    (tmp_path / "train.txt").write_text("".join([*lines, lines[0]]))
+    for part in ("valid", "test"):
+        (tmp_path / f"{part}.txt").write_text(lines[0])
+    seen: list[tuple[int, int, int]] = []
+    sizes = []
+    step = KnowledgeGraphCompletion.training_step
+
+    def watched(task, batch, i):
+        head, relation = batch.head[batch.query], batch.relation[batch.query]
+        seen.extend(zip(head.tolist(), relation.tolist(), batch.tail.tolist(), strict=True))
+        sizes.append(len(batch.tail))
+        return step(task, batch, i)
+
+    monkeypatch.setattr(KnowledgeGraphCompletion, "training_step", watched)
+    run_here(
+        "dataset=kg_folder", f"dataset.source.path={tmp_path}", "model=distmult", "batching.size=4",
+        "trainer.epochs=3", "trainer.plots=false", "trainer.accelerator=cpu", *words,
+    )  # fmt: skip
+    assert set(Counter(seen).values()) == {3}
+    assert len(set(seen)) == 23 * each
+    assert len(sizes) == 3 * batches
+
+
+def test_a_validation_share_is_part_of_the_result_and_of_the_length(run_here, tmp_path):
+    generator = np.random.default_rng(0)
+    rows = sorted({tuple(row) for row in generator.integers(0, 9, (100, 3)).tolist()})
+    lines = [f"e{h}\tr{r}\te{t}\n" for h, r, t in rows]
+    (tmp_path / "train.txt").write_text("".join(lines))
+    (tmp_path / "test.txt").write_text(lines[3])
+    words = (
+        "dataset=kg_folder", f"dataset.source.path={tmp_path}", "model=distmult", "batching.size=1",
+        "trainer.epochs=1", "trainer.plots=false", "dataset.source.valid_share=0.1",
+    )  # fmt: skip
+    first = run_here(*words)
+    assert first.steps == len(lines) - round(0.1 * len(lines))
+    other = run_here(*words, "dataset.source.seed=1", folder="other")
+    assert other.config_hash != first.config_hash
+    (tmp_path / "test.txt").write_text(lines[4])
+    assert run_here(*words).config_hash != first.config_hash
 
 
 def test_cat_leaves_its_routing_by_relation(run_here, folder):

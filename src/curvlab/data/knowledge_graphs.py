@@ -24,8 +24,8 @@ from torch_geometric.data import Data, InMemoryDataset
 from curvlab.data.cache import cached
 from curvlab.data.checks import check_statistics
 from curvlab.data.sources import RemoteFile, fetch
-from curvlab.data.triples import MASKS, check_triples, read_triples
-from curvlab.errors import UsageError
+from curvlab.data.triple_files import read_triples
+from curvlab.data.triples import MASKS, check_triples
 
 STATISTICS = {
     "entities": "entities",
@@ -186,81 +186,3 @@ def _unpacked(tensors: dict[str, Tensor]) -> Data:
     names = bytes(tensors["relation_names"].tolist()).decode().split("\n")
     rest = {k: v for k, v in tensors.items() if k not in ("relation_names", "num_nodes")}
     return Data(num_nodes=int(tensors["num_nodes"]), relation_names=names, **rest)
-
-
-class TripleFolder:
-    """A knowledge graph of one's own: a folder with `train.txt`, `valid.txt` and `test.txt`.
-
-    A line is head, relation and tail, separated by tabs. Entities and relations are numbered by
-    first appearance over the three files.
-
-    Args:
-        path: The folder.
-        unseen: What becomes of validation and test triples with an entity that no training triple
-            has, whose embedding nothing trains: `refuse` them, or `keep` them.
-
-    Raises:
-        UsageError: `unseen` is something else.
-    """
-
-    FILES = ("train.txt", "valid.txt", "test.txt")
-
-    def __init__(self, path: str | Path, unseen: str) -> None:
-        if unseen not in ("refuse", "keep"):
-            raise UsageError(f"dataset.source.unseen={unseen} must be refuse or keep")
-        self.path = Path(path)
-        self.unseen = unseen
-
-    def download(self) -> list[Path]:
-        """Return where the files are.
-
-        Raises:
-            UsageError: One is not there.
-        """
-        paths = [self.path / name for name in self.FILES]
-        for path in paths:
-            if not path.is_file():
-                raise UsageError(
-                    f"{path} is missing: dataset.source.path names a folder with "
-                    f"{', '.join(self.FILES)}, lines of head, relation and tail between tabs."
-                )
-        return paths
-
-    def load(self) -> Data:
-        """Return the graph.
-
-        Raises:
-            UsageError: A file is missing or malformed, a relation is in no training triple, or an
-                entity is not and `unseen` is `refuse`.
-        """
-        parts = [read_triples(path) for path in self.download()]
-        triples = [triple for part in parts for triple in part]
-        entities = dict.fromkeys(name for head, _, tail in triples for name in (head, tail))
-        relations = dict.fromkeys(relation for _, relation, _ in triples)
-        entity = {name: number for number, name in enumerate(entities)}
-        relation = {name: number for number, name in enumerate(relations)}
-        part_of = torch.arange(3).repeat_interleave(torch.tensor([len(part) for part in parts]))
-        data = Data(
-            edge_index=torch.tensor([[entity[h], entity[t]] for h, _, t in triples]).T.contiguous(),
-            edge_type=torch.tensor([relation[r] for _, r, _ in triples]),
-            num_nodes=len(entity),
-            relation_names=list(relation),
-            **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
-        )
-        check_triples(data)
-        if self.unseen == "refuse":
-            self._check_entities(data, list(entity))
-        return data
-
-    def _check_entities(self, data: Data, names: list[str]) -> None:
-        known = torch.zeros(len(names), dtype=torch.bool)
-        known[data.edge_index[:, data.train_mask]] = True
-        unseen = (~known[data.edge_index]).any(dim=0)
-        if unseen.any():
-            first = names[int((~known).nonzero()[0])]
-            raise UsageError(
-                f"{int(unseen.sum())} validation and test triples have one of "
-                f"{int((~known).sum())} entities that no training triple has, for instance "
-                f"{first!r}: take them out of the files, or keep them with "
-                "dataset.source.unseen=keep (they can only be guessed)."
-            )

@@ -1,7 +1,6 @@
-"""Triples of a knowledge graph: files of them, what is wrong with them, which are known."""
+"""Triples of a knowledge graph: what is wrong with them, which are known."""
 
 import logging
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -13,29 +12,6 @@ log = logging.getLogger(__name__)
 
 MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
 """Parts of the triples, and the masks `[triples]` that say which are theirs."""
-
-
-def read_triples(path: Path) -> list[tuple[str, str, str]]:
-    """Parse lines of head, relation and tail, separated by tabs.
-
-    Raises:
-        UsageError: The file has no triples, or a line is not three names.
-    """
-    triples = []
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        fields = [field.strip() for field in line.split("\t")]
-        if len(fields) != 3 or not all(fields):
-            raise UsageError(
-                f"{path}, line {number}: expected head, relation and tail separated by tabs, but "
-                f"found {len(fields)} column{'s' * (len(fields) != 1)} in {line[:60]!r}."
-            )
-        triples.append((fields[0], fields[1], fields[2]))
-    if not triples:
-        raise UsageError(f"{path} has no triples: expected lines such as Paris\tcapital_of\tFrance")
-    return triples
 
 
 def check_triples(data: Data) -> None:
