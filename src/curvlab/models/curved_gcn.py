@@ -162,7 +162,8 @@ class HGAT(HGCN):
         attention = self.attentions[layer]
         assert isinstance(attention, nn.Linear)
         of_target, of_source = F.linear(moved, attention.weight.view(2, -1)).unbind(-1)
-        scores = of_target[target] + of_source[source] + attention.bias
+        scores = of_target.index_select(0, target) + of_source.index_select(0, source)
+        scores = scores + attention.bias
         messages = scores.sigmoid().unsqueeze(-1) * moved.index_select(0, source)
         sums = messages.new_zeros(moved.shape).index_add(0, target, messages)
         return sums / degree.clamp(min=1).unsqueeze(-1)

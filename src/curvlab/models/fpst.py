@@ -67,7 +67,8 @@ class GraphTokens(nn.Module):
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
         eigenvectors = self._eigenvectors(batch)
         first, second = (half @ eigenvectors.T for half in self.identifiers.weight.chunk(2, dim=1))
-        identifiers = torch.cat([first + second, first[:, source] + second[:, target]], dim=1).T
+        of_pairs = first.index_select(1, source) + second.index_select(1, target)
+        identifiers = torch.cat([first + second, of_pairs], dim=1).T
         features = self.features(batch.x)
         node_type, edge_type = self.types.weight
         if self.fusion is None:

@@ -61,7 +61,9 @@ class HyperbolicScorer(TripleScorer):
     def scale(self, batch: Data) -> Tensor:
         """The queries' factor s = sqrt(-kappa), `[queries, 1]`, or `[1, 1]` for all."""
         kappa = self.curvature()
-        return (-(kappa[batch.relation] if kappa.dim() else kappa)).sqrt().view(-1, 1)
+        if kappa.dim():
+            kappa = kappa.index_select(0, batch.relation)
+        return (-kappa).sqrt().view(-1, 1)
 
     def share_at_rim(self, batch: Data) -> Tensor:
         """Share of queries and tails, which it takes as points exp0(s v)."""
@@ -76,7 +78,7 @@ class HyperbolicScorer(TripleScorer):
         """Minus squared distances, with biases; never in half precision, which cancels."""
         with torch.autocast(batch.head.device.type, enabled=False):
             squared = self.sqdist(batch)
-        return self.head_bias[batch.head].unsqueeze(1) + self.tail_bias - squared
+        return self.head_bias.index_select(0, batch.head).unsqueeze(1) + self.tail_bias - squared
 
 
 class MuRP(HyperbolicScorer):

@@ -49,7 +49,9 @@ def reconstruction_loss(
     left, right, kappa, scale = bilinear_features(x, space)
     pseudo = isinstance(space, PseudoHyperboloid)
     curved, kernel = (PseudoProfile, None) if pseudo else (CurvedProfile, kernel)
-    sources, targets = x[tiles.source], x[tiles.target]
+    # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
+    rows = x.contiguous()
+    sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     # Each pair is differentiated through its left features alone, once for either end.
     sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel, curved)
