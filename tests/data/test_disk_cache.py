@@ -7,6 +7,15 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.cache import cached, fingerprint
+from curvlab.data.knowledge_graphs import KnowledgeGraph
+from curvlab.data.labelled import LabelledGraph
+from curvlab.data.networks import EdgeListNetwork
+from curvlab.data.polynomial_tokens import PolynomialTokens
+from curvlab.data.synthetic_large import SyntheticLarge
+from curvlab.data.token_batches import TokenDataModule
+from curvlab.data.transforms import LaplacianEigenvectors, apply_transform
+from curvlab.data.triples import MASKS
+from curvlab.hardware import default_dtype
 
 TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}
 
@@ -78,3 +87,134 @@ def test_fingerprint_sees_what_it_is_told_to_and_nothing_else():
     assert fingerprint(graph, ["x"]) != fingerprint(other, ["x"])
     wider = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=4)
     assert fingerprint(graph, ["edge_index"]) != fingerprint(wider, ["edge_index"])
+
+
+class Pairs(LabelledGraph):
+    """A ring whose features are what the reader says."""
+
+    feature = 1.0
+
+    def read(self, paths):
+        nodes = torch.arange(4)
+        ring = torch.stack([nodes, (nodes + 1) % 4])
+        x = torch.full((4, 1), self.feature)
+        return Data(x=x, y=torch.tensor([0, 1, 0, 1]), edge_index=ring, num_nodes=4)
+
+
+class OneRelation(KnowledgeGraph):
+    """Three triples of the relation that the reader says."""
+
+    feature = "likes"
+
+    def read(self, paths):
+        masks = zip(MASKS.values(), torch.eye(3, dtype=torch.bool), strict=True)
+        return Data(
+            edge_index=torch.tensor([[0, 1, 0], [1, 0, 0]]),
+            edge_type=torch.zeros(3, dtype=torch.long),
+            num_nodes=2,
+            relation_names=[self.feature],
+            **dict(masks),
+        )
+
+
+def raised(monkeypatch, kind, feature, by=1):
+    """The reader returns something else, and says so or not."""
+    monkeypatch.setattr(kind, "feature", feature)
+    monkeypatch.setattr(kind, "revision", kind.revision + by)
+
+
+def test_another_revision_of_a_reader_reads_again(tmp_path, monkeypatch):
+    raw = tmp_path / "pairs" / "raw" / "pairs.txt"
+    raw.parent.mkdir(parents=True)
+    raw.write_text("the same file")
+    files = [{"path": "pairs.txt", "sha256": None}]
+    source = Pairs("pairs", "pairs/raw", None, files, {"num_classes": 2}, None, tmp_path)
+
+    def found():
+        return source.load().x[0, 0].item()
+
+    first = source.disk_key
+    assert found() == 1
+    raised(monkeypatch, Pairs, 2.0, by=0)
+    assert found() == 1  # why a revision is needed
+    raised(monkeypatch, Pairs, 2.0)
+    assert found() == 2
+    assert source.disk_key != first  # of the graph that batching=tokens writes
+    raised(monkeypatch, Pairs, 3.0, by=-1)
+    assert found() == 1  # the entries of an earlier revision are still there
+
+
+def test_another_revision_of_a_knowledge_graphs_reader_reads_again(tmp_path, monkeypatch):
+    raw = tmp_path / "kg" / "raw" / "all.txt"
+    raw.parent.mkdir(parents=True)
+    raw.write_text("the same file")
+    files = [{"path": "all.txt", "sha256": None}]
+    source = OneRelation("kg", "kg/raw", "", files, {}, tmp_path)
+
+    def found():
+        return source.load().relation_names
+
+    assert found() == ["likes"]
+    raised(monkeypatch, OneRelation, "knows", by=0)
+    assert found() == ["likes"]
+    raised(monkeypatch, OneRelation, "knows")
+    assert found() == ["knows"]
+
+
+def test_another_revision_of_a_networks_reader_reads_again(tmp_path, monkeypatch):
+    raw = tmp_path / "net" / "raw" / "net.csv"
+    raw.parent.mkdir(parents=True)
+    raw.write_text("0,1\n1,2\n")
+    source = EdgeListNetwork("net", "net/raw/net.csv", "", None, 3, 2, 2, tmp_path)
+    source.sha256 = "none stated"
+    assert source.load().num_nodes == 3
+    raw.write_text("0,1\n1,2\n2,3\n")  # stands for a reader that makes another graph
+    source.statistics = dict.fromkeys(source.statistics)
+    assert source.load().num_nodes == 3
+    monkeypatch.setattr(EdgeListNetwork, "revision", 2)
+    assert source.load().num_nodes == 4
+
+
+def test_another_revision_of_a_transform_computes_again(tmp_path, monkeypatch):
+    graph = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    first = apply_transform(LaplacianEigenvectors(2), graph, tmp_path).eigenvectors
+
+    def other(_, data):
+        data.eigenvectors = -first
+        return data
+
+    monkeypatch.setattr(LaplacianEigenvectors, "forward", other)
+    again = apply_transform(LaplacianEigenvectors(2), graph, tmp_path)
+    assert torch.equal(again.eigenvectors, first)
+    monkeypatch.setattr(LaplacianEigenvectors, "revision", 2)
+    new = apply_transform(LaplacianEigenvectors(2), graph, tmp_path)
+    assert torch.equal(new.eigenvectors, -first)
+
+
+def test_a_type_of_numbers_has_an_entry_of_its_own(tmp_path):
+    graph = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    single = apply_transform(LaplacianEigenvectors(2), graph, tmp_path).eigenvectors
+    with default_dtype("64-true"):
+        double = apply_transform(LaplacianEigenvectors(2), graph, tmp_path).eigenvectors
+    assert (single.dtype, double.dtype) == (torch.float32, torch.float64)
+    assert not torch.equal(double.float().double(), double)
+
+
+def test_graph_and_tokens_on_disk_are_of_a_revision(tmp_path, monkeypatch):
+    source = SyntheticLarge(40, 3.0, 2.5, 2, 0.5, 2, 1.0, 0)
+    tokens = PolynomialTokens("mono", 2, True, "float32", 4, False)
+
+    def folder():
+        options = {"transforms": [tokens], "steps_per_epoch": 1, "seed": 0}
+        return TokenDataModule(
+            8, 0, 1.0, accumulate=1, source=source, cache_dir=tmp_path, **options
+        )._store().folder  # fmt: skip
+
+    first = folder()
+    assert folder() == first
+    monkeypatch.setattr(PolynomialTokens, "revision", 2)
+    second = folder()
+    assert second.parent == first.parent
+    assert second != first
+    monkeypatch.setattr(SyntheticLarge, "revision", 2)
+    assert folder().parent != first.parent

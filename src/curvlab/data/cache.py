@@ -23,15 +23,17 @@ def fingerprint(data: Data, attributes: Sequence[str]) -> str:
 
 
 def cached(
-    folder: str | Path, key: str, compute: Callable[[], dict[str, Tensor]]
+    folder: str | Path, key: str, compute: Callable[[], dict[str, Tensor]], revision: int = 1
 ) -> dict[str, Tensor]:
     """Return the entry `key` of the cache, computing and storing it if it is not there.
+
+    Entries of other revisions of what computes them are left alone and not read.
 
     A truncated, altered or foreign entry is computed anew, with one log line. Entries are
     written to a temporary file and renamed, so that readers never see half of one. A folder
     that cannot be written costs the time to compute, never the run.
     """
-    path = Path(folder) / f"{key}-v{FORMAT}.pt"
+    path = Path(folder) / f"{key}-r{revision}-v{FORMAT}.pt"
     entry = _read(path)
     if entry is None:
         entry = compute()

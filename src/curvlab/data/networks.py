@@ -32,7 +32,13 @@ class EdgeListNetwork:
         max_degree: Largest number of neighbours that a node must have.
         data_dir: Folder of raw and processed files.
         mirror: Folder with the same layout, used instead of the network.
+
+    Attributes:
+        revision: raised whenever the same file becomes another graph, so that what is on disk of an
+            earlier reader is not taken for it.
     """
+
+    revision = 1
 
     def __init__(
         self,
@@ -71,7 +77,7 @@ class EdgeListNetwork:
         (raw,) = self.download()
         folder = raw.parent.parent / "processed"
         key = f"{raw.stem}-{self.sha256[:16]}"
-        tensors = cached(folder, key, lambda: _process(raw))
+        tensors = cached(folder, key, lambda: _process(raw), self.revision)
         data = Data(edge_index=tensors["edge_index"], num_nodes=int(tensors["num_nodes"]))
         self._check(data)
         return data

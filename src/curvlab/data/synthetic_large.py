@@ -40,7 +40,12 @@ class SyntheticLarge:
         features: Number of features, at least 1.
         signal: Length of the mean of the features of a class, at least 0.
         seed: Seed of the graph, not of the run: every run trains on the same graph.
+
+    Attributes:
+        revision: raised whenever the same options make another graph.
     """
+
+    revision = 1
 
     def __init__(
         self,
@@ -96,7 +101,10 @@ class SyntheticLarge:
     @property
     def disk_key(self) -> str:
         """A name for the graph: equal for equal ones."""
-        options = json.dumps({**vars(self), "drawn_at_a_time": DRAWN_EDGES}, sort_keys=True)
+        options = json.dumps(
+            {**vars(self), "drawn_at_a_time": DRAWN_EDGES, "revision": self.revision},
+            sort_keys=True,
+        )
         return f"synthetic-large-{hashlib.sha256(options.encode()).hexdigest()[:16]}"
 
     def to_disk(self, folder: Path) -> DiskGraph:

@@ -60,6 +60,7 @@ class TokenDataModule(MiniBatchDataModule):
                 "features as they come: choose another batching, or dataset.features=null"
             )
         self.spec = TokenSpec(tokens.basis, tokens.orders, tokens.self_loops, tokens.dtype)
+        self.revision = tokens.revision
 
     def prepare_data(self) -> None:
         """Bring the raw files here, write graph and tokens (in one process only)."""
@@ -144,7 +145,8 @@ class TokenDataModule(MiniBatchDataModule):
         return to_disk(folder) if to_disk else write_disk_graph(folder, loaded(self.source))
 
     def _tokens_of(self, graph: DiskGraph) -> TokenStore:
-        key = hashlib.sha256(json.dumps(asdict(self.spec)).encode()).hexdigest()[:16]
+        options = json.dumps({**asdict(self.spec), "revision": self.revision})
+        key = hashlib.sha256(options.encode()).hexdigest()[:16]
         return TokenStore(graph.folder / f"tokens-{key}", graph, self.spec)
 
     @property

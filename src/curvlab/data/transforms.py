@@ -63,10 +63,9 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
         return {name: result[name] for name in transform.writes}
 
     number = str(torch.get_default_dtype()).removeprefix("torch.")
-    name = f"{transform.cache_key}-r{transform.revision}-{number}"
-    key = f"{name}-{fingerprint(data, transform.reads)[:32]}"
+    key = f"{transform.cache_key}-{number}-{fingerprint(data, transform.reads)[:32]}"
     data = data.clone()
-    data.update(cached(cache_dir, key, compute))
+    data.update(cached(cache_dir, key, compute, transform.revision))
     return data
 
 
