@@ -233,6 +233,9 @@ def _run_process(
         if math.isnan(result.score):
             raise DivergedError(f"test/{task.score} is not a number at step {result.best_step}")
         result.val_score = result.metrics["val"][task.score] if best else None
+        tail = None if best else curves.tail_mean(task.score)
+        if tail is not None:
+            result.metrics["test"][f"{task.score}_tail"] = tail
         if logger is not None:
             logger.log_metrics({"score": result.score})  # what reports on W&B compare
         result.parameters = sum(p.numel() for p in task.parameters())

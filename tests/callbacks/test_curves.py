@@ -60,6 +60,40 @@ def test_rows_survive_an_interruption_without_gap_or_repetition(fit, small, tmp_
     pd.testing.assert_frame_equal(resumed, pd.read_csv(tmp_path / "whole.csv"))
 
 
+def rows_of(steps, evaluated=100):
+    """A point every hundred steps, of which the metric is the step."""
+    return [
+        {"step": step, "loss": 0.0} | ({"map": float(step)} if step % evaluated == 0 else {})
+        for step in range(100, steps + 1, 100)
+    ]
+
+
+def test_the_mean_of_the_last_steps_is_of_twenty_evaluations(tmp_path):
+    curves = Curves(tmp_path / "metrics.csv")
+    curves.rows = rows_of(10_000)
+    # 8,100 + 8,200 + ... + 10,000
+    assert curves.tail_mean("map") == (8_100 + 10_000) / 2
+    assert curves.tail_mean("mrr") is None
+
+
+@pytest.mark.parametrize(
+    "rows", [[], rows_of(1_900), rows_of(10_000, evaluated=200)], ids=["none", "short", "sparse"]
+)
+def test_too_little_has_no_mean_of_the_last_steps(rows, tmp_path):
+    curves = Curves(tmp_path / "metrics.csv")
+    curves.rows = rows
+    assert curves.tail_mean("map") is None
+
+
+def test_the_mean_of_the_last_steps_survives_an_interruption(tmp_path):
+    curves = Curves(tmp_path / "metrics.csv")
+    curves.rows = rows_of(9_000)
+    resumed = Curves(tmp_path / "metrics.csv")
+    resumed.load_state_dict(curves.state_dict())
+    resumed.rows += rows_of(10_000)[90:]
+    assert resumed.tail_mean("map") == (8_100 + 10_000) / 2
+
+
 def test_device_is_asked_for_numbers_once_an_epoch(fit, small, tmp_path, monkeypatch):
     """Not in a step: reading a number waits for the device."""
     calls = []

@@ -1,5 +1,6 @@
 """The curves of a run: loss, metrics and every curvature, one row an epoch."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
     """
     found = [part for part in module.modules() if isinstance(part, Curvature)]
     return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
+
+
+TAIL_STEPS = 2000
+"""How many steps at the end of a run a mean is taken over."""
+
+TAIL_POINTS = 20
+"""How many evaluations there must be in these steps."""
 
 
 class Curves(Callback):
@@ -82,6 +90,21 @@ class Curves(Callback):
             atomic_write(self.path, pd.DataFrame(self.rows).to_csv(index=False))
         for logger in trainer.loggers:
             logger.log_metrics(numbers_only(row), step=trainer.global_step)
+
+    def tail_mean(self, metric: str) -> float | None:
+        """The mean of a metric over its evaluations in the last 2,000 steps.
+
+        The last step of a run alone is a draw from what it wavers between. None for a shorter run,
+        and where there are fewer than 20 evaluations in these steps.
+
+        Args:
+            metric: as the rows call it, for instance `map`.
+        """
+        start = self.rows[-1]["step"] - TAIL_STEPS if self.rows else -1
+        values = [row[metric] for row in self.rows if metric in row and row["step"] > start]
+        if start < 0 or len(values) < TAIL_POINTS:
+            return None
+        return math.fsum(values) / len(values)
 
 
 def numbers_only(row: dict[str, float]) -> dict[str, float]:
