@@ -27,7 +27,7 @@ from curvlab.tables.document import refresh
 from curvlab.tables.folders import own_results, results_folder
 from curvlab.tables.overview import status
 from curvlab.tables.page import page
-from curvlab.tables.render import markdown, render, terminal
+from curvlab.tables.render import markdown, render, sentence, terminal
 from curvlab.tables.report import Report
 from curvlab.tables.spec import TableSpec
 
@@ -132,10 +132,12 @@ def make_table(table: str, arguments: argparse.Namespace) -> str:
 
 
 def block(results: Path, words: str) -> str:
-    """What stands between two marks of a text: `status`, a table, or `TABLE 2` for its second part.
+    """What stands between two marks of a text.
+
+    `status`, a table, `TABLE 2` for its second part, or `TABLE ROW COLUMN` for a cell of its first.
 
     Raises:
-        UsageError: There is no such table or part.
+        UsageError: There is no such table, part or cell.
     """
     match words.split():
         case ["status"]:
@@ -145,7 +147,11 @@ def block(results: Path, words: str) -> str:
         case [table, part] if part.isdigit() and 0 < int(part) <= len(load_table(CONFIGS, table)):
             _title, _, body = markdown(_reports(table, results)[int(part) - 1]).partition("\n")
             return body
-    raise UsageError(f"<!-- tables.py {words} -->: say status, TABLE or the number of its part")
+        case [table, row, column]:
+            return sentence(_reports(table, results)[0], row, column)
+    raise UsageError(
+        f"<!-- tables.py {words} -->: say status, TABLE, the number of its part, or ROW COLUMN"
+    )
 
 
 @cache  # a text has a table's parts one by one

@@ -24,11 +24,13 @@ from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import PolyFormer
 from curvlab.results import FILE, Result, read_result
 from curvlab.rundir import TRACEBACK
-from curvlab.tables.statistics import summarise
+from curvlab.tables.statistics import FEWEST, summarise
 
 SHOWN_CURVATURES = 16
 TOLD_AT_RIM = 0.01
 """Share of points at the rim of a ball above which a run says so at its end."""
+
+_SPOKEN = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
 
 _console = Console(soft_wrap=True, highlight=False)
 
@@ -80,9 +82,12 @@ def seeds_finished(results: Sequence[Result]) -> None:
     scores = [result.score for result in results if result.score is not None]
     if len(scores) > 1:
         summary = summarise(scores)
+        spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
+        if len(scores) < FEWEST:
+            spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
         _console.print(
             f"{results[0].model} on {results[0].dataset}, {len(scores)} seeds: {summary.mean:.2f} "
-            f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
+            f"{spread}"
         )
 
 
@@ -173,7 +178,7 @@ def _outcome(result: Result) -> str:
     if result.status != "finished":
         return f"{result.status.replace('_', ' ')}: {result.error}"
     return ", ".join(
-        f"{'mAP' if name == 'map' else name} {_figure(value)}"
+        f"{_SPOKEN.get(name, name)} {_figure(value)}"
         for name, value in result.metrics["test"].items()
     )
 

@@ -11,6 +11,7 @@ from tiny_runs import FAST, TINY, TREE
 
 from curvlab import train as training
 from curvlab.analysis import plots
+from curvlab.callbacks import curves as training_curves
 from curvlab.callbacks import finite_guard
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
@@ -64,6 +65,27 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     pictures = sorted(path.name for path in (folder / "plots").iterdir())
     assert pictures == ["curves.png", "embedding.png"]
     assert not [path for path in folder.rglob(".*") if path.is_file()]
+
+
+def test_the_mean_of_the_last_steps_is_part_of_the_result(run_here, folder, monkeypatch, capfd):
+    """Here of the last 10 of 20 steps, two points of the curve."""
+    assert "map_tail" not in run_here(*FAST).metrics["test"]
+    monkeypatch.setattr(training_curves, "TAIL_STEPS", 10)
+    monkeypatch.setattr(training_curves, "TAIL_POINTS", 2)
+    result = run_here(*FAST, "rerun=true")
+    curve = pd.read_csv(folder / "metrics.csv")["map"].tolist()
+    assert len(curve) == 4
+    assert len(set(curve)) > 1
+    assert read_result(folder).metrics["test"]["map_tail"] == pytest.approx(np.mean(curve[2:]))
+    assert result.score == result.metrics["test"]["map"]
+    assert "mean of the last 2,000 steps " in capfd.readouterr().out
+
+
+def test_a_run_that_chooses_its_weights_has_no_mean_of_the_last_steps(run_here, monkeypatch):
+    monkeypatch.setattr(training_curves, "TAIL_STEPS", 10)
+    monkeypatch.setattr(training_curves, "TAIL_POINTS", 1)
+    result = run_here(*TREE, "model=mlp", "trainer.plots=false")
+    assert not [name for name in result.metrics["test"] if name.endswith("_tail")]
 
 
 def test_pictures_that_cannot_be_drawn_do_not_cost_the_result(run_here, folder, monkeypatch, capfd):

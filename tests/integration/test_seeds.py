@@ -38,6 +38,16 @@ def test_every_seed_is_the_run_that_it_is_alone(command):
         assert alone[key] == beside[key], key
 
 
+def test_two_seeds_show_both_scores_and_no_interval(command):
+    done = command(*FAST, "trainer.parallel_seeds=2", "seed=5")
+    assert done.returncode == 0, done.stderr
+    low, high = sorted(r["score"] for r in command.results().values() if r["seed"] in (5, 6))
+    (line,) = (line for line in done.stdout.splitlines() if " 2 seeds: " in line)
+    mean = f"2 seeds: {(low + high) / 2:.2f} ("
+    assert mean in line
+    assert {f"{low:.2f}", f"{high:.2f}"} == set(line.partition(mean)[2].rstrip(")").split(", "))
+
+
 def test_seeds_that_have_a_result_are_not_repeated_and_a_sweep_counts_all(command):
     words = (*FAST, "trainer.parallel_seeds=2", "trainer.threads=1")
     first = command("-m", *words, "seed=0")

@@ -15,7 +15,14 @@ from curvlab.tables.spec import Better
 def table(**columns):
     """Cells of one column for each word: (paper, ours) of the methods a, b, c ..."""
     cells = [
-        {"row": row, "column": column, "paper_mean": paper, "our_mean": ours}
+        {
+            "row": row,
+            "column": column,
+            "paper_mean": paper,
+            "our_mean": ours,
+            "difference": ours - paper,
+            "departure": "",
+        }
         for column, pairs in columns.items()
         for row, (paper, ours) in zip("abcdef", pairs, strict=False)
     ]
@@ -41,6 +48,24 @@ def test_lower_may_be_better():
     assert cells["spearman"].tolist() == pytest.approx([1, 1, 1])
     best = marks(cells, "our", 2, Better.lower)
     assert [best[row, "x"] for row in "abc"] == [1, 2, 0]
+
+
+def test_numbers_that_are_not_compared_are_not_ranked():
+    """The best of ours is of another protocol: the paper's order of the others is ours."""
+    cells = table(x=[(90, 99), (80, 60), (95, 75), (85, 70)])
+    cells.loc[0, ["difference", "departure"]] = nan, "250 steps"
+    ranked = with_ranks(cells, 2, Better.higher)
+    assert ranked["our_rank"].isna().tolist() == [True, False, False, False]
+    assert ranked["our_rank"].dropna().tolist() == [3, 1, 2]
+    assert ranked["paper_rank"].dropna().tolist() == [3, 1, 2]
+    assert ranked["spearman"].tolist() == pytest.approx([1] * 4)
+    assert ranked["ranked"].tolist() == [3] * 4
+    assert marks(cells, "our", 2, Better.higher) == {
+        ("b", "x"): 0,
+        ("c", "x"): 1,
+        ("d", "x"): 2,
+    }
+    assert marks(cells, "paper", 2, Better.higher)["a", "x"] == 2
 
 
 def test_two_methods_have_no_order():

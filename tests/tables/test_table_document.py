@@ -42,8 +42,10 @@ def test_half_a_pair_of_marks_is_refused(text):
         refresh(text, str)
 
 
-def test_the_results_page_shows_what_its_result_files_say(tmp_path):
-    page = RESULTS.parent / "README.md"
+@pytest.mark.parametrize(
+    "page", [RESULTS.parent / "README.md", ROOT / "README.md"], ids=["results", "start"]
+)
+def test_pages_show_what_the_result_files_say(page, tmp_path):
     words = ["refresh", str(page), "--results", str(RESULTS), "--output", str(tmp_path / "new.md")]
     subprocess.run([sys.executable, "scripts/tables.py", *words], cwd=ROOT, check=True)
     assert (tmp_path / "new.md").read_text() == page.read_text()
@@ -53,6 +55,8 @@ def test_the_results_page_shows_what_its_result_files_say(tmp_path):
     ("words", "answer"),
     [
         ("fpst/fig3 2", "the number of its part"),
+        ("fpst/fig3 fpst cora", "'cora' is none of web_edu, "),
+        ("fpst/fig3 nobody web_edu", "'nobody' is none of mlp, "),
         ("nothing", "nothing"),
     ],
 )

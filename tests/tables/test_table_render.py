@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from io import StringIO
@@ -7,7 +8,8 @@ import pytest
 
 from curvlab.tables import build_report, load_table
 from curvlab.tables.latex import escape
-from curvlab.tables.render import csv, markdown, render, terminal
+from curvlab.tables.page import page
+from curvlab.tables.render import csv, markdown, render, sentence, terminal
 
 ESCAPE_CODE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -136,10 +138,52 @@ def test_escape_leaves_no_command():
 
 def test_csv_round_trips(report):
     cells = pd.read_csv(StringIO(csv([report])))
+    texts = ["departure", "mark"]  # which may be empty
+    cells[texts] = cells[texts].astype(object).fillna("")
     pd.testing.assert_frame_equal(
         cells.drop(columns="within"), report.cells.drop(columns="within"), check_dtype=False
     )
     assert cells["within"].notna().sum() == report.cells["within"].notna().sum()
+
+
+@pytest.fixture
+def with_tails(spec, write_run, tmp_path):
+    """Three runs of which the last step is 98, 99, 100 and the tail 96, 97, 98, one without."""
+    for seed in range(3):
+        path = write_run("fpst", "web_edu", seed, 98.0 + seed)
+        result = json.loads(path.read_text())
+        result["metrics"]["test"]["map_tail"] = 96.0 + seed
+        path.write_text(json.dumps(result))
+    write_run("gcn", "web_edu", 0, 80.0)
+    return build_report(spec, tmp_path)
+
+
+def test_a_second_number_stands_below_ours_in_every_format(with_tails, configs, tmp_path):
+    """Of both the standard deviation is 1, and the half width 4.303 / sqrt(3) = 2.48."""
+    name = "mean of the last 2,000 steps"
+    text = markdown(with_tails)
+    assert re.search(rf"\| {name} +\| 97\.00 ± 2\.48 \(3\) ", line_of(text, "**FPS-T**", 2))
+    assert name not in line_of(text, "**GCN**", 2)
+    assert "Mean of the last 2,000 steps: test.map_tail of runs that have it." in text
+    assert re.search(rf" {name} +97\.00 ± +2\.48 \(3\)", terminal(with_tails, 120))
+    assert max(map(len, terminal(with_tails, 80).splitlines())) <= 80
+    assert rf"& {name} & 97.00 $\pm$ 2.48 (3) &" in render([with_tails], "latex")
+    words = page(configs, "fpst", tmp_path)
+    assert re.search(rf'<tr class="second">.*<td>{name}</td><td>97\.00 ± 2\.48 \(3\)</td>', words)
+    cells = pd.read_csv(StringIO(csv([with_tails]))).set_index(["row", "column"])
+    assert cells.loc[("fpst", "web_edu"), ["second_mean", "second_seeds"]].tolist() == [97.0, 3]
+    assert cells.loc[("gcn", "web_edu"), "second_seeds"] == 0
+
+
+def test_a_cell_in_a_text_is_ours_its_second_number_and_the_papers(
+    with_tails, dimensions, tmp_path
+):
+    assert sentence(with_tails, "fpst", "web_edu") == (
+        "FPS-T, Web-Edu: ours 99.00 ± 2.48 (3), mean of the last 2,000 steps 97.00 ± 2.48 (3), "
+        "paper 99.00 ± 0.08.\n"
+    )
+    assert sentence(with_tails, "gcn", "power") == "GCN, Power: ours not run, paper 98.25 ± 0.02.\n"
+    assert "paper 92.00" in sentence(build_report(dimensions, tmp_path), "fpst", "4")
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "csv"])

@@ -17,9 +17,22 @@ VALUES = [98.0, 99.0, 100.0]
 
 
 def test_hand_computation():
+    """Student's quantile for two degrees of freedom is 4.303, for four 2.776."""
     summary = summarise(VALUES)
     assert (summary.seeds, summary.mean, summary.std) == (3, 99.0, 1.0)
-    assert summary.pm == pytest.approx(1.96 / sqrt(3))
+    assert summary.pm == summary.student_pm == pytest.approx(4.303 / sqrt(3), abs=1e-3)
+    five = summarise([*VALUES, 98.0, 100.0])
+    assert (five.mean, five.std) == (99.0, 1.0)
+    assert five.pm == pytest.approx(1.96 / sqrt(5))
+    assert five.student_pm == pytest.approx(2.776 / sqrt(5), abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["ci95", "student", "std"])
+def test_two_values_have_no_spread(kind):
+    summary = summarise([98.0, 99.0], kind)
+    assert (summary.seeds, summary.mean) == (2, 98.5)
+    assert all(map(isnan, (summary.std, summary.pm, summary.student_pm, summary.next_pm)))
+    assert all(map(isnan, bootstrap_interval([98.0, 99.0])))
 
 
 def test_kind_std_prints_the_standard_deviation():
@@ -27,23 +40,33 @@ def test_kind_std_prints_the_standard_deviation():
 
 
 @settings(deadline=None)  # the first call imports scipy's distributions
-@given(st.lists(st.floats(0, 100), min_size=2, max_size=12))
+@given(st.lists(st.floats(0, 100), min_size=3, max_size=12))
 def test_student_interval_is_scipys(values):
     summary = summarise(values)
     error = stats.sem(values)
     half = stats.t(len(values) - 1).ppf(0.975) * error
     assert summary.student_pm == pytest.approx(half, abs=1e-12)
-    assert summary.pm == pytest.approx(1.96 * error, abs=1e-12)
+    assert summarise(values, "student").pm == summary.student_pm
+    normal = 1.96 * error if len(values) >= 5 else summary.student_pm
+    assert summary.pm == pytest.approx(normal, abs=1e-12)
     assert summary.mean == pytest.approx(np.mean(values))
 
 
-def test_student_interval_covers_95_percent_and_the_normal_one_does_not():
-    draws = np.random.default_rng(0).normal(size=(2000, 3))
+@pytest.mark.parametrize("runs", [3, 4])
+def test_what_is_printed_of_few_runs_covers_95_percent(runs):
+    draws = np.random.default_rng(0).normal(size=(2000, runs))
     summaries = [summarise(list(values)) for values in draws]
-    assert np.mean([abs(s.mean) <= s.student_pm for s in summaries]) == pytest.approx(
-        0.95, abs=0.02
-    )
-    assert np.mean([abs(s.mean) <= s.pm for s in summaries]) < 0.85
+    covered = np.mean([abs(s.mean) <= s.pm for s in summaries])
+    assert covered == pytest.approx(0.95, abs=0.02)
+    normal = [1.96 * s.std / sqrt(runs) for s in summaries]
+    assert np.mean([abs(s.mean) <= pm for s, pm in zip(summaries, normal, strict=True)]) < 0.9
+
+
+def test_one_more_value_lies_within_its_interval():
+    draws = np.random.default_rng(0).normal(size=(2000, 10))
+    summaries = [summarise(list(values)) for values in draws[:, :9]]
+    inside = [abs(s.mean - x) <= s.next_pm for s, x in zip(summaries, draws[:, 9], strict=True)]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
 
 
 def test_the_bootstrap_is_the_normal_interval_of_many_values():

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ class RandomPerClass(Split):
     """The same number of training nodes from every class, and fixed sizes of the other parts.
 
     With a torch generator seeded by `draw`: for each class a permutation of its nodes, of which the
-    first are trained on; then a permutation of all others. Source: Hypformer's scripts.
+    first are trained on; then a permutation of all others. Source: Hypformer's scripts; which nodes
+    they drew is not published.
 
     Args:
         name: What messages call it.
@@ -83,6 +84,8 @@ class QuotaSplit(Split):
         draw: Number of the seed, from 0.
     """
 
+    published: ClassVar[bool] = True
+
     def __init__(
         self, name: str, train: float, val: float, seeds: Sequence[int], draw: int | None
     ) -> None:
@@ -145,6 +148,8 @@ class HGCNSplit(Split):
         fractions: `val` and `test` of each dataset.
         draw: Seed of numpy's legacy generator.
     """
+
+    published: ClassVar[bool] = True
 
     def __init__(
         self,

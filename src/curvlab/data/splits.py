@@ -2,7 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -35,7 +35,13 @@ class Split(ABC):
         name: What messages call it.
         draw: Which of the splits that it can make: a number gives the same one to every run,
             None the one of the run's seed.
+
+    Attributes:
+        published: Whether its draws are those that papers have, node by node. Tables compare a mean
+            over runs on one other draw with no printed number.
     """
+
+    published: ClassVar[bool] = False
 
     def __init__(self, name: str, draw: int | None) -> None:
         if draw is not None and (isinstance(draw, bool) or not isinstance(draw, int) or draw < 0):
@@ -109,6 +115,8 @@ class GivenSplit(Split):
         draw: Number of the split, from 0.
     """
 
+    published: ClassVar[bool] = True
+
     def __init__(self, name: str, kind: str | None, draw: int | None) -> None:
         super().__init__(name, draw)
         self.kind = kind
@@ -145,6 +153,8 @@ class FitSplit:
     Args:
         name: What messages call it.
     """
+
+    published: ClassVar[bool] = True
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -5,9 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.tables.spec import LENGTHS, SCORE, Coordinate, TableSpec
+from curvlab.tables.departures import departures
+from curvlab.tables.draws import Draw, draw_of, split_of
+from curvlab.tables.spec import SCORE, Coordinate, TableSpec
 from curvlab.tables.statistics import (
-    INTERVAL_NAMES,
+    FEWEST,
+    FEWEST_NORMAL,
     PRINTED_INTERVALS,
     PRINTED_SPREADS,
     IntervalKind,
@@ -25,11 +28,14 @@ def caption(
 ) -> list[str]:
     """Metric, seeds, steps and the meaning of every sign in the table, one sentence each."""
     run = cells[cells["seeds"] > 0]
-    spread = f"mean ± {INTERVAL_NAMES[kind]}"
     sentences = []
     if len(run):
-        sentences.append(f"Ours: {_metric(spec)}, {spread}, {_seeds(spec, run)}.")
-        sentences += [*departures(spec, runs), _steps(run)]
+        sentences.append(f"Ours: {_metric(spec)}, {_spread(kind, run)}, {_seeds(spec, run)}.")
+        if spec.report.second and run["second_seeds"].any():
+            second = spec.report.second
+            sentences.append(f"{second.label.capitalize()}: {second.metric} of runs that have it.")
+        sentences += [f"{mark} {sentence}" for mark, sentence in departures(runs).items()]
+        sentences.append(_steps(run))
     else:
         sentences.append(f"Ours ({_metric(spec)}): no finished run yet.")
     if len(paper):
@@ -41,7 +47,7 @@ def caption(
         sentences.append(f"≈: the difference lies within {within} (ours by Student's t).")
     if (cells["ranked"] > 0).any():
         sentences.append(
-            "Rank: among the methods of a column with both numbers; Spearman: the correlation of "
+            "Rank: among the methods of a column with a difference; Spearman: the correlation of "
             "these ranks, number of methods in brackets."
         )
         sentences += _mean_correlation(cells)
@@ -65,7 +71,7 @@ def circumstances(
     spec: TableSpec, cells: pd.DataFrame, runs: pd.DataFrame, labels: Labels
 ) -> list[str]:
     """Which split each column's runs have, and on what and how they ran, as they say themselves."""
-    sentences = _uneven(spec, cells, runs, labels)
+    sentences = []
     columns: dict[str, list[str]] = {}
     for (axis, column), label in labels.items():
         configs = runs.loc[(axis == "column") & (runs["column"] == column), "config"]
@@ -74,6 +80,7 @@ def circumstances(
     if columns:
         used = "; ".join(f"{name} of {', '.join(labels)}" for name, labels in columns.items())
         sentences.append(f"Splits: {used}.")
+    sentences += _draws(spec, cells, labels)
     devices = sorted({device.partition(":")[0] for device in runs["device"] if device})
     if devices:
         sentences.append(f"Ours ran on {' and '.join(devices)}.")
@@ -95,7 +102,7 @@ def footnotes(
         f"({cell['reason']})."
         for _, cell in left_out.iterrows()
     ]
-    run = cells[cells["seeds"] > 0]
+    run = _own(cells[cells["seeds"] > 0])
     shorter = run[run["steps"] < run["steps"].max()]
     lines += [
         f"{steps:,} steps: {_names(same, run, labels)}." for steps, same in shorter.groupby("steps")
@@ -139,28 +146,80 @@ def _metric(spec: TableSpec) -> str:
     return "the metric of each dataset" if metric == SCORE else metric
 
 
+def _own(run: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the table's protocol; all where there are none. Marks tell of the others."""
+    own = run[run["departure"] == ""]
+    return own if len(own) else run
+
+
+def _spread(kind: IntervalKind, run: pd.DataFrame) -> str:
+    """What stands beside our means, of the numbers of seeds that there are."""
+    seeds = run["seeds"]
+    words = ["mean"]
+    if kind == "std" and (seeds >= FEWEST).any():
+        words = ["mean ± the sample standard deviation"]
+    elif kind == "ci95" and (seeds >= FEWEST_NORMAL).any():
+        words = ["mean ± 1.96 std/√n"]
+        if ((seeds >= FEWEST) & (seeds < FEWEST_NORMAL)).any():
+            words.append("of fewer than five seeds Student's 95% interval")
+    elif (seeds >= FEWEST).any():
+        words = ["mean ± Student's 95% interval"]
+    return ", ".join(words)
+
+
 def _seeds(spec: TableSpec, run: pd.DataFrame) -> str:
-    fewest, most = run["seeds"].min(), run["seeds"].max()
-    count = f"{most}" if fewest == most else f"{fewest} to {most}"
-    planned = len(spec.planned_seeds)
+    fewest, planned = run["seeds"].min(), len(spec.planned_seeds)
     of = f", {planned} planned" if fewest < planned else ""
-    return f"number of seeds in brackets ({count}{of})"
+    both = ", of two seeds both values instead" if (run["seeds"] == 2).any() else ""
+    return f"number of seeds in brackets ({_range(run['seeds'])}{of}){both}"
+
+
+def _range(numbers: "pd.Series[int]") -> str:
+    fewest, most = numbers.min(), numbers.max()
+    return f"{most}" if fewest == most else f"{fewest} to {most}"
 
 
 def _split(config: Mapping[str, Any]) -> str | None:
-    of_edges = (config.get("task") or {}).get("split") or {}
-    if {"val", "test"} <= of_edges.keys():  # then nothing used the dataset's split of its nodes
-        return f"{_fractions(of_edges)} ({_drawn(of_edges) or 'one for all runs'})"
-    split = config.get("split") or {}
-    if "name" not in split:
-        return None
-    drawn = _drawn(split)
-    return f"{split['name']} ({drawn})" if drawn else split["name"]
+    split, another = split_of(config), draw_of(config).varies
+    if "name" in split:
+        return f"{split['name']} (another for each seed)" if another else split["name"]
+    if {"val", "test"} <= split.keys():
+        return f"{_fractions(split)} ({'another for each seed' if another else 'one for all runs'})"
+    return None
 
 
-def _drawn(split: Mapping[str, Any]) -> str | None:
-    """How a split changes from run to run; some, as split=fit, are never drawn."""
-    return "another for each seed" if split.get("draw", 0) is None else None
+def _draws(spec: TableSpec, cells: pd.DataFrame, labels: Labels) -> list[str]:
+    """Over what our spread is, and what that means for the comparison with the paper."""
+
+    def where(some: "pd.Series[bool]", of: pd.DataFrame) -> str:
+        return ", ".join(labels["column", column] for column in of.loc[some, "column"].unique())
+
+    run = cells[cells["seeds"] > 0]
+    spread, printed = run[run["seeds"] >= FEWEST], run[run["paper_mean"].notna()]
+    varies = spread["draw"].map(lambda name: Draw[name].varies).astype(bool)
+    sentences = []
+    if varies.any():
+        draws = _range(spread.loc[varies, "seeds"])
+        sentences.append(
+            f"± is over {draws} draws of the split, one initialisation each: "
+            f"{where(varies, spread)}."
+        )
+    if (one := ~varies & (spread["draw"] != Draw.none.name)).any():
+        sentences.append(
+            f"± is over initialisations on one draw of the split: {where(one, spread)}."
+        )
+    if (own := printed["draw"] == Draw.own.name).any():
+        sentences.append(
+            "One draw of the split, not known to be the paper's, and so without difference, ≈ and "
+            f"rank: {where(own, printed)}."
+        )
+    each = (printed["draw"] == Draw.own_each.name) & printed["within"].notna()
+    if each.any() and not spec.report.redrawn:
+        sentences.append(
+            "≈ takes the paper's number for one more draw, since its draw of the split is not "
+            f"known (ours ± t s √(1 + 1/n)): {where(each, printed)}."
+        )
+    return sentences
 
 
 def _fractions(split: Mapping[str, Any]) -> str:
@@ -173,71 +232,18 @@ def _precision(config: Mapping[str, Any]) -> str:
     return (config.get("trainer") or {}).get("precision", FULL_PRECISION)
 
 
-def departures(spec: TableSpec, runs: pd.DataFrame) -> list[str]:
-    """Sentences on the runs that have not the table's protocol, if there are any."""
-    sentences = [sentence] if (sentence := _reduced(spec, runs)) else []
-    lengths = tuple(f"trainer.{key}=" for key in spec.planned_length)  # said already
-    words = runs["changed"].map(
-        lambda text: ", ".join(word for word in text.split(", ") if not word.startswith(lengths))
-    )
-    for text, same in words[words != ""].groupby(words):
-        sentences.append(f"Not the table's protocol{_which(same, runs)}: {text}.")
-    return sentences
-
-
-def _uneven(spec: TableSpec, cells: pd.DataFrame, runs: pd.DataFrame, labels: Labels) -> list[str]:
-    """A warning about columns that rank runs of the table's protocol among others."""
-    departs = (_shorter(spec, runs) | (runs["changed"] != "")).groupby(runs["column"])
-    uneven = departs.any() & ~departs.all()
-    ranked = cells.loc[cells["ranked"] > 0, "column"].unique()
-    names = [labels["column", column] for column in ranked if uneven.get(column, False)]
-    if not names:
-        return []
-    return [f"Ranks of {', '.join(names)} are of runs at different protocols."]
-
-
-def _shorter(spec: TableSpec, runs: pd.DataFrame) -> "pd.Series[bool]":
-    """Which runs were to be shorter than the table's."""
-    shorter = pd.Series(data=False, index=runs.index)
-    for key, planned in spec.planned_length.items():
-        shorter |= _trained(runs, key) < planned
-    return shorter
-
-
-def _trained(runs: pd.DataFrame, key: str) -> "pd.Series[float]":
-    """How long runs were to be, in steps or passes."""
-    return pd.to_numeric(runs["config"].map(lambda config: config.get("trainer", {}).get(key)))
-
-
-def _which(some: "pd.Series[Any]", runs: pd.DataFrame) -> str:
-    return "" if len(some) == len(runs) else f", {len(some)} of {len(runs)} runs"
-
-
-def _reduced(spec: TableSpec, runs: pd.DataFrame) -> str | None:
-    for key, unit in LENGTHS.items():
-        if key not in spec.planned_length:
-            continue
-        lengths = _trained(runs, key)
-        shorter = lengths[lengths < spec.planned_length[key]]
-        if len(shorter):
-            trained = " or ".join(f"{length:,.0f}" for length in sorted(set(shorter)))
-            return (
-                f"Reduced protocol{_which(shorter, runs)}: {trained} {unit} where the table's has "
-                f"{spec.planned_length[key]:,}."
-            )
-    return None
-
-
 def _steps(run: pd.DataFrame) -> str:
+    run, of_all = _own(run), run
+    each = "Each run" if len(run) == len(of_all) else "Each run without a letter"
     most, patience = run["steps"].max(), run.loc[_can_end(run), "patience"]
     if patience.empty:
         unless = "" if run["steps"].min() == most else " if no note says otherwise"
-        return f"Each run has {most:,} {_plural('step', most)}{unless}."
+        return f"{each} has {most:,} {_plural('step', most)}{unless}."
     least, greatest = patience.min(), patience.max()
     steps = f"{greatest:,.0f}" if least == greatest else f"{least:,.0f} to {greatest:,.0f}"
     usual = "" if least == greatest else f" ({_usual(patience):,.0f} if no note says otherwise)"
     return (
-        f"Each run has at most {most:,} steps and ends after {steps} steps{usual} without a "
+        f"{each} has at most {most:,} steps and ends after {steps} steps{usual} without a "
         "better validation score, whose weights are tested."
     )
 

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
-    "row", "column", "seed", "status", "value", "steps", "patience", "device", "seconds", "config",
-    "changed", "path",
+    "row", "column", "seed", "status", "value", "second", "steps", "patience", "device", "seconds",
+    "config", "changed", "path",
 )  # fmt: skip
 
 NUMBER = int | float
@@ -28,7 +28,9 @@ KINDS: dict[str, Any] = {
     "config.trainer.patience": NUMBER | None, "config.trainer.precision": str,
     "config.task": dict | None, "config.task.split": dict | None,
     "config.task.split.val": NUMBER, "config.task.split.test": NUMBER,
-    "config.split": dict | None, "config.split.name": str,
+    "config.task.split.draw": int | None, "config.task.split._target_": str,
+    "config.split": dict | None, "config.split.name": str, "config.split.draw": int | None,
+    "config.split._target_": str,
 }  # fmt: skip
 """What values are that tables read of every result, where it has them."""
 
@@ -48,7 +50,8 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
         report: Says which values of a result are its row, its column and its number.
 
     Returns:
-        One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `steps`,
+        One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `second`
+        (the second number; NaN also for results that lack it), `steps`,
         `patience`, `device`, `seconds` (that it took), `config` (nested dict), `changed` (words of
         its command line against the table), `path`. A finished
         run that validation could end has as its steps those that it was given; its patience is NaN
@@ -100,6 +103,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "seed": result["seed"],
             "status": result["status"],
             "value": nan,
+            "second": nan,
             "steps": result.get("steps") or 0,
             "patience": config.get("trainer", {}).get("patience") or nan,
             "device": result.get("device") or "",
@@ -109,6 +113,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
         }
         if run["status"] == "finished":
             run["value"] = report.scale * _number(result, report.metric)
+            run["second"] = _second(result, report)
             if not isnan(run["patience"]):
                 run["steps"] = lookup(config, "trainer.max_steps")
     except KeyError as error:
@@ -135,6 +140,16 @@ def _number(result: Mapping[str, Any], metric: str) -> float:
     if isinstance(value, bool) or not isinstance(value, NUMBER):
         raise KeyError(path)
     return float(value)
+
+
+def _second(result: Mapping[str, Any], report: ReportBlock) -> float:
+    """The second number of a finished run; NaN for a result that was written without it."""
+    if report.second is None:
+        return nan
+    try:
+        return report.scale * _number(result, report.second.metric)
+    except KeyError:
+        return nan
 
 
 def _coordinate(config: Mapping[str, Any], path: str) -> Coordinate:

@@ -1,6 +1,9 @@
-r"""A report as a LaTeX table; the document needs `\usepackage{booktabs}`."""
+r"""A report as a LaTeX table; the document needs `\usepackage{booktabs,xcolor}`."""
 
-from curvlab.tables.layout import Entry, layout
+import unicodedata
+
+from curvlab.tables.departures import LETTERS
+from curvlab.tables.layout import Entry, layout, legend
 from curvlab.tables.report import Report
 
 ESCAPES = str.maketrans(
@@ -24,6 +27,10 @@ ESCAPES = str.maketrans(
         "√": r"$\surd$",
         "\N{EN DASH}": "--",
         "κ": r"$\kappa$",
+        **{
+            letter: rf"\textsuperscript{{{unicodedata.normalize('NFKC', letter)}}}"
+            for letter in LETTERS
+        },
     }
 )
 
@@ -35,11 +42,11 @@ def escape(text: str) -> str:
 
 def latex(report: Report) -> str:
     """The report as a `table` environment: best number bold, second underlined, caption, notes."""
-    marks = "Bold: best of its column, paper and ours apart; underlined: second."
-    caption = " ".join([f"{report.title}.", *report.caption, marks])
+    words = legend(report, "underlined", "grey")
+    caption = " ".join([f"{report.title}.", *report.caption, words])
     header = " & ".join(["", "", *(escape(report.labels["column", c]) for c in report.columns)])
     lines = [
-        r"% needs \usepackage{booktabs}",
+        r"% needs \usepackage{booktabs,xcolor}",
         r"\begin{table}",
         r"  \centering",
         rf"  \caption{{{escape(caption)}}}",
@@ -63,7 +70,7 @@ def _body(report: Report) -> list[str]:
             lines.append(r"    \addlinespace")
         lines += [
             "    "
-            + " & ".join([escape(line.label), line.kind, *map(_entry, line.entries)])
+            + " & ".join([escape(line.label), escape(line.name), *map(_entry, line.entries)])
             + r" \\"
             for line in row
         ]
@@ -75,4 +82,5 @@ def _entry(entry: Entry) -> str:
     if entry.rank:
         mean = rf"\{('textbf', 'underline')[entry.rank - 1]}{{{mean}}}"
     number = r" $\pm$ ".join(filter(None, [mean, entry.pm]))
-    return " ".join(filter(None, [number, escape(entry.remark)]))
+    text = " ".join(filter(None, [number, escape(entry.remark)]))
+    return rf"\textcolor{{gray}}{{{text}}}" if entry.grey else text

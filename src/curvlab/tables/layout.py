@@ -1,8 +1,8 @@
 """What stands where in a printed table: the same lines for the terminal, Markdown and LaTeX.
 
-Each row of a table takes up to five lines, `paper`, `ours`, `difference`, `rank` and `lost` (runs
-that did not finish), so that a number stands right above the one it is compared with. The last row
-says how well the order of the methods agrees.
+Each row of a table takes up to six lines, `paper`, `ours`, a second number of ours, `difference`,
+`rank` and `lost` (runs that did not finish), so that a number stands right above the one it is
+compared with. The last row says how well the order of the methods agrees.
 """
 
 from collections.abc import Mapping
@@ -32,12 +32,14 @@ class Entry:
         pm: Its spread as printed; empty if there is none.
         remark: What follows the number, or the words.
         rank: 1 for the best number of its column and kind, 2 for the second, else 0.
+        grey: Whether it is of another protocol than the table's.
     """
 
     mean: str = ""
     pm: str = ""
     remark: str = ""
     rank: int = 0
+    grey: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.mean or self.remark)
@@ -45,10 +47,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """One printed line: the row's label on its first line only, then one entry a column."""
+    """One printed line: the row's label on its first line only, what it is, one entry a column."""
 
     label: str
     kind: str
+    name: str
     entries: list[Entry]
 
 
@@ -62,6 +65,7 @@ def layout(report: Report, columns: list[Coordinate]) -> list[list[Line]]:
         kinds = {
             "paper": [_paper(cell, report, best["paper"]) for cell in cells],
             "ours": [_ours(cell, report, best["our"]) for cell in cells],
+            "second": [_second(cell, report) for cell in cells],
             "difference": [_difference(cell, report) for cell in cells],
             "rank": [_rank(cell) for cell in cells],
             "lost": [_lost(cell) for cell in cells],
@@ -69,10 +73,21 @@ def layout(report: Report, columns: list[Coordinate]) -> list[list[Line]]:
         filled = [(kind, entries) for kind, entries in kinds.items() if any(entries)]
         label = report.labels["row", row]
         rows.append(
-            [Line("" if i else label, kind, entries) for i, (kind, entries) in enumerate(filled)]
+            [
+                Line("" if i else label, kind, report.second if kind == "second" else kind, entries)
+                for i, (kind, entries) in enumerate(filled)
+            ]
         )
     agreement = [_agreement(by_place[report.rows[0], column]) for column in columns]
-    return [*rows, [Line("Spearman", "rank", agreement)]] if any(agreement) else rows
+    return [*rows, [Line("Spearman", "rank", "rank", agreement)]] if any(agreement) else rows
+
+
+def legend(report: Report, second: str, grey: str) -> str:
+    """What the marks of numbers mean, in the words of a format."""
+    words = f"Bold: best of its column, paper and ours apart; {second}: second."
+    if (report.cells["mark"] != "").any():
+        words += f" {grey.capitalize()}, with a letter: another protocol than the table's."
+    return words
 
 
 def _paper(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
@@ -84,10 +99,26 @@ def _paper(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
 
 def _ours(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
     if not cell["seeds"]:
-        return Entry(remark=cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}")
-    rank = ranks[cell["row"], cell["column"]]
-    mean, pm = _fixed(cell["our_mean"], report), _fixed(cell["our_pm"], report)
-    return Entry(mean, pm, f"({cell['seeds']})", rank)
+        words = cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}"
+        return Entry(remark=f"{words} {cell['mark']}".rstrip(), grey=bool(cell["mark"]))
+    rank = ranks.get((cell["row"], cell["column"]), 0)
+    return _summary(cell, "our", cell["seeds"], report, rank)
+
+
+def _second(cell: Cell, report: Report) -> Entry:
+    return (
+        _summary(cell, "second", cell["second_seeds"], report) if cell["second_seeds"] else Entry()
+    )
+
+
+def _summary(cell: Cell, kind: str, seeds: int, report: Report, rank: int = 0) -> Entry:
+    """Mean, spread and number of seeds; of two seeds, which have no spread, both values."""
+    mean, pm, low, high = (
+        _fixed(cell[f"{kind}_{key}"], report) for key in ("mean", "pm", "low", "high")
+    )
+    brackets = f"({low}, {high})" if seeds == 2 else f"({seeds})"
+    remark = " ".join(filter(None, [brackets, cell["mark"]]))
+    return Entry(mean, pm, remark, rank, grey=bool(cell["mark"]))
 
 
 def _difference(cell: Cell, report: Report) -> Entry:

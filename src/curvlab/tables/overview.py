@@ -10,8 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from curvlab.tables.captions import departures
 from curvlab.tables.collect import collect
+from curvlab.tables.departures import departures, with_departures
 from curvlab.tables.figures import PaperFigure, load_figures
 from curvlab.tables.report import Report, report_of
 from curvlab.tables.spec import TableSpec
@@ -43,7 +43,8 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         runs = collect(results / spec.name, spec.report)
         report = report_of(spec, runs)
         lines.append(_line(spec, report, runs))
-        remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in departures(spec, runs)]
+        others = departures(with_departures(spec, runs)).values()
+        remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in others]
         if cited := _rows_of("cited", report):
             remarks.append(f"{spec.name}: the paper cites {', '.join(cited)}, which are not run.")
         if absent := _rows_of("missing", report):
@@ -55,7 +56,7 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         tables = _markdown(HEADER, lines)
         return f"{tables}\n{LEGEND}\n\n{listed}\n{_markdown(FIGURES_HEADER, figures)}"
     tables, pictures = _terminal(HEADER, lines), _terminal(FIGURES_HEADER[:-1], figures)
-    return "\n".join([tables, _printed(LEGEND, *remarks), pictures, COMMANDS])
+    return "\n".join([tables, _printed(LEGEND.replace("*", ""), *remarks), pictures, COMMANDS])
 
 
 def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -126,9 +127,11 @@ def _markdown(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 
 
 LEGEND = (
-    "Cells and runs: finished, of those planned. Within, below, above: cells whose mean differs "
-    "from the paper's by no more than the 95% intervals explain, or is less, or more. Hours: what "
-    "the runs took."
+    "Cells and runs: finished, of those planned. *Within*: our 95% interval and the paper's "
+    "overlap (of half widths a and b, the means differ by at most √(a² + b²)). *Below* / *above*: "
+    "our mean is lower / higher. Not judged: cells of another protocol than the table's, of one "
+    "draw of a split that is not known to be the paper's, and of fewer than three runs. Hours: "
+    "what the runs took."
 )
 
 COMMANDS = "The commands of these: scripts/tables.py status --format markdown\n"

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from curvlab.errors import UsageError
 from curvlab.tables.figures import load_figures
-from curvlab.tables.layout import Entry, Line, layout
+from curvlab.tables.layout import Entry, Line, layout, legend
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import TableSpec, load_table, table_names
-
-MARKS = "Bold: best of its column, paper and ours apart; underlined: second."
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
@@ -58,7 +56,7 @@ def _section(spec: TableSpec, report: Report) -> str:
     )
     rows = "\n".join(_rows(lines) for lines in layout(report, report.columns) if lines)
     notes = "".join(f"<li>{escape(note)}</li>" for note in report.footnotes)
-    words = escape(" ".join([*report.caption, MARKS]))
+    words = escape(" ".join([*report.caption, legend(report, "underlined", "grey")]))
     table = f"""<div class="wide"><table>
 <thead><tr><th></th><th></th>{header}</tr></thead>
 {rows}
@@ -77,7 +75,8 @@ def _section(spec: TableSpec, report: Report) -> str:
 def _rows(lines: Iterable[Line]) -> str:
     """The lines of one row of the table, which stay together when a column is sorted."""
     body = "".join(
-        f'<tr class="{line.kind}"><th scope="row">{escape(line.label)}</th><td>{line.kind}</td>'
+        f'<tr class="{line.kind}"><th scope="row">{escape(line.label)}</th>'
+        f"<td>{escape(line.name)}</td>"
         + "".join(_cell(entry, line.kind) for entry in line.entries)
         + "</tr>"
         for line in lines
@@ -90,10 +89,10 @@ def _cell(entry: Entry, kind: str) -> str:
     tag = ("", "b", "u")[entry.rank]
     marked = f"<{tag}>{escape(number)}</{tag}>" if tag else escape(number)
     words = " ".join(filter(None, [marked, escape(entry.remark)]))
+    grey = ' class="grey"' if entry.grey else ""
     sorted_by = kind in ("paper", "ours") and entry.mean
-    return (
-        f'<td data-value="{escape(entry.mean)}">{words}</td>' if sorted_by else f"<td>{words}</td>"
-    )
+    value = f' data-value="{escape(entry.mean)}"' if sorted_by else ""
+    return f"<td{grey}{value}>{words}</td>"
 
 
 def _caption(stem: str, tables: Mapping[str, list[TableSpec]]) -> str:

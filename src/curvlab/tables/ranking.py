@@ -16,10 +16,10 @@ def with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
 
     Only methods with both numbers are ranked, so that the two ranks are of the same methods, and
     only where there are three of them; by numbers as they are printed, of equal ones the better
-    rank for both.
+    rank for both. Numbers without a difference are not compared, and so not ranked.
 
     Args:
-        cells: As `Report.cells`, with `row`, `column`, `our_mean` and `paper_mean`.
+        cells: As `Report.cells`, with `row`, `column`, `our_mean`, `paper_mean`, `difference`.
         decimals: Digits after the point that are printed.
         better: Which numbers have the first ranks.
 
@@ -28,7 +28,7 @@ def with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
         and `spearman` (correlation of the two orders of the column); NaN and 0 where not ranked.
     """
     cells = cells.assign(our_rank=nan, paper_rank=nan, ranked=0, spearman=nan)
-    both = cells[cells["our_mean"].notna() & cells["paper_mean"].notna()]
+    both = cells[cells["difference"].notna()]
     for column, group in both.groupby("column", sort=False):
         if len(group) < FEWEST:
             continue
@@ -54,7 +54,8 @@ def marks(
 ) -> dict[tuple[Coordinate, Coordinate], int]:
     """1 for the best number of each column, 2 for the second, else 0.
 
-    Among all numbers of their kind, as printed; ties together; the last one is never marked.
+    Among all numbers of their kind, as printed; ties together; the last one is never marked. Ours
+    of another protocol than the table's are left out.
 
     Args:
         cells: As `Report.cells`.
@@ -64,6 +65,8 @@ def marks(
     """
     found: dict[tuple[Coordinate, Coordinate], int] = {}
     numbers = cells.assign(mean=cells[f"{kind}_mean"].round(decimals))
+    if kind == "our":
+        numbers = numbers[numbers["departure"] == ""]
     for _, group in numbers[numbers["mean"].notna()].groupby("column", sort=False):
         order = group["mean"].rank(method="min", ascending=better is Better.lower)
         for row, column, rank in zip(group["row"], group["column"], order, strict=True):

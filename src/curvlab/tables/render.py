@@ -1,6 +1,7 @@
 """Reports written down: for the terminal, as Markdown, LaTeX or CSV."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import StringIO
 from typing import Literal
 
@@ -10,16 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from curvlab.errors import UsageError
 from curvlab.tables.latex import latex
-from curvlab.tables.layout import Entry, Line, layout
+from curvlab.tables.layout import Entry, Line, layout, legend
 from curvlab.tables.report import Report
 from curvlab.tables.spec import Coordinate
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
 
 RANK_STYLES = ("", "bold", "underline")
-KIND_STYLES = {"paper": "", "ours": "", "difference": "dim", "rank": "dim", "lost": "yellow"}
-MARKS = "Bold: best of its column, paper and ours apart; {second}: second."
+KIND_STYLES = {
+    "paper": "", "ours": "", "second": "", "difference": "dim", "rank": "dim", "lost": "yellow",
+}  # fmt: skip
 
 
 def render(reports: Sequence[Report], form: Format) -> str:
@@ -59,7 +62,7 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     for sentence in report.caption:
         console.print(Text(sentence, style="dim"))
     if styled:
-        console.print(Text(MARKS.format(second="underlined"), style="dim"))
+        console.print(Text(legend(report, "underlined", "dim"), style="dim"))
     for i, note in enumerate(report.footnotes, start=1):
         console.print(Text(f"[{i}] {note}", style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -69,7 +72,7 @@ def markdown(report: Report) -> str:
     """The report as a GitHub table, padded so that its source can be read as well."""
     header = ["", "", *(report.labels["column", column] for column in report.columns)]
     body = [
-        [f"**{line.label}**" if line.label else "", line.kind, *map(_markdown_entry, line.entries)]
+        [f"**{line.label}**" if line.label else "", line.name, *map(_markdown_entry, line.entries)]
         for row in layout(report, report.columns)
         for line in row
     ]
@@ -80,16 +83,45 @@ def markdown(report: Report) -> str:
         for line in cells
     ]
     rule = "| " + " | ".join("-" * w for w in widths) + " |"
-    words = [" ".join([*report.caption, MARKS.format(second="italic")])]
+    words = [" ".join([*report.caption, legend(report, "italic", "small")])]
     words += [f"{i}. {note}" for i, note in enumerate(report.footnotes, start=1)]
     text = "\n".join([words[0], "", *words[1:]]).rstrip()
     return "\n".join([f"### {report.title}", "", lines[0], rule, *lines[1:], "", text]) + "\n"
 
 
+def sentence(report: Report, row: str, column: str) -> str:
+    """One cell for a text: ours, its second number if there is one, and the paper's.
+
+    Args:
+        report: The table.
+        row: Its coordinate, for instance `fpst`.
+        column: Its coordinate, for instance `web_edu`.
+
+    Raises:
+        UsageError: There is no such cell.
+    """
+    rows, columns = (
+        {str(value): value for value in values} for values in (report.rows, report.columns)
+    )
+    for name, known in ((row, rows), (column, columns)):
+        if name not in known:
+            raise UsageError(f"'{name}' is none of {', '.join(known)}: say a row and a column")
+    lines = layout(report, [columns[column]])[report.rows.index(rows[row])]
+    numbers = [
+        f"{line.name} {_markdown_entry(replace(line.entries[0], rank=0))}"
+        for kind in ("ours", "second", "paper")
+        for line in lines
+        if line.kind == kind
+    ]
+    labels = report.labels["row", rows[row]], report.labels["column", columns[column]]
+    return f"{', '.join(labels)}: {', '.join(numbers)}.\n"
+
+
 def _markdown_entry(entry: Entry) -> str:
     mark = ("", "**", "*")[entry.rank]
     number = " ± ".join(filter(None, [entry.mean, entry.pm]))
-    return " ".join(filter(None, [f"{mark}{number}{mark}", entry.remark]))
+    text = " ".join(filter(None, [f"{mark}{number}{mark}", entry.remark]))
+    return f"<sub>{text}</sub>" if entry.grey else text  # Markdown has no grey
 
 
 def _markdown_escape(text: str) -> str:
@@ -99,8 +131,8 @@ def _markdown_escape(text: str) -> str:
 def _blocks(report: Report, width: int) -> list[list[Coordinate]]:
     """The columns, as many a block as fit beside the labels."""
     margin = 2  # between two columns
-    labels = [row[0].label for row in layout(report, report.columns) if row]
-    left = 1 + max(map(len, labels)) + margin + len("difference") + margin
+    lines = [line for row in layout(report, report.columns) for line in row]
+    left = 1 + sum(max(map(len, names)) + margin for names in _sides(lines))
     widths = [_column_width(report, column) + margin for column in report.columns]
     blocks: list[list[Coordinate]] = [[]]
     used = left
@@ -111,6 +143,11 @@ def _blocks(report: Report, width: int) -> list[list[Coordinate]]:
         blocks[-1].append(column)
         used += needed
     return blocks
+
+
+def _sides(lines: Sequence[Line]) -> list[list[str]]:
+    """What stands left of the numbers: labels, and what each line is."""
+    return [[line.label for line in lines], ["difference", *(line.name for line in lines)]]
 
 
 def _column_width(report: Report, column: Coordinate) -> int:
@@ -130,7 +167,7 @@ def _block(report: Report, columns: list[Coordinate]) -> Table:
         for line in row:
             style = KIND_STYLES[line.kind]
             entries = [_aligned(e, *w) for e, w in zip(line.entries, widths, strict=True)]
-            table.add_row(Text(line.label, style="bold"), line.kind, *entries, style=style)
+            table.add_row(Text(line.label, style="bold"), line.name, *entries, style=style)
         table.add_section()
     return table
 
@@ -144,7 +181,7 @@ def _aligned(entry: Entry, mean: int, pm: int) -> Text:
     """The entry with its decimal point and its plus-minus sign below those of its column."""
     if not entry.mean:
         return Text(entry.remark, style="dim")
-    number = Text(" " * (mean - len(entry.mean)))
+    number = Text(" " * (mean - len(entry.mean)), style="dim" if entry.grey else "")
     number.append(entry.mean, style=RANK_STYLES[entry.rank])
     if entry.pm:
         number.append(f" ± {entry.pm.rjust(pm)}")

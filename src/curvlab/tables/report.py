@@ -1,7 +1,7 @@
 """A table as data: each cell's printed and reproduced number, what differs, what is missing."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
@@ -11,6 +11,8 @@ import pandas as pd
 
 from curvlab.tables.captions import caption, circumstances, footnotes
 from curvlab.tables.collect import STATUSES, collect
+from curvlab.tables.departures import letters, with_departures
+from curvlab.tables.draws import Draw, draw_of
 from curvlab.tables.protocols import one_protocol_per_cell
 from curvlab.tables.ranking import with_ranks
 from curvlab.tables.spec import Better, Coordinate, TableSpec, paper_numbers
@@ -34,8 +36,12 @@ class Report:
         cells: One row a cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
             `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
             `our_t95` (half width of Student's interval), `our_bootstrap_low` and
-            `our_bootstrap_high` (ends of the bootstrap's), `seeds` (finished runs),
-            `planned_seeds` (those of them whose seeds the sweep has), `difference` (ours - paper),
+            `our_bootstrap_high` (ends of the bootstrap's), `our_low` and `our_high` (the least and
+            the greatest value), `second_mean`, `second_pm`, `second_low`, `second_high` and
+            `second_seeds` (the same of the second number), `seeds` (finished runs),
+            `planned_seeds` (those of them whose seeds the sweep has), `draw` (see `Draw`),
+            `departure` and `mark` (of another protocol than the table's), `difference` (ours -
+            paper; empty for another protocol and for one draw of a split that is not the paper's),
             `within` (whether the intervals explain it; empty where that cannot be judged),
             `status`, `steps` (the longest run's), `patience` (steps without improvement after which
             runs end, NaN for never), the number of runs that ended as `diverged`, `failed` and
@@ -46,6 +52,7 @@ class Report:
         labels: How rows and columns are written, by coordinate.
         decimals: Digits after the point, as the paper prints them.
         better: Which numbers are the best.
+        second: What the second number is; empty where there is none.
         caption: The protocol, one sentence a line.
         footnotes: What a reader must know about single cells.
     """
@@ -55,6 +62,7 @@ class Report:
     labels: dict[tuple[str, Coordinate], str]
     decimals: int
     better: Better
+    second: str
     caption: list[str]
     footnotes: list[str]
 
@@ -82,12 +90,13 @@ def build_report(spec: TableSpec, results: Path) -> Report:
 def report_of(spec: TableSpec, collected: pd.DataFrame) -> Report:
     """Join the paper's numbers with runs, as `collect` returns them."""
     paper = paper_numbers(spec.report)
-    runs, left_out = one_protocol_per_cell(collected)
+    runs, left_out = one_protocol_per_cell(with_departures(spec, collected))
+    marks = letters(runs)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
     kind = _interval_kind(paper)
     cells = pd.DataFrame(
-        [_cell(spec, row, column, paper, runs, kind) for row in rows for column in columns]
+        [_cell(spec, row, column, paper, runs, kind, marks) for row in rows for column in columns]
     ).astype({"row": object, "column": object})
     labels = {("row", row): spec.label(spec.report.rows, row) for row in rows}
     labels |= {("column", column): spec.label(spec.report.columns, column) for column in columns}
@@ -99,6 +108,7 @@ def report_of(spec: TableSpec, collected: pd.DataFrame) -> Report:
         labels=labels,
         decimals=decimals,
         better=spec.report.better,
+        second=spec.report.second.label if spec.report.second else "",
         caption=[
             *caption(spec, cells, runs, paper, kind),
             *circumstances(spec, cells, runs, labels),
@@ -115,8 +125,10 @@ def _in_order(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
 
 
 def _interval_kind(paper: pd.DataFrame) -> IntervalKind:
-    """Our spread is a standard deviation where the paper's is; 1.96 std/sqrt(n) else."""
-    return "std" if paper["pm_kind"].isin(PRINTED_DEVIATIONS).any() else "ci95"
+    """Our spread is what the paper says that its own is, and Student's interval else."""
+    if paper["pm_kind"].isin(PRINTED_DEVIATIONS).any():
+        return "std"
+    return "ci95" if (paper["pm_kind"] == "ci95").any() else "student"
 
 
 def _cell(
@@ -126,17 +138,22 @@ def _cell(
     paper: pd.DataFrame,
     runs: pd.DataFrame,
     kind: IntervalKind,
+    marks: Mapping[str, str],
 ) -> dict[str, Any]:
     printed = paper[(paper["row"] == row) & (paper["column"] == column)]
     own = runs[(runs["row"] == row) & (runs["column"] == column)]
     paper_mean = _number(printed, "mean")
     paper_pm = _number(printed, "pm")
     finished = own[own["status"] == "finished"]
-    values = finished["value"].tolist()
+    values, seconds = finished["value"].tolist(), finished["second"].dropna().tolist()
     planned_seeds = int(finished["seed"].isin(spec.planned_seeds).sum())
     ours, bootstrap = summarise(values, kind), bootstrap_interval(values)
+    second = summarise(seconds, kind)
     ended = Counter(own["status"])
-    difference = ours.mean - paper_mean
+    draw = draw_of(own["config"].iloc[0]) if len(own) else Draw.none
+    departs = sorted({text for text in own["departure"] if text})
+    difference = ours.mean - paper_mean if draw.comparable and not departs else nan
+    alone = draw is Draw.own_each and not spec.report.redrawn
     paper_ci95 = paper_pm if printed["pm_kind"].isin(PRINTED_INTERVALS).all() else nan
     rounding = half_a_digit(printed["mean"].iloc[0]) if len(printed) else 0.0
     return {
@@ -151,10 +168,22 @@ def _cell(
         "our_t95": ours.student_pm,
         "our_bootstrap_low": bootstrap[0],
         "our_bootstrap_high": bootstrap[1],
+        "our_low": min(values, default=nan),
+        "our_high": max(values, default=nan),
+        "second_mean": second.mean,
+        "second_pm": second.pm,
+        "second_low": min(seconds, default=nan),
+        "second_high": max(seconds, default=nan),
+        "second_seeds": second.seeds,
         "seeds": ours.seeds,
         "planned_seeds": planned_seeds,
+        "draw": draw.name,
+        "departure": "; ".join(departs),
+        "mark": "".join(marks[text] for text in departs),
         "difference": difference,
-        "within": within_intervals(difference, ours.student_pm, paper_ci95, rounding),
+        "within": within_intervals(
+            difference, ours.next_pm if alone else ours.student_pm, paper_ci95, rounding
+        ),
         "status": _status(ended, planned_seeds, spec, (row, column)),
         "steps": int(own["steps"].max()) if len(own) else 0,
         "patience": float(own["patience"].max()) if len(own) else nan,

@@ -39,6 +39,14 @@ class Better(Enum):
 
 
 @dataclass
+class SecondNumber:
+    """Another number of the same runs, on a line of its own; some results may lack it."""
+
+    metric: str = MISSING  # path into a result's metrics
+    label: str = MISSING  # what it is, in words; at the start of its line
+
+
+@dataclass
 class ReportBlock:
     """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
@@ -47,6 +55,8 @@ class ReportBlock:
     select: dict[str, str] = field(default_factory=dict)  # its rows that belong to the table
     metric: str = MISSING  # path into a result's metrics, or `score`, what each run is about
     scale: float = 1.0  # our numbers times it have the paper's unit
+    second: SecondNumber | None = None
+    redrawn: bool = False  # the paper draws a split for each run, so its mean is over draws as well
     better: Better = MISSING
     rows: str = MISSING  # path into a result's config
     columns: str = MISSING

@@ -8,13 +8,18 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-IntervalKind = Literal["ci95", "std"]
-"""What stands behind our plus-minus sign: `ci95` is 1.96 std / sqrt(n), `std` the std itself."""
+IntervalKind = Literal["ci95", "student", "std"]
+"""What stands behind our plus-minus sign.
 
-INTERVAL_NAMES: dict[IntervalKind, str] = {
-    "ci95": "1.96 std/√n",
-    "std": "the sample standard deviation",
-}
+`ci95` is 1.96 std / sqrt(n), from five runs on; `student` is Student's 95% interval; `std` is the
+standard deviation itself. With fewer than five runs `ci95` is Student's interval as well.
+"""
+
+FEWEST_NORMAL = 5
+"""Runs from which on 1.96 std / sqrt(n) is printed, where the paper prints it."""
+
+FEWEST = 3
+"""Runs from which on there is a spread; of fewer, the values themselves are printed."""
 
 PRINTED_SPREADS = {
     "ci95": "1.96 std/√n",
@@ -39,14 +44,16 @@ RESAMPLES = 2_000
 class Summary:
     """A metric over the finished runs of one cell, in the metric's unit.
 
-    What cannot be known is NaN: everything without a run, every spread with a single one.
+    What cannot be known is NaN: everything without a run, every spread with fewer than three.
 
     Attributes:
         seeds: Number of values, n.
         mean: Their mean.
         std: Sample standard deviation (divided by n - 1).
         pm: Half width that is printed after the plus-minus sign, of the kind asked for.
-        student_pm: Half width of the 95 % interval by Student's t with n - 1 degrees of freedom.
+        student_pm: Half width of the mean's 95 % interval, `t s / sqrt(n)`, t Student's quantile
+            with n - 1 degrees of freedom.
+        next_pm: Half width of the 95 % interval of one more value, `t s sqrt(1 + 1/n)`.
     """
 
     seeds: int
@@ -54,13 +61,14 @@ class Summary:
     std: float
     pm: float
     student_pm: float
+    next_pm: float
 
 
 def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
     """Mean and spread of one cell's values.
 
     The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval is
-    wider; `student_pm` is that wider one.
+    wider; `student_pm` is that wider one. Comparisons use it for any number of runs.
 
     Args:
         values: One value a finished run.
@@ -68,21 +76,23 @@ def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
     """
     n = len(values)
     mean = float(np.mean(values)) if n else nan
-    if n < 2:
-        return Summary(n, mean, nan, nan, nan)
+    if n < FEWEST:
+        return Summary(n, mean, nan, nan, nan, nan)
     std = float(np.std(values, ddof=1))
     error = std / sqrt(n)
-    pm = 1.96 * error if kind == "ci95" else std
-    return Summary(n, mean, std, pm, float(stats.t.ppf(0.975, n - 1)) * error)
+    student = float(stats.t.ppf(0.975, n - 1)) * error
+    normal = 1.96 * error if n >= FEWEST_NORMAL else student
+    pm = {"ci95": normal, "student": student, "std": std}[kind]
+    return Summary(n, mean, std, pm, student, student * sqrt(n + 1))
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     """Ends of the 95 % percentile interval of the mean of resampled values, the same at every call.
 
-    NaN with fewer than two values. With three to ten it is narrower than Student's, and covers less
-    than it says.
+    NaN with fewer than three values. With three to ten it is narrower than Student's, and covers
+    less than it says.
     """
-    if len(values) < 2:
+    if len(values) < FEWEST:
         return nan, nan
     resampled = stats.bootstrap(
         (values,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=0
@@ -100,7 +110,7 @@ def within_intervals(
 
     Args:
         difference: Our mean minus the paper's.
-        our_pm: Half width of our interval; NaN with a single seed.
+        our_pm: Half width of our interval; NaN with fewer than three runs.
         paper_pm: Half width of the paper's interval; NaN where it prints none, or not this kind.
         rounding: Half a unit of the last digit that the paper prints (see `half_a_digit`).
 

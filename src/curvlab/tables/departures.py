@@ -1,0 +1,77 @@
+"""Which runs have another protocol than their table's: they are neither ranked nor compared."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import OmegaConf
+
+from curvlab.tables.spec import LENGTHS, TableSpec
+
+LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+"""Marks of protocols."""
+
+
+def with_departures(spec: TableSpec, runs: pd.DataFrame) -> pd.DataFrame:
+    """Add `departure`, in words, where each run departs from the table's protocol.
+
+    A run departs if it was to be shorter than the table says, if its command line said more than
+    which cells to run, or if it has another draw of its split than the split's configuration. The
+    table's own protocol is an empty text.
+
+    Args:
+        spec: The table.
+        runs: As `collect` returns them.
+    """
+    return runs.assign(departure=[_departure(spec, run) for _, run in runs.iterrows()])
+
+
+def letters(runs: pd.DataFrame) -> dict[str, str]:
+    """The mark of each protocol that is not the table's, by its words."""
+    words = sorted({text for text in runs["departure"] if text})
+    return {
+        text: LETTERS[i % len(LETTERS)] * (1 + i // len(LETTERS)) for i, text in enumerate(words)
+    }
+
+
+def departures(runs: pd.DataFrame) -> dict[str, str]:
+    """For each mark, a sentence on the runs that have not the table's protocol."""
+    sentences = {}
+    for text, mark in letters(runs).items():
+        count = int((runs["departure"] == text).sum())
+        which = "" if count == len(runs) else f", {count} of {len(runs)} runs"
+        sentences[mark] = f"Not the table's protocol{which}: {text}."
+    return sentences
+
+
+def _departure(spec: TableSpec, run: "pd.Series[Any]") -> str:
+    trainer = run["config"].get("trainer") or {}
+    words = []
+    for key, planned in spec.planned_length.items():
+        length = trainer.get(key)
+        if length is not None and (length < planned or f"trainer.{key}=" in run["changed"]):
+            words += [_length(length, planned, LENGTHS[key])] if length != planned else []
+    lengths = tuple(f"trainer.{key}=" for key in spec.planned_length)
+    words += [word for word in run["changed"].split(", ") if word and not word.startswith(lengths)]
+    split = run["config"].get("split") or {}
+    file = spec.configs / "split" / f"{split.get('name')}.yaml"
+    if "draw" in split and "split.draw=" not in run["changed"] and file.is_file():
+        draw = _draw(file, file.stat().st_mtime_ns)
+        if draw != split["draw"]:
+            words.append(f"split.draw={_yaml(split['draw'])} where the table's has {_yaml(draw)}")
+    return ", ".join(words)
+
+
+def _length(length: float, planned: int, unit: str) -> str:
+    return f"{length:,.0f} {unit} where the table's has {planned:,}"
+
+
+def _yaml(value: Any) -> str:
+    return "null" if value is None else str(value)
+
+
+@cache
+def _draw(path: Path, modified: int) -> Any:  # noqa: ARG001  (a changed file is read anew)
+    """The draw in a split's configuration."""
+    return OmegaConf.select(OmegaConf.load(path), "draw")

@@ -1,0 +1,60 @@
+"""Whether runs have the paper's split, a draw of their own, or a draw for each seed."""
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+class Draw(Enum):
+    """What the runs of a cell have of a split."""
+
+    none = "no split"
+    published = "the published split"
+    published_each = "a published split for each seed"
+    own = "one draw that is not the paper's"
+    own_each = "a draw for each seed"
+
+    @property
+    def varies(self) -> bool:
+        """Whether runs of other seeds have other splits."""
+        return self in (Draw.published_each, Draw.own_each)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether a mean over the runs can be compared with a number on the paper's split.
+
+        One draw that is not the paper's cannot: how far another one would be is not known.
+        """
+        return self is not Draw.own
+
+
+def split_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The split that a run uses: its task's of the edges, or its dataset's of the nodes."""
+    of_edges = (config.get("task") or {}).get("split") or {}
+    if {"val", "test"} <= of_edges.keys():  # then nothing used the dataset's split of its nodes
+        return of_edges
+    return config.get("split") or {}
+
+
+def draw_of(config: Mapping[str, Any]) -> Draw:
+    """What a run has of a split, by the class attribute `published` of the split's `_target_`."""
+    split = split_of(config)
+    if not split:
+        return Draw.none
+    varies = split.get("draw", 0) is None  # some, as split=fit, are never drawn
+    if _published(str(split.get("_target_", ""))):
+        return Draw.published_each if varies else Draw.published
+    return Draw.own_each if varies else Draw.own
+
+
+@cache
+def _published(target: str) -> bool:
+    """Whether a class of splits says so; one that is no longer there says nothing."""
+    module, _, name = target.rpartition(".")
+    try:
+        found = getattr(import_module(module), name, None) if module else None
+    except (ImportError, TypeError, ValueError):  # the latter two for what is no name
+        return False
+    return bool(getattr(found, "published", False))
