@@ -130,7 +130,7 @@ def test_a_variant_has_the_recipes_of_what_it_varies():
     assert base.split == column.split
     assert base.model == column.model
     different = {key for key in base.model if base.model[key] != row.model[key]}
-    assert different == {"name", "label", "graph"}
+    assert different == {"name", "label", "graph", "linear_maps"}  # of two branches, or null
 
 
 def test_an_identity_does_not_depend_on_the_order_of_its_keys():

@@ -228,3 +228,39 @@ def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_
     for model in ("gcn", "fpst"):  # searched on every graph that has such a variant and is small
         words = (f"model={model}", f"dataset={variant}")
         assert composed(CONFIGS, *words) == composed(CONFIGS, *words, "recipe=none")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "c"),
+    [("airport__lp", 2), ("airport", 0.5), ("airport_hgcn", 0.5), ("cora", 1.25), ("pubmed", 0.5)],
+)
+def test_lrns_curvature_is_minus_one_over_its_scripts_c(dataset, c):
+    config = composed(CONFIGS, "model=lrn", f"dataset={dataset}")
+    assert config.manifold.kappa == -1 / c
+    assert not config.manifold.learnable
+    other = composed(CONFIGS, "model=lrn", f"dataset={dataset}", f"manifold.kappa={-c}")
+    assert other.manifold.kappa == -c
+    for model in ("hybonet", "lrn__tangent_space"):  # which have c = 1
+        assert composed(CONFIGS, f"model={model}", f"dataset={dataset}").manifold.kappa == -1
+
+
+def test_a_linear_decoder_of_two_branches_draws_two_maps():
+    """Where there is none the key is null, and earlier results of such runs stay theirs."""
+
+    def maps(*words):
+        return composed(CONFIGS, *words).model.linear_maps
+
+    assert maps("model=hypformer", "dataset=citeseer") == "per_branch"
+    assert maps("model=hypformer_softmax", "dataset=cora__per_class") == "per_branch"
+    assert maps("model=hypformer", "dataset=airport") is None  # prototypes
+    for part in ("no_graph", "no_transformer"):
+        assert maps(f"model=hypformer__{part}", "dataset=citeseer") is None
+    assert maps("model=hypformer", "dataset=citeseer", "model.linear_maps=null") is None
+
+
+@pytest.mark.parametrize(("dataset", "inner"), [("airport", "as_released"), ("citeseer", None)])
+def test_the_released_product_is_of_prototypes(dataset, inner):
+    assert composed(CONFIGS, "model=hypformer", f"dataset={dataset}").task.inner is None
+    config = composed(CONFIGS, "model=hypformer__as_released", f"dataset={dataset}")
+    assert config.task.inner == inner
+    assert config.model.input_lift == "exp0_ref"

@@ -2,13 +2,14 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from curvlab.data.transforms import SparseAdjacency
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzResidual
+from curvlab.layers import LorentzPrototypes, LorentzResidual
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.hybonet import HyboNet
@@ -144,6 +145,39 @@ def test_attention_and_activation_change_what_neighbours_send():
     h = [model(**options)(data) for options in ({}, {"attention": True}, {"activation": "relu"})]
     assert all(not torch.allclose(h[0], other) for other in h[1:])
     assert all((lorentz.inner(other, other) + 1).abs().max() < 1e-3 for other in h)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("c", [0.5, 1.25, 2.0])
+def test_lrns_c_is_minus_one_over_kappa(c):
+    """Layers whose points have `<x, x> = -c`, as in LRN's current code, by NumPy.
+
+    time `sigmoid(h_0) e^scale + sqrt(c) + 0.5`, space as long as `sqrt(time^2 - c)`; sums over
+    `sqrt(-<u, u> / c)`; logits `2 c + 2 <x, P>`.
+    """
+    made, data = model(kappa=-1 / c, layers=2), graph()
+    data.x[4] = 1  # without features it would have no direction
+    layers = [made.features, *made.linears]
+    weights = [{k: v.detach().numpy() for k, v in p.named_parameters()} for p in layers]
+    adjacency = data.adj_t.to_dense().numpy()
+    s = data.x.numpy()
+    norm = np.linalg.norm(s, axis=1, keepdims=True)
+    a = norm / c**0.5
+    x = np.concatenate([c**0.5 * np.cosh(a), s * np.sinh(a) / a], 1)
+    metric = np.diag([-1.0] + 5 * [1.0])
+    for w in weights:
+        h = x @ w["weight"].T + w["bias"]
+        time = np.exp(w["point.log_scale"]) / (1 + np.exp(-h[:, :1])) + c**0.5 + 0.5
+        length = np.linalg.norm(h[:, 1:], axis=1, keepdims=True)
+        y = np.concatenate([time, h[:, 1:] * np.sqrt(time**2 - c) / length], 1)
+        u = adjacency @ y
+        x = u / np.sqrt(-((u @ metric) * u).sum(1, keepdims=True) / c)
+    np.testing.assert_allclose(((x @ metric) * x).sum(1), -c)
+    points = made(data)
+    np.testing.assert_allclose(points.detach().numpy(), x, rtol=1e-9)
+    decoder = LorentzPrototypes(5, 3, made.space)
+    expected = 2 * c + 2 * x @ metric @ decoder.prototypes.detach().numpy().T
+    np.testing.assert_allclose(decoder(points).detach().numpy(), expected, rtol=1e-9)
 
 
 def test_an_unknown_skip_mode_is_refused():

@@ -31,6 +31,10 @@ def test_on_the_lorentz_model_it_is_prototypes_of_the_points():
     logits = made(made.prototypes)
     torch.testing.assert_close(logits.diagonal(), torch.zeros(3), atol=1e-12, rtol=0)
     assert (logits.argmax(1) == torch.arange(3)).all()
+    released = logits_decoder("auto", space, 5, 3, "geometric", "as_released")
+    released.load_state_dict(made.state_dict())
+    product = (logits - 4) / 2  # <m, P>, of k = 2
+    torch.testing.assert_close(released(made.prototypes), 4 + 2 * product / 2)
     linear = logits_decoder("linear", space, 5, 3, "geometric")
     x = space.expmap0(torch.randn(6, 4))
     torch.testing.assert_close(linear(x), space.logmap0(x) @ linear.weight.T + linear.bias)
@@ -56,7 +60,9 @@ def test_stereographic_on_flat_space_is_its_limit():
 def test_what_there_is_not_is_refused():
     with pytest.raises(UsageError, match=r"auto, stereographic, prototype or linear.*'softmax'"):
         logits_decoder("softmax", Euclidean(), 4, 3, "geometric")
-    with pytest.raises(UsageError, match=r"task.inner=as_released .* leave it null for linear"):
+    with pytest.raises(
+        UsageError, match=r"task.inner=as_released .* leave it null with task.decoder=linear"
+    ):
         logits_decoder("auto", Euclidean(), 4, 3, "geometric", inner="as_released")
     with pytest.raises(UsageError, match="'printed'"):
         logits_decoder("auto", Stereographic(), 4, 3, "printed")
@@ -85,3 +91,5 @@ def test_no_decoder_follows_logits():
     assert isinstance(decoder_of(MakesLogits(), "auto", 3, "geometric"), torch.nn.Identity)
     with pytest.raises(UsageError, match=r"leave task\.decoder=auto"):
         decoder_of(MakesLogits(), "linear", 3, "geometric")
+    with pytest.raises(UsageError, match=r"task\.inner=as_released .* makes the logits itself"):
+        decoder_of(MakesLogits(), "auto", 3, "geometric", "as_released")

@@ -65,6 +65,11 @@ def decoder_of(
             f"task.decoder={kind}: the last layer of this model makes the logits itself; leave "
             "task.decoder=auto, or end it in hidden features with model.last_activation=true"
         )
+    if inner is not None:
+        raise UsageError(
+            f"task.inner={inner} is of the prototype decoder, and the last layer of this model "
+            "makes the logits itself: leave it null"
+        )
     return nn.Identity()
 
 
@@ -97,7 +102,8 @@ def logits_decoder(
     directions = dim - 1 if isinstance(space, Lorentz | PseudoHyperboloid) else dim
     if inner is not None and kind != "prototype":
         raise UsageError(
-            f"task.inner={inner} is of the prototype decoder: leave it null for {kind}"
+            f"task.inner={inner} is of the prototype decoder: leave it null with "
+            f"task.decoder={kind}"
         )
     if kind == "linear":
         return TangentLogits(directions, logits, space, maps)
