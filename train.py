@@ -3,12 +3,15 @@
 import sys
 from pathlib import Path
 from statistics import mean
+from tempfile import TemporaryDirectory
 
 import hydra
-from omegaconf import DictConfig
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
 
-from curvlab.cli import check_command_line, complain
-from curvlab.config import register_resolvers
+from curvlab.cli import check_command_line, complain, only_prints, without_traces
+from curvlab.config import register_resolvers, validate
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -17,6 +20,13 @@ CONFIGS = Path(__file__).parent / "configs"
 @hydra.main(version_base="1.3", config_path="configs", config_name="train")
 def main(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a hyperparameter search maximises."""
+    if config.print_config:
+        try:
+            validate(config, multirun=HydraConfig.get().mode == RunMode.MULTIRUN)
+        except UsageError as error:
+            complain(str(error))
+        print(OmegaConf.to_yaml(config, resolve=True))
+        return None
     # Imported here, so that --help and a misspelt word need not wait for torch.
     from curvlab.seeds import train_seeds
     from curvlab.train import RunFailedError, train
@@ -39,4 +49,9 @@ def main(config: DictConfig) -> float | None:
 if __name__ == "__main__":
     register_resolvers()
     sys.argv[1:] = check_command_line(sys.argv[1:], CONFIGS)
-    main()
+    if only_prints(sys.argv[1:]):
+        with TemporaryDirectory() as nowhere:
+            sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
+            main()
+    else:
+        main()

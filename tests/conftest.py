@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Threads that wait for others leave them the cores, which a whole suite keeps busy.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import torch
 
 with warnings.catch_warnings():

@@ -102,6 +102,7 @@ def test_what_changes_the_numbers_changes_the_identity(path):
         "trainer.progress=false",
         "trainer.plots=false",
         "trainer.threads=3",
+        "trainer.deterministic=true",
         "optimizer.fused=false",
         "trainer.accelerator=cpu",
         "experiment=fpst/fig3",

@@ -88,6 +88,32 @@ def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
     return [f"++{word}" if word in missing else word for word in arguments]
 
 
+def only_prints(arguments: Sequence[str]) -> bool:
+    """Whether the words ask for the configuration alone, by `print_config=true`."""
+    overrides = [_parse(word) for word in arguments if not word.startswith(("-", "~"))]
+    asked = [o.value() for o in overrides if o.key_or_group == "print_config"]
+    return bool(asked) and asked[-1] is True
+
+
+def without_traces(arguments: Sequence[str], nowhere: str) -> list[str]:
+    """The words with others by which Hydra runs here, leaves nothing and sums nothing up.
+
+    Args:
+        arguments: what `check_command_line` returned, of which `only_prints` is true.
+        nowhere: a folder that will be deleted, for those that Hydra makes of its own accord.
+    """
+    kept = [
+        word for word in arguments if not word.startswith(("hydra/launcher=", "hydra.launcher."))
+    ]
+    return [
+        *kept,
+        f"hydra.run.dir={nowhere}",
+        f"hydra.sweep.dir={nowhere}",
+        "hydra.output_subdir=null",
+        "~hydra.callbacks.summary",
+    ]
+
+
 def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
     """Check overrides: they parse, their groups, choices and keys exist, their values fit together.
 

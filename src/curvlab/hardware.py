@@ -1,6 +1,7 @@
 """The machine: threads, devices and memory of a run."""
 
 import ctypes
+import os
 import platform
 import re
 import resource
@@ -18,6 +19,8 @@ _PROCESS = Path("/proc/self")
 # Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
 # many arrays may have memory of their own from it.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+# Of cuBLAS, by whose documentation its results repeat with this setting.
+_CUBLAS, _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
 
 
 def prepare_processor(threads: int | None, processes: int = 1) -> None:
@@ -40,6 +43,32 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
         threads = max(1, torch.get_num_threads() // processes)
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+def prepare_determinism(asked: bool | None, accelerator: str) -> bool:
+    """Let torch take kernels whose sums have one order, where that is wanted; whether it does.
+
+    Equal numbers of threads then give equal bits. Lightning leaves this alone unless it is told.
+
+    Args:
+        asked: True or False; None for yes on a processor, where nothing is slower, else no.
+        accelerator: of Lightning: auto, cpu, cuda, mps.
+
+    Raises:
+        UsageError: an earlier run of this process has started CUDA, which reads its settings then.
+    """
+    device = run_device(accelerator).type
+    wanted = device == "cpu" if asked is None else asked
+    if wanted and device == "cuda" and _CUBLAS not in os.environ:
+        if torch.cuda.is_initialized():
+            raise UsageError(
+                "trainer.deterministic=true: CUDA has started without it in this process; give it "
+                f"to all runs of a sweep, or set {_CUBLAS}={_WORKSPACE} before the command"
+            )
+        os.environ[_CUBLAS] = _WORKSPACE
+    torch.use_deterministic_algorithms(wanted)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    return wanted
 
 
 def _keep_freed_memory() -> None:

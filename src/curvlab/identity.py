@@ -13,6 +13,7 @@ NOT_IDENTITY_TRAINER = (
     "devices",
     "threads",
     "compile",
+    "deterministic",
     "parallel_seeds",
     "progress",
     "plots",

@@ -42,6 +42,8 @@ class Result:
     wall_seconds: float | None = None
     peak_memory_mb: float | None = None
     device: str | None = None
+    deterministic: bool | None = None  # as many threads repeat it to the bit; None: not recorded
+    threads: int | None = None  # of the processor
     versions: dict[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     error: str | None = None
@@ -54,7 +56,7 @@ class Result:
 
     def write(self, folder: Path) -> Path:
         """Write `result.json` atomically, with versions and commit."""
-        self.versions = {name: version(name) for name in PACKAGES}
+        self.versions = package_versions()
         self.git_commit = git_commit()
         return self.save(folder)
 
@@ -69,6 +71,11 @@ class Result:
             written["error"] = self.error.replace(f"{folder}/", "")
         atomic_write(path, json.dumps(written, indent=2) + "\n")
         return path
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the libraries that decide numbers."""
+    return {name: version(name) for name in PACKAGES}
 
 
 def read_result(folder: Path) -> Result | None:

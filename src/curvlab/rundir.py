@@ -1,6 +1,7 @@
 """A run's folder: what is in it, and what of an earlier run may be used again."""
 
 import glob
+import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from curvlab.identity import identity_hash
 from curvlab.results import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 
 CONFIG = "config.yaml"
+BEST = "checkpoints/best.ckpt"
 TRACEBACK = "traceback.txt"
 FINDINGS = (
     "metrics.csv",
@@ -94,6 +96,7 @@ class RunDirectory:
         for path in (path for pattern in FINDINGS for path in twin.glob(pattern)):
             copy = shutil.copytree if path.is_dir() else shutil.copy2
             copy(path, self.path / path.name)
+        _share(twin / BEST, self.path / BEST)
         ended.experiment, ended.config_hash = result.experiment, result.config_hash
         ended.changed = result.changed
         ended.save(self.path)
@@ -113,7 +116,7 @@ class RunDirectory:
             self._set_aside(left)
         identity = {"config_hash": result.config_hash, **result.config}
         atomic_write(self.path / CONFIG, yaml.safe_dump(identity, sort_keys=False))
-        for end in (FILE, TRACEBACK):
+        for end in (FILE, TRACEBACK, BEST):
             (self.path / end).unlink(missing_ok=True)
         return self.checkpoint if self.checkpoint.exists() else None
 
@@ -137,6 +140,10 @@ class RunDirectory:
                 _delete_products(self.path)
             self.recall(self._displaced.name)
         return _ended(self.path)
+
+    def drop_last(self) -> None:
+        """Delete what only an interrupted run goes on from, four times as large as its weights."""
+        self.checkpoint.unlink(missing_ok=True)
 
     def discard_damaged_checkpoint(self) -> bool:
         """Delete a checkpoint that is half a file, as power losses leave; whether it was."""
@@ -172,6 +179,17 @@ def _ended(folder: Path) -> bool:
     """Whether a folder has a result that need not be repeated."""
     result = read_result(folder)
     return result is not None and result.status in CONCLUSIVE
+
+
+def _share(source: Path, target: Path) -> None:
+    """Give a file that is never written to, only replaced, a second name, or a copy elsewhere."""
+    if not source.exists():  # of a run that ended before there was one
+        return
+    target.parent.mkdir(exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or a system without
+        shutil.copy2(source, target)
 
 
 def _products(folder: Path) -> list[Path]:

@@ -96,7 +96,7 @@ def _of_one_seed(config: DictConfig, seed: int) -> DictConfig:
     """The configuration of one of the seeds, run by one thread."""
     one = copy.deepcopy(config)
     with open_dict(one):
-        one.seed, one.print_config = seed, False
+        one.seed = seed
         one.trainer.parallel_seeds, one.trainer.threads, one.trainer.progress = 1, 1, False
     return one
 

@@ -2,7 +2,7 @@
 
 import math
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import torch
 from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from curvlab import reporting
 from curvlab.callbacks import (
@@ -26,6 +26,7 @@ from curvlab.callbacks import (
     check_weights,
     curvatures,
 )
+from curvlab.checkpoints import by_part, save_best
 from curvlab.compilation import compile_parts
 from curvlab.config import register_resolvers, validate
 from curvlab.distributed import launch
@@ -34,6 +35,7 @@ from curvlab.files import atomic_write
 from curvlab.hardware import (
     default_dtype,
     peak_memory_mb,
+    prepare_determinism,
     prepare_processor,
     reset_peak_memory,
     trainer_accelerator,
@@ -70,8 +72,6 @@ def train(config: DictConfig) -> Result:
     hydra = HydraConfig.get()
     multirun = hydra.mode == RunMode.MULTIRUN
     folder = RunDirectory(Path(hydra.runtime.output_dir))
-    if config.print_config:
-        print(OmegaConf.to_yaml(config, resolve=True))
     return train_in(config, folder, multirun, changed_words(hydra))
 
 
@@ -101,6 +101,7 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
             reporting.damaged(folder.checkpoint)
         checkpoint = folder.prepare(result, fresh=config.rerun)
         _run(config, result, folder, checkpoint)
+        folder.drop_last()
     except Exception as error:
         if isinstance(error, UsageError | RunFailedError) and not multirun:
             folder.undo()
@@ -197,6 +198,8 @@ def _run_process(
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
     prepare_processor(config.trainer.threads, config.trainer.devices)
+    options = config.trainer
+    deterministic = prepare_determinism(options.deterministic, options.accelerator)
     reset_peak_memory()
     with default_dtype(config.trainer.precision):
         _fit(rank == 0, config, result, folder, checkpoint)
@@ -260,26 +263,19 @@ def _fit(
         result.wall_seconds = timer.wall_seconds
         result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
+        result.deterministic, result.threads = deterministic, torch.get_num_threads()
         if hasattr(task, "save"):
             task.save(data.graph, folder.path)
         elif data.num_nodes <= PICTURED_NODES:
             reporting.save_embeddings(task.encoder, data.graph, folder.path)
             reporting.save_filters(task, data.graph, folder.path)
+        save_best(folder.path, task, config, result)
         result.status = "finished"
         result.write(folder.path)
         reporting.log_routing(folder.path, logger)
         reporting.log_histograms(result, folder.path, logger)
         if config.trainer.plots:
             reporting.draw(label, folder.path, logger)
-
-
-def by_part(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Metrics `test/map` ... as `{"test": {"map": ...}, ...}`."""
-    parts: dict[str, dict[str, float]] = {}
-    for name, value in scores.items():
-        part, metric = name.split("/", maxsplit=1)
-        parts.setdefault(part, {})[metric] = value
-    return parts
 
 
 def _status(error: Exception) -> str:

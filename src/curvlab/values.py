@@ -43,11 +43,12 @@ FACTORS = {"factor"}
 NUMBERS = {"kappa", "min", "max", "threshold"}
 NEGATIVE_NUMBERS = {"kappa_in"}
 SWITCHES = {"input_dropout", "weight"}  # of some models true or false, of others a number
+BOOLEANS = {"deterministic"}  # of those that are null by default
 OPTIONAL = {
     "head_dim", "threads", "gradient_clip", "min", "max", "patience", "minutes", "draw",
     "neighbours", "transformer_weight_decay", "output_scale", "max_scale", "margin", "ffn_dim",
     "attention_lr", "attention_weight_decay", "filter_lr", "filter_weight_decay",
-    "smallest", "max_angle", "midpoint", "inner", "linear_maps",
+    "smallest", "max_angle", "midpoint", "inner", "linear_maps", "deterministic",
 }  # fmt: skip
 # Where a word of OPTIONAL has to have a value all the same: what it is told to, and the words.
 NEEDED: dict[str, tuple[str, ...]] = {
@@ -125,6 +126,8 @@ def check_value(path: str, value: Any) -> None:
     of_choice = name in CHOICES and not (name == "activation" and not isinstance(value, str))
     if of_choice and value not in CHOICES[name]:  # where an activation is a switch it is of relu
         raise UsageError(f"{path}={value} must be one of {', '.join(CHOICES[name])}")
+    if name in BOOLEANS and not isinstance(value, bool):
+        raise UsageError(f"{path}={value} must be true, false or null")
     if name in FRACTIONS and not (is_number and 0 <= value < 1):
         raise UsageError(f"{path}={value} must be a number from 0 up to, but not including, 1")
     if name in SHARES and not (is_number and 0 <= value <= 1):

@@ -6,6 +6,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from tiny_runs import Command, composed
 
+from curvlab.rundir import RunDirectory
 from curvlab.train import train
 
 
@@ -23,7 +24,15 @@ def run_here(tmp_path, monkeypatch):
 
     yield run
     HydraConfig.instance().cfg = None
-    torch.set_flush_denormal(False)  # a run sets it for its process; other tests need denormals
+    # A run sets these for its process.
+    torch.set_flush_denormal(False)  # other tests need denormals
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
+def keeps_last(monkeypatch):
+    """Runs leave their last checkpoint, as if they were killed before its removal."""
+    monkeypatch.setattr(RunDirectory, "drop_last", lambda _: None)
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ def folder(tmp_path):
     return tmp_path / "run"
 
 
-def last_checkpoint(folder):
-    return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+def best_checkpoint(folder):
+    return torch.load(folder / "checkpoints" / "best.ckpt", weights_only=True)
 
 
 def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
@@ -87,8 +87,9 @@ def test_the_test_nodes_are_scored_once_with_the_weights_of_the_best_validation(
     until = f"trainer.max_steps={result.best_step}"
     short = run_here(*words, until, folder="until_best")
     assert short.metrics == result.metrics
-    last = last_checkpoint(folder.parent / "until_best")["state_dict"]
-    assert all(torch.equal(weights[name], last[name]) for name in last)
+    for of in (folder, folder.parent / "until_best"):
+        left = best_checkpoint(of)["state_dict"]
+        assert all(torch.equal(weights[name], left[name]) for name in left)
 
 
 def test_a_run_ends_when_patience_does(run_here):
@@ -126,7 +127,7 @@ def test_roc_auc_chooses_where_the_dataset_says_so(run_here, folder):
     assert result.score == result.metrics["test"]["roc_auc"]
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["val/roc_auc"].max() <= result.metrics["val"]["roc_auc"] + 1e-4
-    weights = last_checkpoint(folder)["state_dict"]
+    weights = best_checkpoint(folder)["state_dict"]
     assert weights["encoder.layers.1.lin.weight"].shape == (1, 16)
     assert not any(name.startswith("decoder.") for name in weights)
 
@@ -147,6 +148,7 @@ def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, r
     assert (resumed["best_step"], resumed["steps"]) == (whole.best_step, whole.steps)
 
 
+@pytest.mark.usefixtures("keeps_last")
 def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder):
     """Killed after it had decided to end."""
     words = (*GCN, "trainer.patience=5", "trainer.min_steps=1", "trainer.max_steps=1000")

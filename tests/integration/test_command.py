@@ -6,6 +6,7 @@ import time
 
 import pandas as pd
 import pytest
+import yaml
 from tiny_runs import TINY
 
 SMALL = (*TINY, "model=fpst", "model.eigenvectors=4", "model.dropout=0.1", "trainer.plots=false")
@@ -38,12 +39,9 @@ def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
 
 
 def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
-    done = command.afresh(*TINY, "model=gcn", "print_config=true")
+    done = command.afresh(*TINY, "model=gcn")
     assert done.returncode == 0
-    printed, lines = done.stdout.split("GCN on", maxsplit=1)
-    assert "  max_steps: 20\n" in printed
-    assert "${" not in printed
-    first, score, facts, *files = lines.splitlines()
+    first, score, facts, *files = done.stdout.splitlines()
     assert re.search("seed 0, euclidean: starting in ", first)
     assert re.fullmatch(r"gcn on synthetic_web, seed 0: mAP \d+\.\d\d", score)
     assert re.search("parameters, .* ms a step", facts)
@@ -53,6 +51,40 @@ def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
     progress = done.stderr.splitlines()
     assert len(progress) == 4
     assert all(line.startswith("GCN on Synthetic web, seed 0  step ") for line in progress)
+
+
+def test_the_configuration_alone_is_printed_and_nothing_else_happens(command):
+    done = command(*TINY, "model=gcn", "print_config=true", "trainer.parallel_seeds=2")
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = yaml.safe_load(done.stdout)
+    assert (printed["model"]["name"], printed["trainer"]["max_steps"]) == ("gcn", 20)
+    assert "${" not in done.stdout
+    assert "hydra" not in printed
+    assert list(command.folder.iterdir()) == []
+
+
+def test_a_sweep_prints_the_configuration_of_each_cell_and_trains_none(command):
+    words = ("table=fpst/fig3", "model=gcn,mlp", "dataset=power", "seed=1", "print_config=true")
+    done = command("-m", *words, "hydra/launcher=parallel")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.findall(r"^model:\n  name: (\w+)", done.stdout, re.MULTILINE) == ["gcn", "mlp"]
+    assert "sweep of" not in done.stdout
+    assert list(command.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("model=gcn", "model.dim=0"), "model.dim=0 must be a whole number of at least 1"),
+        (("-m", "model=fpst", "model.heads=3,2"), "model.heads=3 does not divide model.dim=16"),
+    ],
+)
+def test_what_cannot_be_run_is_not_printed(command, words, answer):
+    done = command(*words, "print_config=true")
+    assert done.returncode == 2
+    assert re.fullmatch(rf"train\.py: {answer}.*\n", done.stderr)
+    assert "model:" not in done.stdout
+    assert list(command.folder.iterdir()) == []
 
 
 def test_a_diverging_run_exits_with_code_1_and_one_sentence(command):
@@ -110,9 +142,12 @@ def test_wandb_without_an_account_is_offline_and_goes_on_with_the_same_run(comma
     (log,) = run.glob("*.wandb")
     assert all(name in log.read_bytes() for name in (b"loss", b"map", b"score", b"curves"))
 
-    path.unlink()
-    done = command(*words)
+    longer = (*words, "trainer.max_steps=200")
+    kill_after(command, command.start(*longer), epochs=3)
+    done = command(*longer)
     assert "going on from the last checkpoint" in done.stdout
-    names = [run.name for run in (path.parent / "wandb").glob("offline-run-*")]
+    first, second = command.results().items()
+    folder, result = second if second[1]["steps"] == 200 else first
+    names = [run.name for run in (command.outputs / folder / "wandb").glob("offline-run-*")]
     assert len(names) == 2
     assert {name.rsplit("-", 1)[-1] for name in names} == {result["config_hash"]}

@@ -76,6 +76,7 @@ GCN = ("model.dropout=0",)
 HYPFORMER = ("model=hypformer", "model.dim=16", *GCN, "model.graph_branch.dropout=0")
 
 
+@pytest.mark.usefixtures("keeps_last")
 @pytest.mark.parametrize(
     ("model", "optimizer", "steps"),
     [(GCN, SGD, 1), (GCN, SGD, 3), (GCN, (), 3), (HYPFORMER, SGD, 1), (HYPFORMER, (), 3)],
@@ -97,6 +98,7 @@ def test_two_processes_are_one_with_the_mean_of_the_losses_of_their_batches(
     assert curves["loss"].iloc[-1] == pytest.approx(losses[-1], abs=1e-6)
 
 
+@pytest.mark.usefixtures("keeps_last")
 def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
     words = (*PAIR, *HYPFORMER, "trainer.validate_every=5")
     pair = run_here(*words, folder="pair")

@@ -58,7 +58,7 @@ def test_curvatures_are_constants_by_default_and_are_logged_where_they_are_learn
 def test_prototypes_stay_on_the_hyperboloid_and_in_the_pictures(run_here, tmp_path):
     words = ("model.fusion=midpoint", "trainer.plots=true", "optimizer.manifold_lr=0.05")
     run_here(*LINEAR, *words)
-    state = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
+    state = torch.load(tmp_path / "run" / "checkpoints" / "best.ckpt", weights_only=True)
     points = state["state_dict"]["decoder.prototypes"].double()
     assert type(points) is torch.Tensor
     square = points[:, 1:].square().sum(1) - points[:, 0].square()

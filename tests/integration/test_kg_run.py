@@ -177,6 +177,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(run_here, folder, monkeyp
     pd.testing.assert_frame_equal(*curves)
 
 
+@pytest.mark.usefixtures("keeps_last")
 def test_the_rate_follows_the_validation_triples(run_here, folder):
     run_here(*SHORT, "task.scheduler.patience=1", "trainer.epochs=16", "optimizer.lr=0.1")
     state = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)

@@ -60,7 +60,7 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     assert embedding["embeddings"].shape == (60, 16)
     assert embedding["kappa"].tolist() == pytest.approx(last)
 
-    weights = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    weights = torch.load(folder / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
     assert sum(tensor.numel() for tensor in weights.values()) >= result.parameters > 60 * 16
     pictures = sorted(path.name for path in (folder / "plots").iterdir())
     assert pictures == ["curves.png", "embedding.png"]
@@ -122,7 +122,7 @@ def test_another_configuration_in_the_same_folder_starts_anew(run_here, folder):
     assert pd.read_csv(folder / "metrics.csv")["step"].iloc[0] == 5
     old = folder / "previous" / first.config_hash
     assert json.loads((old / "result.json").read_text())["metrics"] == first.metrics
-    assert (old / "checkpoints" / "last.ckpt").exists()
+    assert (old / "checkpoints" / "best.ckpt").exists()
 
 
 def test_going_back_to_a_configuration_repeats_nothing(run_here, folder, monkeypatch):
@@ -141,6 +141,7 @@ def test_a_refused_cell_of_a_sweep_displaces_no_result(run_here, folder, words):
     assert words[-1] in wrong.error
 
 
+@pytest.mark.usefixtures("keeps_last")
 def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder, capfd):
     first = run_here(*FAST)
     (folder / "result.json").unlink()
@@ -155,6 +156,7 @@ def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here):
     assert (ended.status, ended.score) == ("diverged", None)
 
 
+@pytest.mark.usefixtures("keeps_last")
 def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder, capfd):
     """Killed after the last checkpoint, before the result."""
     first = run_here(*FAST)

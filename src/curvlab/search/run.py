@@ -19,7 +19,7 @@ from curvlab.building import build
 from curvlab.callbacks import BestValidation, FiniteGuard
 from curvlab.config import validate
 from curvlab.errors import UsageError
-from curvlab.hardware import prepare_processor
+from curvlab.hardware import prepare_determinism, prepare_processor
 from curvlab.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.results import Result, git_commit
 from curvlab.rundir import RunDirectory
@@ -71,6 +71,7 @@ def _search(config: DictConfig, result: Result, folder: Path) -> None:
     study = open_study(folder, config.search, result.config_hash)
     run = _run_of(config)
     prepare_processor(config.trainer.threads)
+    prepare_determinism(run.trainer.deterministic, run.trainer.accelerator)
     _ = build_data(run).graph  # what is wrong with the data is no trial's fault
     if not concluded(study) and (first := defaults(config)):
         study.enqueue_trial(first)

@@ -1,0 +1,110 @@
+"""What a finished run leaves of its weights are those that its result reports."""
+
+import pytest
+import torch
+from tiny_runs import FAST, TINY, TREE, Command
+
+from curvlab.checkpoints import evaluate, restore
+from curvlab.errors import UsageError
+from curvlab.identity import identity, identity_hash
+from curvlab.results import read_result
+from curvlab.rundir import BEST
+
+LABELLED = (*(word for word in TREE if "split" not in word), "optimizer.lr=0.05")
+PATIENT = ("trainer.plots=false", "trainer.patience=10", "trainer.min_steps=1")
+TASKS = {
+    "reconstruction": (*TINY, "model=fpst", "model.eigenvectors=4", "model.dropout=0.3"),
+    "node_classification": (*LABELLED, *PATIENT, "model=hgcn"),
+    "link_prediction": (*LABELLED, *PATIENT, "task=link_prediction", "model=gcn"),
+    "kg_completion": (
+        "dataset=synthetic_kg",
+        "dataset.source.groups=4",
+        "model=complex",
+        "trainer.epochs=12",
+        "optimizer.lr=0.5",
+        "batching.size=100",
+    ),
+    "filter_regression": (
+        "dataset=filter_images",
+        "dataset.source.generated=true",
+        "dataset.source.side=12",
+        "trainer.max_steps=61",
+        "trainer.steps_per_epoch=20",
+        "model=polyattn_cheb",
+    ),
+}
+CHOSEN = set(TASKS) - {"reconstruction"}  # by validation
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    return Command(tmp_path_factory.mktemp("best"))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(
+    command, task, monkeypatch, request
+):
+    request.addfinalizer(lambda: torch.set_flush_denormal(False))
+    request.addfinalizer(lambda: torch.use_deterministic_algorithms(False))
+    monkeypatch.chdir(command.folder)
+    done = command(*TASKS[task], "trainer.accelerator=cpu", "trainer.threads=1")
+    assert done.returncode == 0, done.stderr
+    (folder,) = {path.parent for path in command.outputs.rglob(f"runs/{task}/**/result.json")}
+    result = read_result(folder)
+    assert result.task == task
+    assert (result.best_step < result.steps) == (task in CHOSEN)
+    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["best.ckpt"]
+    run = restore(folder)
+    assert not run.task.training
+    assert run.kept == {
+        "score": result.score,
+        "val_score": result.val_score,
+        "step": result.best_step,
+        "config_hash": result.config_hash,
+        "versions": result.versions,
+    }
+    assert identity_hash(identity(run.config)) == result.config_hash
+    assert evaluate(run) == result.metrics
+
+
+def test_data_may_lie_elsewhere_when_a_run_is_restored(run_here, tmp_path):
+    result = run_here(*FAST)
+    run = restore(tmp_path / "run", data_dir=str(tmp_path / "moved"))
+    assert run.config.paths.data_dir == str(tmp_path / "moved")
+    assert evaluate(run) == result.metrics
+
+
+def test_a_folder_without_weights_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="train it"):
+        restore(tmp_path)
+
+
+def test_weights_go_where_their_result_goes(run_here, tmp_path):
+    """To `previous/` and back, and into the same cell of another table, where they are one file."""
+    first = run_here(*FAST, folder="tables/a/one/seed0")
+    own = tmp_path / "tables" / "a" / "one" / "seed0"
+    run_here(*FAST, "model.dim=8", folder="tables/a/one/seed0")
+    aside = own / "previous" / first.config_hash / BEST
+    assert torch.load(aside, weights_only=True)["score"] == first.score
+    assert run_here(*FAST, folder="tables/a/one/seed0") == first
+    assert restore(own).kept["score"] == first.score
+    taken = run_here(*FAST, folder="tables/b/two/seed0")
+    twin = tmp_path / "tables" / "b" / "two" / "seed0"
+    assert taken.score == first.score
+    assert (twin / BEST).samefile(own / BEST)
+
+
+def test_an_attempt_that_does_not_finish_has_no_weights(run_here, tmp_path, monkeypatch):
+    """Nor do those of an earlier attempt stay beside its result."""
+    run_here(*FAST)
+    (tmp_path / "run" / "result.json").unlink()
+
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("curvlab.train.build_task", fails)
+    with pytest.raises(ZeroDivisionError):
+        run_here(*FAST)
+    assert read_result(tmp_path / "run").status == "failed"
+    assert not (tmp_path / "run" / BEST).exists()

@@ -1,0 +1,184 @@
+"""The same command gives the same weights to the last bit, on as many threads.
+
+Graphs are of a size at which torch's kernels share a gather's gradient among threads, where the
+order of a sum is a matter of luck.
+"""
+
+import os
+from functools import partial
+
+import lightning
+import pytest
+import torch
+from hydra.types import RunMode
+from tiny_runs import composed
+from torch_geometric.data import Data
+
+from curvlab import reporting
+from curvlab.callbacks import LastCheckpoint
+from curvlab.errors import UsageError
+from curvlab.hardware import prepare_determinism
+from curvlab.manifolds import Curvature
+from curvlab.models.kg_hyperbolic import RotH
+from curvlab.parts import build_data, build_task, build_trainer
+from curvlab.rundir import BEST
+
+WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=2000")
+TREE = ("dataset=disease_synthetic", "dataset.source.features=12", "split=random_60_20_20")
+SHORT = ("trainer.max_steps=4", "trainer.steps_per_epoch=2", "trainer.accelerator=cpu")
+MODELS = (
+    "bernnet", "cat", "chebnet2", "dropedge", "fpst", "gat", "gcn", "gprgnn", "hat", "hgat", "hgcn",
+    "hgnn", "hybonet", "hyperbolic_attention", "hypformer", "kappa_gcn", "lrn", "lrn_sgformer",
+    "mlp", "nodeformer", "polyformer", "q_gcn", "sage", "sgc", "sgformer", "sign", "specformer",
+    "tokengt",
+)  # fmt: skip
+TASKS = {
+    "reconstruction": (
+        "dataset=synthetic_web",
+        "dataset.source.num_nodes=1200",
+        "model=tokengt",
+        "model.eigenvectors=4",
+        "model.dropout=0.3",
+    ),
+    "node_classification": (*TREE, "model=gat", "model.dropout=0.3"),
+    "link_prediction": (
+        "dataset=disease_synthetic",
+        "dataset.source.features=12",
+        "task=link_prediction",
+        "model=hgcn",
+    ),
+    "kg_completion": ("dataset=synthetic_kg", "model=roth", "trainer.epochs=2"),
+    "filter_regression": (
+        "dataset=filter_images",
+        "dataset.source.generated=true",
+        "model=polyattn_cheb",
+        "trainer.validate_every=1",
+    ),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder for what is made of the graphs, once for all models."""
+    return tmp_path_factory.mktemp("data")
+
+
+def graph_of(model):
+    """A graph of many edges; HGAT's gathers are of one number an edge."""
+    if model == "hgat":
+        return (*TREE, "dataset.source.depth=7")
+    return (*WEB, "model.eigenvectors=4") if model in ("fpst", "tokengt") else WEB
+
+
+def trained(config, folder):
+    """The weights after a few steps, with the kernels that torch takes of its own accord."""
+    lightning.seed_everything(config.seed, verbose=False)
+    data = build_data(config)
+    task = build_task(config, data)
+    with reporting.quiet():
+        build_trainer(config, folder, [], None, limit_val_batches=0).fit(task, datamodule=data)
+    return task.state_dict()
+
+
+def different(first, second):
+    """The names of weights that are not the same to the last bit."""
+    assert first.keys() == second.keys()
+    return [name for name in first if not torch.equal(first[name], second[name])]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_steps_of_every_model_repeat_on_two_threads(model, data, tmp_path):
+    words = (*graph_of(model), f"model={model}", *SHORT, f"paths.data_dir={data}")
+    config = composed(tmp_path, words, RunMode.RUN)
+    assert different(trained(config, tmp_path), trained(config, tmp_path)) == []
+
+
+def test_the_biases_of_knowledge_graphs_repeat_on_two_threads():
+    """Of 100,000 queries many have the same head and relation."""
+    curvature = partial(Curvature, kappa=-1.0, max=0.0)
+    model = RotH(num_entities=3, num_relations=2, dim=2, curvature=curvature)
+    generator = torch.Generator().manual_seed(0)
+    head, relation = (torch.randint(n, (100_000,), generator=generator) for n in (3, 2))
+    noise = torch.randn(100_000, 3, generator=generator)
+    loss = (model.scores(Data(head=head, relation=relation)) * noise).sum()
+    first, *others = (
+        torch.autograd.grad(loss, (model.head_bias, model.curvature.raw), retain_graph=True)
+        for _ in range(5)
+    )
+    assert all(torch.equal(*pair) for other in others for pair in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_of_every_task_repeats_on_two_threads_also_when_it_is_killed(
+    run_here, tmp_path, monkeypatch, task
+):
+    words = (*TASKS[task], "trainer.plots=false", "trainer.threads=2", "trainer.accelerator=cpu")
+    if task != "kg_completion":
+        words = (*words, "trainer.max_steps=4", "trainer.steps_per_epoch=2")
+    first = run_here(*words, folder="first")
+    assert (first.deterministic, first.threads) == (True, 2)
+    again = run_here(*words, folder="again")
+
+    class Killed(BaseException):
+        pass
+
+    write = LastCheckpoint.on_train_epoch_end
+
+    def killed(callback, *arguments):
+        write(callback, *arguments)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LastCheckpoint, "on_train_epoch_end", killed)
+        with pytest.raises(Killed):
+            run_here(*words, folder="resumed")
+    assert torch.are_deterministic_algorithms_enabled()
+    resumed = run_here(*words, folder="resumed")
+    assert first.metrics == again.metrics == resumed.metrics
+    weights, *others = (
+        torch.load(tmp_path / folder / BEST, weights_only=True)["state_dict"]
+        for folder in ("first", "again", "resumed")
+    )
+    assert [different(weights, other) for other in others] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("asked", "device", "deterministic"),
+    [
+        (None, "cpu", True),
+        (False, "cpu", False),
+        (None, "cuda", False),
+        (True, "cuda", True),
+    ],
+)
+def test_where_it_costs_time_it_has_to_be_asked_for(monkeypatch, asked, device, deterministic):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    try:
+        assert prepare_determinism(asked, device) == deterministic
+        assert torch.are_deterministic_algorithms_enabled() == deterministic
+        told = os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert told == (":4096:8" if (asked, device) == (True, "cuda") else None)
+
+
+def test_cuda_that_has_started_cannot_be_told_any_more(monkeypatch):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with pytest.raises(UsageError, match="to all runs of a sweep"):
+        prepare_determinism(True, "cuda")
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    try:
+        assert prepare_determinism(True, "cuda")
+    finally:
+        torch.use_deterministic_algorithms(False)
