@@ -10,6 +10,20 @@ from torch.nn import functional
 from curvlab.errors import UsageError
 
 
+def not_positive(bound: float | None) -> float:
+    """The upper bound of the curvature of a space that has a negative one.
+
+    Raises:
+        UsageError: The bound is positive, or there is none.
+    """
+    if bound is None or not bound <= 0:
+        raise UsageError(
+            f"The curvature's upper bound max={bound} must be at most 0: this space has none that "
+            "is not negative."
+        )
+    return bound
+
+
 class Curvature(nn.Module):
     """Signed curvature kappa, one value or one a component; calling it gives the tensor.
 

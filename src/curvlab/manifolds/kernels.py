@@ -12,16 +12,35 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from curvlab.errors import UsageError
 from curvlab.manifolds.tolerances import tolerance
 
 
 def working(x: Tensor) -> Tensor:
-    """Half-precision points are computed with in float32."""
-    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+    """Half-precision points are computed with in float32.
+
+    Raises:
+        UsageError: The points are whole numbers.
+    """
+    if x.dtype in (torch.float32, torch.float64):
+        return x
+    _check_floating(x)
+    return x.float()
+
+
+def _check_floating(x: Tensor) -> None:
+    # Results have the type of the points: they would be cut to whole numbers.
+    if not x.is_floating_point():
+        raise UsageError(f"points are of type {x.dtype}: make them floating-point, as by x.float()")
 
 
 def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
-    """The curvature as a tensor `[..., 1]` that broadcasts against points."""
+    """The curvature as a tensor `[..., 1]` that broadcasts against points.
+
+    Raises:
+        UsageError: The points are whole numbers.
+    """
+    _check_floating(x)
     if isinstance(kappa, Tensor):
         return kappa.to(dtype).unsqueeze(-1)
     return x.new_full((1,), kappa, dtype=dtype)

@@ -1,10 +1,12 @@
 """The Lorentz (hyperboloid) model of hyperbolic space, kappa < 0.
 
 Points are `[..., 1 + dim]`, time first, with <x, x>_L = -t^2 + |s|^2 = 1 / kappa and t > 0.
-`kappa` is a float or a tensor that broadcasts against the leading dimensions. Every function
-returns the dtype of its first argument, has finite gradients everywhere and branches on no tensor's
-value. Time is a function of space: functions read the space part where that suffices, and compute
-the time of what they return from it, so that results lie on the hyperboloid to rounding.
+`kappa` is a negative float, or a tensor of negative numbers that broadcasts against the leading
+dimensions. Every function returns the dtype of its first argument, has finite gradients everywhere
+and branches on no tensor's value: a float that is not negative is refused, as are points of whole
+numbers, a tensor of curvatures is not looked at. Time is a function of space: functions read the
+space part where that suffices, and compute the time of what they return from it, so that results
+lie on the hyperboloid to rounding.
 
 Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
 With x' = s / (1 + sqrt(1 - kappa |s|^2)), the stereographic image, and h = 1 + sqrt(1 - kappa
@@ -19,6 +21,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import hyperboloid, radial
+from curvlab.manifolds.hyperboloid import negative_curvature
 from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.tolerances import tolerance
@@ -58,8 +61,9 @@ def inner(x: Tensor, y: Tensor) -> Tensor:
 
 def origin(dim: int, kappa: Tensor | float) -> Tensor:
     """The point (1 / sqrt(-kappa), 0, ..., 0), `[..., 1 + dim]` for kappa `[...]`."""
-    k = torch.as_tensor(kappa)
-    return from_space(k.new_zeros((*k.shape, dim)), k)
+    if not isinstance(kappa, Tensor):
+        return from_space(torch.zeros(dim), kappa)
+    return from_space(kappa.new_zeros((*kappa.shape, dim)), kappa)
 
 
 def space(x: Tensor) -> Tensor:
@@ -75,7 +79,7 @@ def reflect_time(x: Tensor) -> Tensor:
 def from_space(space: Tensor, kappa: Tensor | float) -> Tensor:
     """The point with the given space part: prepends time sqrt(|s|^2 - 1 / kappa)."""
     w = working(space)
-    return hyperboloid.lift(w, curvature_like(kappa, w.dtype, w)).to(space.dtype)
+    return hyperboloid.lift(w, negative_curvature(kappa, w.dtype, w)).to(space.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -86,31 +90,31 @@ def project(x: Tensor, kappa: Tensor | float) -> Tensor:
 def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
     w = working(v)
-    k = curvature_like(kappa, w.dtype, w)
+    k = negative_curvature(kappa, w.dtype, w)
     return hyperboloid.lift(radial.scale_sin(w, k), k).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `expmap0`: arsin_k(|s|) s / |s|, `[..., dim]` without its zero time part."""
     s = working(space(x))
-    return radial.scale_arsin(s, curvature_like(kappa, s.dtype, s)).to(x.dtype)
+    return radial.scale_arsin(s, negative_curvature(kappa, s.dtype, s)).to(x.dtype)
 
 
 def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:
     """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]` in float64.
 
     h_x - h_y is taken as -kappa <x_s - y_s, x_s + y_s> / (sum of the two roots), and x' - y' from
-    it and x_s - y_s, so that neighbours far out keep their digits too.
+    it and x_s - y_s (`squared_half_chord`), so that neighbours far out keep their digits too.
     """
     x, y = space(x).double(), space(y).double()
     root_x, root_y = ((1 - k * squared_norm(s)).sqrt() for s in (x, y))
-    h_x, h_y = 1 + root_x, 1 + root_y
-    difference = -k * dot(x - y, x + y) / (root_x + root_y)
-    return squared_norm(x - y - y * (difference / h_y)) * h_y / (4 * h_x)
+    e = x - y
+    gap = -k * dot(e, x + y) / (root_x + root_y)
+    return hyperboloid.squared_half_chord(x, y, e, root_x, root_y, gap)
 
 
 def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     u2 = _half_chord_squared(x, y, k)
     return (u2 * arsin_ratio(k * u2).square()).squeeze(-1)
 
@@ -130,7 +134,7 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
 def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance to the origin, arsin_k(|s|), `[...]` from `[..., 1 + dim]`."""
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     s2 = squared_norm(space(x), torch.float64)
     return safe_sqrt(s2 * arsin_ratio(k * s2).square()).squeeze(-1).to(x.dtype)
 
@@ -143,7 +147,7 @@ def _image(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     images = *_image(x, k.unsqueeze(-1)), *_image(y, k.unsqueeze(-1))
     return pairwise_power(*images, k.squeeze(-1), power, working(x).dtype).to(x.dtype)
 
@@ -167,7 +171,7 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     cos_k(|v|) x + sin_k(|v|) v / |v| with |v|^2 = <v, v>_L, in float64. The time of v is taken from
     its space part (<x, v>_L = 0), so that |v|^2 = |v_s|^2 - <x_s, v_s>^2 / x_0^2 is not negative.
     """
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     s, v_s = space(x).double(), space(v).double()
     t2 = squared_norm(s) - 1 / k
     v2 = (squared_norm(v_s) - dot(s, v_s).square() / t2).clamp(min=0)
@@ -177,8 +181,8 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 
 def _tangent(x_space: Tensor, v_space: Tensor, k: Tensor) -> Tensor:
     """Tangent vector at x with the given space part: its time is <x_s, v_s> / x_0."""
-    time = (squared_norm(x_space) - 1 / k).sqrt()
-    return torch.cat([dot(x_space, v_space) / time, v_space], -1)
+    time = dot(x_space, v_space) / hyperboloid.time_of(x_space, k)
+    return torch.cat([time, hyperboloid.spread(v_space, time)], -1)
 
 
 def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -186,7 +190,7 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
     (S / sqrt(1 - z)) (y - x + 2 kappa u^2 x), z = kappa u^2, S = `arsin_ratio`(z), in float64.
     """
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     z = k * _half_chord_squared(x, y, k)
     s = space(x).double()
     direction = space(y).double() - s + 2 * z * s
@@ -199,7 +203,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     v - kappa <y - x, v>_L / (2 - 2 kappa u^2) (x + y), in float64; exactly v at x = y up to
     rounding.
     """
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     z = k * _half_chord_squared(x, y, k)
     x64 = hyperboloid.lift(space(x).double(), k)
     y64 = hyperboloid.lift(space(y).double(), k)
@@ -215,7 +219,7 @@ def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     squared Lorentzian distances; weights are not negative. In float64, because <m, m>_L cancels.
     `kappa` broadcasts against the dimensions before n.
     """
-    k = curvature_like(kappa, torch.float64, x)
+    k = negative_curvature(kappa, torch.float64, x)
     s = space(x).double()
     points = hyperboloid.lift(s, k.unsqueeze(-1))
     m = torch.einsum("...n,...nd->...d", weights.double(), points)
@@ -236,7 +240,7 @@ def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
     m is a sum of points with weights that are not negative, or a multiple of one: timelike. Its
     length is taken from its own time, and so has the digits of m's type.
     """
-    return _normalise(m.double(), curvature_like(kappa, torch.float64, m), m.dtype).to(m.dtype)
+    return _normalise(m.double(), negative_curvature(kappa, torch.float64, m), m.dtype).to(m.dtype)
 
 
 def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float = 0.5) -> Tensor:
@@ -249,10 +253,12 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
     Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
     x_wide, y_wide = working(x), working(y)
-    k, w = (curvature_like(value, x_wide.dtype, x_wide) for value in (kappa, weight))
+    k = negative_curvature(kappa, x_wide.dtype, x_wide)
+    w = curvature_like(weight, x_wide.dtype, x_wide)
     if not torch.is_grad_enabled() and x.shape == y.shape and k.numel() == w.numel() == 1:
         return hyperboloid.midpoint_without_derivative(x_wide, y_wide, k, w).to(x.dtype)
-    middle = hyperboloid.midpoint(space(x_wide), space(y_wide), k, w)
+    ends = (hyperboloid.spread(space(end), k, w) for end in (x_wide, y_wide))
+    middle = hyperboloid.midpoint(*ends, k, w)
     return hyperboloid.lift(middle, k).to(x.dtype)
 
 
@@ -262,20 +268,20 @@ def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | f
     Scales all distances by the same factor. Source: Hypformer, equation 5 (HTC), for f = identity.
     """
     w = working(x)
-    k_from, k_to = (curvature_like(k, w.dtype, w) for k in (kappa_from, kappa_to))
+    k_from, k_to = (negative_curvature(k, w.dtype, w) for k in (kappa_from, kappa_to))
     return hyperboloid.lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
 
 
 def to_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     """The isometric point of the ball: s / (1 + sqrt(1 - kappa |s|^2)), `[..., dim]`."""
     s = working(space(x))
-    k = curvature_like(kappa, s.dtype, s)
+    k = negative_curvature(kappa, s.dtype, s)
     return (s / (1 + (1 - k * squared_norm(s)).sqrt())).to(x.dtype)
 
 
 def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `to_stereographic`: the space part is 2 x / (1 + kappa |x|^2)."""
     w = working(x)
-    k = curvature_like(kappa, w.dtype, w)
+    k = negative_curvature(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
     return hyperboloid.lift(2 * w / gap, k).to(x.dtype)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from curvlab._geoopt import geoopt
 from curvlab.manifolds import lorentz
-from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.curvature import Curvature, not_positive
 
 
 class Lorentz(geoopt.Manifold):
@@ -20,10 +20,10 @@ class Lorentz(geoopt.Manifold):
         kappa: initial curvature.
         learnable: whether the curvature is a parameter.
         min: open lower bound of the curvature, None for none.
-        max: open upper bound of the curvature; a learnable one has to stay negative.
+        max: open upper bound of the curvature, at most 0.
 
     Raises:
-        UsageError: if the initial curvature is not between the bounds.
+        UsageError: if the initial curvature is not between the bounds, or may become positive.
     """
 
     name = "Lorentz"
@@ -38,7 +38,7 @@ class Lorentz(geoopt.Manifold):
         max: float = 0.0,
     ) -> None:
         super().__init__()
-        self.curvature = Curvature(kappa, None, learnable, min, max)
+        self.curvature = Curvature(kappa, None, learnable, min, not_positive(max))
 
     __repr__ = torch.nn.Module.__repr__
 

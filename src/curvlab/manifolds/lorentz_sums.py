@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import hyperboloid, lorentz
-from curvlab.manifolds.kernels import curvature_like, dot, working
+from curvlab.manifolds.kernels import squared_norm, working
 
 Weight = Tensor | float
 Sum = Callable[[Tensor, Tensor, Tensor | float, Weight, Weight], Tensor]
@@ -41,12 +41,15 @@ def centroid(
 def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """The boost that carries the origin to x, applied to y; x + 0 = x and 0 + y = y.
 
-    Its space part is y_s + (s y_t - kappa <x_s, y_s> / (1 + s x_t)) x_s.
+    Its space part is y_s + (s y_t - kappa <x_s, y_s> / (1 + s x_t)) x_s, in whose bracket two terms
+    as large as the times cancel where y points away from x. With h = 1 + s t and c = x_s / h_x +
+    y_s / h_y, the sum of the stereographic images, the bracket is h_y / h_x - kappa h_y |c|^2 / 2.
     """
     p, q = working(lorentz.space(x)), working(lorentz.space(y))
-    k = curvature_like(kappa, p.dtype, p)
-    s = (-k).sqrt()
-    along = s * hyperboloid.time_of(q, k) - k * dot(p, q) / (1 + s * hyperboloid.time_of(p, k))
+    k = hyperboloid.negative_curvature(kappa, p.dtype, p)
+    h_p, h_q = (1 + (1 - k * squared_norm(part)).sqrt() for part in (p, q))
+    c = torch.addcmul(q / h_q, p, 1 / h_p)
+    along = h_q / h_p - k / 2 * h_q * squared_norm(c)
     return hyperboloid.lift(torch.addcmul(q, along, p), k).to(x.dtype)
 
 

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import pseudo_hyperboloid as pseudo
-from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.trigonometry import safe_sqrt
 
 
@@ -19,7 +19,7 @@ class PseudoHyperboloid(nn.Module):
         kappa: initial curvature.
         learnable: whether the curvature is a parameter.
         min: open lower bound of the curvature, None for none.
-        max: open upper bound of the curvature; a learnable one has to stay negative.
+        max: open upper bound of the curvature, at most 0.
 
     Raises:
         UsageError: There is no axis of time, or the curvature is not between its bounds.
@@ -39,7 +39,7 @@ class PseudoHyperboloid(nn.Module):
         if time_dims < 1:
             raise UsageError(f"manifold.time_dims={time_dims} must be at least 1")
         self.time_dims = time_dims
-        self.curvature = Curvature(kappa, None, learnable, min, max)
+        self.curvature = Curvature(kappa, None, learnable, min, not_positive(max))
 
     @property
     def kappa(self) -> Tensor:
