@@ -14,7 +14,7 @@ from curvlab.config import register_resolvers
 from curvlab.data.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 from curvlab.files import arriving
-from curvlab.hardware import prepare_determinism, prepare_processor
+from curvlab.hardware import default_dtype, prepare_determinism, prepare_processor
 from curvlab.parts import build_data, build_task, build_trainer
 from curvlab.results import Result, package_versions
 from curvlab.rundir import BEST
@@ -86,8 +86,9 @@ def restore(folder: Path | str, data_dir: str | None = None, mirror: str | None 
     assert isinstance(config, DictConfig)
     register_resolvers()
     lightning.seed_everything(config.seed, workers=True, verbose=False)
-    data = build_data(config)
-    task = build_task(config, data)
+    with default_dtype(config.trainer.precision):
+        data = build_data(config)
+        task = build_task(config, data)
     task.load_state_dict(kept.pop("state_dict"))
     task.eval()
     return Restored(task, data, config, kept)
@@ -103,7 +104,7 @@ def evaluate(run: Restored) -> dict[str, dict[str, float]]:
     assert isinstance(config, DictConfig)
     prepare_processor(config.trainer.threads)
     prepare_determinism(config.trainer.deterministic, config.trainer.accelerator)
-    with reporting.quiet():
+    with default_dtype(config.trainer.precision), reporting.quiet():
         # Sparse matrices of inference mode, in which these are seen first here, have no transpose.
         options = {"enable_progress_bar": False, "inference_mode": False}
         trainer = build_trainer(config, Path(), [], None, **options)

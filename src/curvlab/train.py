@@ -199,7 +199,7 @@ def _run_process(
     register_resolvers()
     prepare_processor(config.trainer.threads, config.trainer.devices)
     options = config.trainer
-    deterministic = prepare_determinism(options.deterministic, options.accelerator)
+    result.deterministic = prepare_determinism(options.deterministic, options.accelerator)
     reset_peak_memory()
     with default_dtype(config.trainer.precision):
         _fit(rank == 0, config, result, folder, checkpoint)
@@ -263,7 +263,7 @@ def _fit(
         result.wall_seconds = timer.wall_seconds
         result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
-        result.deterministic, result.threads = deterministic, torch.get_num_threads()
+        result.threads = torch.get_num_threads()
         if hasattr(task, "save"):
             task.save(data.graph, folder.path)
         elif data.num_nodes <= PICTURED_NODES:
