@@ -257,8 +257,8 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
     w = curvature_like(weight, x_wide.dtype, x_wide)
     if not torch.is_grad_enabled() and x.shape == y.shape and k.numel() == w.numel() == 1:
         return hyperboloid.midpoint_without_derivative(x_wide, y_wide, k, w).to(x.dtype)
-    ends = (hyperboloid.spread(space(end), k, w) for end in (x_wide, y_wide))
-    middle = hyperboloid.midpoint(*ends, k, w)
+    p, q = (hyperboloid.spread(space(end), k, w) for end in (x_wide, y_wide))
+    middle = hyperboloid.midpoint(p, q, k, w)
     return hyperboloid.lift(middle, k).to(x.dtype)
 
 

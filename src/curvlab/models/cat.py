@@ -199,7 +199,7 @@ class CAT(FlatEncoder, DotProductScorer):
         """Mean share of the hyperbolic branches' values; 0 without such a branch."""
         x, mask, shares = self.tokens(batch), self.tokens.mask(batch), []
         for block in self.blocks:
-            balls = [branch for branch in block.branches if isinstance(branch, HyperbolicBranch)]
+            balls = [part for part in block.modules() if isinstance(part, HyperbolicBranch)]
             shares += [branch.share_at_rim(x) for branch in balls]
             x, _ = block(x, mask)
         return torch.stack(shares).mean() if shares else super().share_at_rim(batch)
