@@ -10,8 +10,9 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.cli import check_command_line, complain, only_prints, without_traces
-from curvlab.config import register_resolvers, validate
+from curvlab.cli.command_line import check_command_line, complain, only_prints, without_traces
+from curvlab.config.resolvers import register_resolvers
+from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -28,8 +29,8 @@ def main(config: DictConfig) -> float | None:
         print(OmegaConf.to_yaml(config, resolve=True))
         return None
     # Imported here, so that --help and a misspelt word need not wait for torch.
-    from curvlab.seeds import train_seeds
-    from curvlab.train import RunFailedError, train
+    from curvlab.run.seeds import train_seeds
+    from curvlab.run.train import RunFailedError, train
 
     if "search" in config:
         from curvlab.search.run import search

@@ -13,8 +13,8 @@ import logging
 import sys
 from pathlib import Path
 
-from curvlab.building import build
-from curvlab.data.named import dataset_config, dataset_names
+from curvlab.config.building import build
+from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"

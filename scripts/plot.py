@@ -37,8 +37,8 @@ from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
-from curvlab.building import build
-from curvlab.data.named import dataset_config, dataset_names
+from curvlab.config.building import build
+from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
 from curvlab.tables.folders import results_folder

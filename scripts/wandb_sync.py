@@ -16,7 +16,7 @@ from pathlib import Path
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
 from curvlab.tables.folders import results_folder
-from curvlab.wandb_sync import log_table, offline_runs, require_account, save_report, upload
+from curvlab.tables.wandb_sync import log_table, offline_runs, require_account, save_report, upload
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUTS = ROOT / "outputs"

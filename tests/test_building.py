@@ -3,7 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from curvlab.building import build
+from curvlab.config.building import build
 from curvlab.errors import UsageError
 
 
@@ -36,4 +36,4 @@ def test_a_part_of_a_configuration_knows_where_it_stands():
 def test_a_mistake_of_ours_stays_one():
     values = {"triples": "a", "size": 2, "inverse_relations": False}
     with pytest.raises(TypeError, match="bad operand"):
-        build({"_target_": "curvlab.config.steps_of_pass", **values})
+        build({"_target_": "curvlab.config.resolvers.steps_of_pass", **values})

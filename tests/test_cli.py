@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from curvlab import cli
-from curvlab.cli import check_command_line, check_overrides
+from curvlab.cli import command_line as cli
+from curvlab.cli.command_line import check_command_line, check_overrides
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -220,7 +220,8 @@ def test_asking_for_information_is_never_refused():
 
 def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from curvlab.cli import check_overrides; "
+        "import sys; from pathlib import Path; "
+        "from curvlab.cli.command_line import check_overrides; "
         f"check_overrides(['model=gcn'], Path({str(CONFIGS)!r}), multirun=False); "
         "sys.exit('torch' in sys.modules)"
     )

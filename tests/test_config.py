@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from curvlab import values as rules
-from curvlab.config import register_resolvers, run_name
+from curvlab.config import values as rules
+from curvlab.config.resolvers import register_resolvers, run_name
+from curvlab.config.values import check_kind, check_value
 from curvlab.errors import UsageError
-from curvlab.identity import identity, identity_hash
-from curvlab.values import check_kind, check_value
+from curvlab.results.identity import identity, identity_hash
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 

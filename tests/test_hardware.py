@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.hardware import default_dtype, trainer_accelerator
+from curvlab.run.hardware import default_dtype, trainer_accelerator
 
 FAULTS = """
 import resource, torch
-from curvlab.hardware import prepare_processor
+from curvlab.run.hardware import prepare_processor
 prepare_processor(threads=1)
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -10,7 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config import LINKS, recipe, register_resolvers
+from curvlab.config.resolvers import LINKS, recipe, register_resolvers
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 RECIPE = """# @package _global_

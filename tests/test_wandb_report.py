@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from curvlab.tables import load_table, table_names
-from curvlab.wandb_report import table_report
+from curvlab.tables.wandb_report import table_report
 
 pytest.importorskip("wandb")
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # of wandb-workspaces

@@ -7,7 +7,7 @@ import pytest
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
-from curvlab.wandb_sync import log_table, offline_runs
+from curvlab.tables.wandb_sync import log_table, offline_runs
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 CELL = {"model": "gcn", "dataset": "cora", "task": "", "manifold": "", "seed": 0, "config": {}}
@@ -67,7 +67,7 @@ def test_the_folder_of_a_tables_runs_may_be_named(script, tmp_path, monkeypatch)
         logged[name] = int(sum(report.cells["seeds"].sum() for report in reports))
         return "table-fpst-fig3", True
 
-    monkeypatch.setattr("curvlab.wandb_sync.log_table", log_table)
+    monkeypatch.setattr("curvlab.tables.wandb_sync.log_table", log_table)
     stored = CONFIGS.parent / "docs" / "results" / "tables"
     code, out, err = script("wandb_sync.py", "--table", "fpst/fig3", str(stored))
     assert (code, out) == (0, "logged table-fpst-fig3\n"), err

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from curvlab.analysis import hyperbolicity as module
 from curvlab.analysis.hyperbolicity import four_point_delta, hyperbolicity
-from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 
 

@@ -8,8 +8,8 @@ import pytest
 from curvlab.analysis.figures import comparison_figure
 from curvlab.analysis.plots import run_curves
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
-from curvlab.building import build
-from curvlab.data.named import dataset_config, dataset_names
+from curvlab.config.building import build
+from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 
 

@@ -10,9 +10,9 @@ from lightning.pytorch.callbacks import ProgressBar
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.datamodule import RepeatedGraph
+from curvlab.data.loaders.datamodule import RepeatedGraph
 from curvlab.manifolds import Stereographic
-from curvlab.reporting import quiet
+from curvlab.run.reporting import quiet
 
 EPOCH = 5
 

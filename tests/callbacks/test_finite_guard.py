@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from curvlab.callbacks import DivergedError, FiniteGuard, check_weights, finite_guard
-from curvlab.compilation import Compilable
+from curvlab.layers.compilation import Compilable
 
 INTERVAL = 5
 

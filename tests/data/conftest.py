@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.building import build
-from curvlab.data.named import dataset_config
+from curvlab.config.building import build
+from curvlab.data.datasets.named import dataset_config
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NOWHERE = "http://127.0.0.1:9"  # port 9 (discard) of this machine refuses connections

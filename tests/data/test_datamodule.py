@@ -8,11 +8,11 @@ import torch
 from lightning import LightningModule, Trainer
 from torch_geometric.data import Data
 
-from curvlab.data.checks import check_graph
-from curvlab.data.datamodule import GraphDataModule
-from curvlab.data.splits import PARTS, RandomSplit
-from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import IdentityFeatures, LaplacianEigenvectors
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.files.checks import check_graph
+from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.data.splits.nodes import PARTS, RandomSplit
+from curvlab.data.transforms.graph import IdentityFeatures, LaplacianEigenvectors
 from curvlab.errors import UsageError
 
 

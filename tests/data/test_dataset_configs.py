@@ -4,9 +4,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
-from curvlab.config import register_resolvers, validate
-from curvlab.data.named import dataset_config, dataset_names
-from curvlab.parts import build_data
+from curvlab.config.resolvers import register_resolvers
+from curvlab.config.rules import validate
+from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.run.parts import build_data
 
 # The main table's protocol, or the disjoint one where that leaks.
 DEFAULTS = {

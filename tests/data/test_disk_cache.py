@@ -6,16 +6,16 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.cache import cached, fingerprint
-from curvlab.data.knowledge_graphs import KnowledgeGraph
-from curvlab.data.labelled import LabelledGraph
-from curvlab.data.networks import EdgeListNetwork
-from curvlab.data.polynomial_tokens import PolynomialTokens
-from curvlab.data.synthetic_large import SyntheticLarge
-from curvlab.data.token_batches import TokenDataModule
-from curvlab.data.transforms import LaplacianEigenvectors, apply_transform
-from curvlab.data.triples import MASKS
-from curvlab.hardware import default_dtype
+from curvlab.data.datasets.knowledge_graphs import KnowledgeGraph
+from curvlab.data.datasets.labelled import LabelledGraph
+from curvlab.data.datasets.networks import EdgeListNetwork
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.datasets.triples import MASKS
+from curvlab.data.files.cache import cached, fingerprint
+from curvlab.data.loaders.token_batches import TokenDataModule
+from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
+from curvlab.run.hardware import default_dtype
 
 TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}
 

@@ -7,9 +7,9 @@ from scipy.linalg import fractional_matrix_power
 from torch_geometric.data import Data
 from torch_geometric.nn import SGConv
 
-from curvlab.data.features import DegreeFeatures, HopFeatures, RowNormalise, StackedHops
-from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import LaplacianEigenvectors, apply_transform
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.features import DegreeFeatures, HopFeatures, RowNormalise, StackedHops
+from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
 from curvlab.errors import UsageError
 
 

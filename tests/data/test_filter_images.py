@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.building import build
-from curvlab.data.filter_images import FILTERS, filtered, generated_grid
-from curvlab.data.transforms import normalised_adjacency_matrix
+from curvlab.config.building import build
+from curvlab.data.datasets.filter_images import FILTERS, filtered, generated_grid
+from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
 
 TARGETS = {  # at pixels 5050 and 0, and the sum of squares on the scored pixels

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.building import build
-from curvlab.data.synthetic_triples import SyntheticKnowledgeGraph
-from curvlab.data.triple_batches import TripleDataModule, with_inverses
-from curvlab.data.triple_files import Triple, read_triples
-from curvlab.data.triple_folder import drawn
-from curvlab.data.triples import MASKS, KnownTails
+from curvlab.config.building import build
+from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
+from curvlab.data.datasets.triple_folder import drawn
+from curvlab.data.datasets.triples import MASKS, KnownTails
+from curvlab.data.files.triple_files import Triple, read_triples
+from curvlab.data.loaders.triple_batches import TripleDataModule, with_inverses
 from curvlab.errors import UsageError
 
 TRAIN = "a\tlikes\tb\nb\tlikes\tc\nc\tknows\ta\na\tknows\tc\n"

@@ -8,11 +8,15 @@ import torch
 from scipy.stats import chisquare
 from torch_geometric.data import Data
 
-from curvlab.data.datamodule import GraphDataModule
-from curvlab.data.features import DegreeFeatures, HopFeatures
-from curvlab.data.link_splits import LinkSplit, NonEdges
-from curvlab.data.relations import NeighbourRelations
-from curvlab.data.transforms import LaplacianEigenvectors, NormalisedAdjacency, SparseAdjacency
+from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.data.splits.links import LinkSplit, NonEdges
+from curvlab.data.transforms.features import DegreeFeatures, HopFeatures
+from curvlab.data.transforms.graph import (
+    LaplacianEigenvectors,
+    NormalisedAdjacency,
+    SparseAdjacency,
+)
+from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.errors import UsageError
 
 PARTS = ("train_edges", "val_edges", "test_edges")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.io import savemat
 
-from curvlab.data.linkx import read_splits
+from curvlab.data.datasets.linkx import read_splits
 from curvlab.errors import UsageError
 
 SPLITS = [

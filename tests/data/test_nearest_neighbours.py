@@ -15,12 +15,12 @@ from sklearn.datasets import fetch_20newsgroups, load_files
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from torch_geometric.data import Data
 
-from curvlab.building import build
-from curvlab.config import register_resolvers
-from curvlab.data.checks import check_graph
-from curvlab.data.nearest_neighbours import nearest_neighbours
+from curvlab.config.building import build
+from curvlab.config.resolvers import register_resolvers
+from curvlab.data.files.checks import check_graph
+from curvlab.data.transforms.nearest_neighbours import nearest_neighbours
 from curvlab.errors import UsageError
-from curvlab.parts import build_data
+from curvlab.run.parts import build_data
 
 GROUPS = ["rec.autos", "alt.atheism", "sci.space"]
 

@@ -5,9 +5,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from curvlab.data.neighbour_batches import NeighbourDataModule
-from curvlab.data.shortest_paths import ShortestPaths
-from curvlab.data.transforms import SparseAdjacency
+from curvlab.data.loaders.neighbour_batches import NeighbourDataModule
+from curvlab.data.transforms.graph import SparseAdjacency
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
 
 

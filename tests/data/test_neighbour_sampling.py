@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
-from curvlab.data.neighbour_sampling import NeighbourSampler, distinct_integers
+from curvlab.data.loaders.neighbour_sampling import NeighbourSampler, distinct_integers
 from curvlab.errors import UsageError
 from curvlab.models.baselines import MeanSAGE
 

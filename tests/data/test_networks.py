@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from curvlab.data.networks import EdgeListNetwork, read_edge_list, undirected_graph
+from curvlab.data.datasets.networks import EdgeListNetwork, read_edge_list, undirected_graph
 from curvlab.errors import UsageError
 
 

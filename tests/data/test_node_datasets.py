@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.building import build
-from curvlab.data.features import DegreeFeatures
-from curvlab.data.published_splits import HGCNSplit
-from curvlab.data.splits import PARTS
+from curvlab.config.building import build
+from curvlab.data.splits.nodes import PARTS
+from curvlab.data.splits.published import HGCNSplit
+from curvlab.data.transforms.features import DegreeFeatures
 from curvlab.errors import UsageError
 
 # Nodes, directed entries after cleaning, features, classes, as the papers' specifications state.

@@ -10,8 +10,8 @@ import torch
 from omegaconf import OmegaConf
 from scipy.sparse import csr_matrix, random_array, save_npz
 
-from curvlab.building import build
-from curvlab.data.pickles import read_pickle
+from curvlab.config.building import build
+from curvlab.data.files.pickles import read_pickle
 from curvlab.errors import UsageError
 
 EDGES = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [3, 4]])

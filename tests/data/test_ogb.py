@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from omegaconf import OmegaConf
 
-from curvlab.building import build
-from curvlab.data import ogb
-from curvlab.data.datamodule import GraphDataModule
-from curvlab.data.disk_graph import open_disk_graph
-from curvlab.data.ogb import _trusting, mean_of_edges
+from curvlab.config.building import build
+from curvlab.data.datasets import ogb
+from curvlab.data.datasets.ogb import _trusting, mean_of_edges
+from curvlab.data.files.disk_graph import open_disk_graph
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 
 NODES = 6
@@ -404,10 +404,10 @@ socket.getaddrinfo = refuse
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import torch_geometric
-import curvlab.train, curvlab.data.ogb, curvlab.tasks.labels
+import curvlab.run.train, curvlab.data.datasets.ogb, curvlab.tasks.labels
 assert "ogb" not in sys.modules
-import curvlab._ogb
-assert curvlab._ogb.PygNodePropPredDataset
+import curvlab.data.files._ogb
+assert curvlab.data.files._ogb.PygNodePropPredDataset
 assert "outdated" not in sys.modules
 assert threading.active_count() == 1, threading.enumerate()
 """

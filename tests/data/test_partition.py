@@ -8,14 +8,14 @@ from lightning import LightningModule, Trainer
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph, to_dense_adj
 
-from curvlab.data.batches import PartitionDataModule
-from curvlab.data.partition import InducedSubgraphs, RandomPartition
-from curvlab.data.shortest_paths import ShortestPaths
-from curvlab.data.splits import PARTS, RandomSplit
-from curvlab.data.synthetic_large import SyntheticLarge
-from curvlab.data.transforms import GraphTransform, SparseAdjacency
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.loaders.batches import PartitionDataModule
+from curvlab.data.loaders.partition import InducedSubgraphs, RandomPartition
+from curvlab.data.splits.nodes import PARTS, RandomSplit
+from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
-from curvlab.reporting import quiet
+from curvlab.run.reporting import quiet
 
 OPTIONS = {
     "mean_degree": 6.0,

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.polynomial_tokens import PolynomialTokens
-from curvlab.data.transforms import NormalisedAdjacency, apply_transform
+from curvlab.data.transforms.graph import NormalisedAdjacency, apply_transform
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 
 LOOPS = [

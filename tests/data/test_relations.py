@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from curvlab.data.relations import NeighbourRelations
+from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.errors import UsageError
 
 

@@ -6,8 +6,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
 
-from curvlab.data import shortest_paths
-from curvlab.data.shortest_paths import ShortestPaths
+from curvlab.data.transforms import shortest_paths
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
 
 

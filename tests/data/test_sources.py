@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from curvlab.data.sources import RemoteFile, fetch
+from curvlab.data.files.sources import RemoteFile, fetch
 from curvlab.errors import UsageError
 
 CONTENT = b"0,1\n1,2\n"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from curvlab.data.splits import PARTS, RandomSplit
+from curvlab.data.splits.nodes import PARTS, RandomSplit
 from curvlab.errors import UsageError
 
 
@@ -82,7 +82,7 @@ def test_global_generators_have_no_part_in_it(split):
 def test_another_process_draws_the_same():
     code = (
         "import torch; from torch_geometric.data import Data;"
-        "from curvlab.data.splits import RandomSplit;"
+        "from curvlab.data.splits.nodes import RandomSplit;"
         "y = torch.arange(90) % 3;"
         "data = RandomSplit('r', 0.2, 0.2, True, None)(Data(y=y, num_nodes=90), 3);"
         "print(data.test_mask.nonzero().flatten().tolist())"

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch_geometric.utils import degree
 
-from curvlab.data.synthetic import SyntheticWeb, preferential_attachment
+from curvlab.data.datasets.synthetic import SyntheticWeb, preferential_attachment
 from curvlab.errors import UsageError
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.utils import degree
 
-from curvlab.building import build
-from curvlab.data.synthetic_disease import SyntheticDisease
+from curvlab.config.building import build
+from curvlab.data.datasets.synthetic_disease import SyntheticDisease
 from curvlab.errors import UsageError
 
 OPTIONS = {

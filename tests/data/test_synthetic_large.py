@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch_geometric.utils import degree
 
-from curvlab.building import build
-from curvlab.data.checks import check_graph
-from curvlab.data.cleaning import homophily
-from curvlab.data.synthetic_large import SyntheticLarge
+from curvlab.config.building import build
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.files.checks import check_graph
+from curvlab.data.files.cleaning import homophily
 from curvlab.errors import UsageError
 
 OPTIONS = {

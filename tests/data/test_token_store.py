@@ -12,12 +12,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data import disk_graph, token_store
-from curvlab.data.cleaning import simple_edges
-from curvlab.data.disk_graph import DiskGraphWriter, open_disk_graph, write_disk_graph
-from curvlab.data.polynomial_tokens import PolynomialTokens
-from curvlab.data.synthetic_large import SyntheticLarge
-from curvlab.data.token_store import TokenSpec, TokenStore
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.files import disk_graph
+from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.files.disk_graph import DiskGraphWriter, open_disk_graph, write_disk_graph
+from curvlab.data.loaders import token_store
+from curvlab.data.loaders.token_store import TokenSpec, TokenStore
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 
 NODES, FEATURES = 60, 7
@@ -125,7 +126,7 @@ def test_edges_to_nowhere(tmp_path):
 
 
 def test_the_generated_graph_is_the_same_on_disk(tmp_path, monkeypatch):
-    from curvlab.data import synthetic_large
+    from curvlab.data.datasets import synthetic_large
 
     monkeypatch.setattr(synthetic_large, "DRAWN_EDGES", 300)
     monkeypatch.setattr(synthetic_large, "CHUNK_ROWS", 64)
@@ -184,8 +185,8 @@ def test_a_killed_computation_goes_on(raw, graph, tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from curvlab.data.disk_graph import open_disk_graph
-from curvlab.data.token_store import TokenSpec, TokenStore
+from curvlab.data.files.disk_graph import open_disk_graph
+from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 
 def write(self, order, first, signals, original=TokenStore._write):
     if (order, first) == (2, 3):

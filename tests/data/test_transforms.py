@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv
 from torch_geometric.utils import to_undirected
 
-from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import (
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.graph import (
     IdentityFeatures,
     LaplacianEigenvectors,
     NormalisedAdjacency,

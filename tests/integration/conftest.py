@@ -6,8 +6,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from tiny_runs import Command, composed
 
-from curvlab.rundir import RunDirectory
-from curvlab.train import train
+from curvlab.results.folder import RunDirectory
+from curvlab.run.train import train
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-PRELOADED = ("curvlab.seeds", "curvlab.train", "curvlab.search.run", "curvlab.tables")
+PRELOADED = ("curvlab.run.seeds", "curvlab.run.train", "curvlab.search.run", "curvlab.tables")
 
 
 class Process:

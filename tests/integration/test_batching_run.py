@@ -7,9 +7,9 @@ from hydra.types import RunMode
 from test_command import kill_after
 from tiny_runs import ROOT, composed
 
-from curvlab.cli import check_overrides
+from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
-from curvlab.identity import identity_hash
+from curvlab.results.identity import identity_hash
 from curvlab.tasks.node_classification import NodeClassification
 
 LARGE = (
@@ -165,7 +165,7 @@ def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, r
 
 
 def test_batches_in_which_numbers_are_not_finite_are_found(run_here, tmp_path, monkeypatch):
-    from curvlab.train import RunFailedError
+    from curvlab.run.train import RunFailedError
 
     step = NodeClassification.training_step
 

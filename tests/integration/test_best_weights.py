@@ -4,11 +4,11 @@ import pytest
 import torch
 from tiny_runs import FAST, TINY, TREE, Command
 
-from curvlab.checkpoints import evaluate, restore
 from curvlab.errors import UsageError
-from curvlab.identity import identity, identity_hash
-from curvlab.results import read_result
-from curvlab.rundir import BEST
+from curvlab.results.folder import BEST
+from curvlab.results.identity import identity, identity_hash
+from curvlab.results.result import read_result
+from curvlab.run.checkpoints import evaluate, restore
 
 LABELLED = (*(word for word in TREE if "split" not in word), "optimizer.lr=0.05")
 PATIENT = ("trainer.plots=false", "trainer.patience=10", "trainer.min_steps=1")
@@ -103,7 +103,7 @@ def test_an_attempt_that_does_not_finish_has_no_weights(run_here, tmp_path, monk
     def fails(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("curvlab.train.build_task", fails)
+    monkeypatch.setattr("curvlab.run.train.build_task", fails)
     with pytest.raises(ZeroDivisionError):
         run_here(*FAST)
     assert read_result(tmp_path / "run").status == "failed"

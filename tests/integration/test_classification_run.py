@@ -9,9 +9,9 @@ import torch
 from test_command import kill_after
 from tiny_runs import ROOT, TREE
 
-from curvlab.cli import check_overrides
+from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
-from curvlab.results import read_result
+from curvlab.results.result import read_result
 from curvlab.tasks.node_classification import NodeClassification
 
 SMALL = TREE

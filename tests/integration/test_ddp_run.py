@@ -12,12 +12,12 @@ from hydra.types import RunMode
 from test_command import kill_after
 from tiny_runs import ROOT, composed
 
-from curvlab.cli import check_overrides
-from curvlab.distributed import launch
+from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
-from curvlab.parts import build_data, build_task
-from curvlab.rundir import RunDirectory
-from curvlab.train import describe
+from curvlab.results.folder import RunDirectory
+from curvlab.run.distributed import launch
+from curvlab.run.parts import build_data, build_task
+from curvlab.run.train import describe
 
 PAIR = (
     "model=gcn",

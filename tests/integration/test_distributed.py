@@ -6,9 +6,9 @@ import pytest
 import torch
 import two_processes as work
 
-from curvlab.distributed import ProcessError, launch
 from curvlab.errors import UsageError
 from curvlab.layers.global_sums import summed_over_processes
+from curvlab.run.distributed import ProcessError, launch
 
 
 def test_every_process_knows_its_rank_and_only_the_first_speaks(tmp_path, capfd):

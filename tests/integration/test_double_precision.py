@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from test_filter_regression_run import GRID
 from tiny_runs import ROOT, TREE
 
-import curvlab.train
+import curvlab.run.train
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
@@ -80,7 +80,7 @@ CASES = [(task, model) for task in TASKS for model in models_of(task)]
 def run_double(run_here, monkeypatch):
     """Run, and return the result and the types of float that modules returned beside float64."""
     made, seen = [], set()
-    build = curvlab.train.build_task
+    build = curvlab.run.train.build_task
 
     def look(module, _, output):
         tensors = output if isinstance(output, tuple) else (output,)
@@ -94,7 +94,7 @@ def run_double(run_here, monkeypatch):
         made.append((task, data))
         return task
 
-    monkeypatch.setattr(curvlab.train, "build_task", watched)
+    monkeypatch.setattr(curvlab.run.train, "build_task", watched)
 
     def run(*words):
         result = run_here(*words)

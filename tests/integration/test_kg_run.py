@@ -9,13 +9,13 @@ import pytest
 import torch
 from tiny_runs import ROOT, TREE
 
-from curvlab.cli import check_overrides
-from curvlab.config import steps_of_pass
+from curvlab.cli.command_line import check_overrides
+from curvlab.config.resolvers import steps_of_pass
 from curvlab.errors import UsageError
-from curvlab.results import read_result
+from curvlab.results.result import read_result
+from curvlab.run.train import RunFailedError
 from curvlab.tasks import kg_completion
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
-from curvlab.train import RunFailedError
 
 KG = (
     "dataset=synthetic_kg",
@@ -126,7 +126,7 @@ def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, monkey
 @pytest.fixture(scope="module")
 def floor():
     """The filtered MRR that takes no learning, by the model's own formula."""
-    from curvlab.data.synthetic_triples import SyntheticKnowledgeGraph
+    from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 
     data = SyntheticKnowledgeGraph(6, 5, 0).load()
     head, tail = data.edge_index.numpy()

@@ -5,7 +5,7 @@ import pytest
 from omegaconf import OmegaConf
 from tiny_runs import ROOT
 
-from curvlab.cli import check_overrides
+from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
 from curvlab.tasks.link_prediction import LinkPrediction
 

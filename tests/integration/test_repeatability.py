@@ -14,14 +14,14 @@ from hydra.types import RunMode
 from tiny_runs import composed
 from torch_geometric.data import Data
 
-from curvlab import reporting
 from curvlab.callbacks import LastCheckpoint
 from curvlab.errors import UsageError
-from curvlab.hardware import prepare_determinism
 from curvlab.manifolds import Curvature
 from curvlab.models.kg_hyperbolic import RotH
-from curvlab.parts import build_data, build_task, build_trainer
-from curvlab.rundir import BEST
+from curvlab.results.folder import BEST
+from curvlab.run import reporting
+from curvlab.run.hardware import prepare_determinism
+from curvlab.run.parts import build_data, build_task, build_trainer
 
 WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=2000")
 TREE = ("dataset=disease_synthetic", "dataset.source.features=12", "split=random_60_20_20")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curvlab.data.random_points import RandomPoints
+from curvlab.data.datasets.random_points import RandomPoints
 from curvlab.errors import UsageError
 
 WORDS = (

@@ -9,15 +9,15 @@ import torch
 from hydra.types import RunMode
 from tiny_runs import FAST, TINY, TREE
 
-from curvlab import train as training
 from curvlab.analysis import plots
 from curvlab.callbacks import curves as training_curves
 from curvlab.callbacks import finite_guard
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
 from curvlab.manifolds import Stereographic
-from curvlab.results import read_result
-from curvlab.train import RunFailedError
+from curvlab.results.result import read_result
+from curvlab.run import train as training
+from curvlab.run.train import RunFailedError
 
 FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
 DIVERGING = (*FPST, "optimizer.lr=1e30", "trainer.plots=false")

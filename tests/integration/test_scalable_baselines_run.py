@@ -3,7 +3,7 @@
 import pytest
 from tiny_runs import ROOT, TREE
 
-from curvlab.cli import check_overrides
+from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
 from curvlab.tasks.node_classification import NodeClassification
 

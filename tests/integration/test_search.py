@@ -17,9 +17,9 @@ from tiny_runs import ROOT, composed
 
 import curvlab.search.run as search_run
 from curvlab.callbacks import DivergedError
-from curvlab.cli import check_overrides
+from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
-from curvlab.results import read_result
+from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search, validation_score
 from curvlab.search.space import values_by_key

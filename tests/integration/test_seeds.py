@@ -9,7 +9,7 @@ from hydra.types import RunMode
 from tiny_runs import FAST, TINY, Command, composed
 
 from curvlab.errors import UsageError
-from curvlab.seeds import train_seeds
+from curvlab.run.seeds import train_seeds
 
 WORDS = (*TINY, "trainer.plots=false", "model=fpst", "model.dropout=0.3", "trainer.threads=1")
 FOLDER = "runs/reconstruction/synthetic_web"

@@ -9,7 +9,7 @@ import time
 import pytest
 from tiny_runs import FAST, ROOT, TINY
 
-from curvlab.identity import decides
+from curvlab.results.identity import decides
 
 TABLE = ("-m", "table=fpst/fig3", "dataset=synthetic_web", "model=mlp,gcn", "seed=0,1")
 CELLS = [

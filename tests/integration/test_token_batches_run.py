@@ -9,13 +9,13 @@ from test_ddp_run import prepared  # noqa: F401 - a fixture
 
 from curvlab.analysis.embeddings import load_embedding
 from curvlab.analysis.filters import load_filters
-from curvlab.data.disk_graph import write_disk_graph
-from curvlab.data.synthetic_large import SyntheticLarge
-from curvlab.data.token_store import TokenStore
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.files.disk_graph import write_disk_graph
+from curvlab.data.loaders.token_store import TokenStore
 from curvlab.errors import UsageError
-from curvlab.parts import build_data, build_task
-from curvlab.reporting import save_embeddings, save_filters
-from curvlab.train import train_in
+from curvlab.run.parts import build_data, build_task
+from curvlab.run.reporting import save_embeddings, save_filters
+from curvlab.run.train import train_in
 
 LARGE = (
     "dataset=synthetic_large",
@@ -94,7 +94,7 @@ def test_a_run_on_damaged_tokens_is_refused(run_here, tmp_path):
 
 def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monkeypatch, caplog):  # noqa: F811
     """Each way to the disk leads through the first process, which waits to be waited for."""
-    caplog.set_level("INFO", logger="curvlab.data.token_batches")
+    caplog.set_level("INFO", logger="curvlab.data.loaders.token_batches")
     config, *_ = prepared("model=polyformer", *LARGE)
     written, compute, write = [], TokenStore.compute, SyntheticLarge.to_disk
 

@@ -8,8 +8,8 @@ from lightning import Callback
 from omegaconf import OmegaConf
 from tiny_runs import FAST, ROOT, TINY, TREE, composed
 
-from curvlab import train as training
-from curvlab.parts import build_data, build_task
+from curvlab.run import train as training
+from curvlab.run.parts import build_data, build_task
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")

@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
-from curvlab.config import register_resolvers
+from curvlab.config.resolvers import register_resolvers
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = (

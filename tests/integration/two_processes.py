@@ -1,4 +1,4 @@
-"""What the processes of the tests of `curvlab.distributed` do; they import it by its name."""
+"""What the processes of the tests of `curvlab.run.distributed` do; they import it by its name."""
 
 import os
 import signal
@@ -11,8 +11,8 @@ from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention
 from curvlab.layers.global_sums import summed_over_processes
 from curvlab.manifolds import Lorentz
+from curvlab.run.train import _run_process
 from curvlab.tasks.node_classification import NodeClassification
-from curvlab.train import _run_process
 
 
 def write_rank(rank, folder):

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers import StereographicAttention
 from curvlab.layers import stereographic as layers
 from curvlab.layers.stereographic import linear_attention, midpoint_attention, positive_features
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
+from curvlab.manifolds._geoopt import geoopt
 
 # One head, three tokens: values are points, queries and keys tangent vectors at the values.
 VALUE = [(0.1, 0.2), (-0.4, 0.3), (0.5, -0.5)]

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers.curved_branches import (
     AGGREGATIONS,
@@ -22,6 +21,7 @@ from curvlab.layers.curved_branches import (
     sphere_log,
 )
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds._geoopt import geoopt
 
 pytestmark = pytest.mark.usefixtures("float64")
 DIM = 64

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import (
     GraphConvolutionBranch,

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, LorentzMidpoint
 from curvlab.layers.lorentz import CURVATURE_MODES, INPUT_LIFTS
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds._geoopt import geoopt
 
 float64 = pytest.mark.usefixtures("float64")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzPrototypes
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds._geoopt import geoopt
 
 
 def draw(*shape, seed=0):

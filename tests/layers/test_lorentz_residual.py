@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzResidual
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
+from curvlab.manifolds._geoopt import geoopt
 
 float64 = pytest.mark.usefixtures("float64")
 KAPPAS = (-0.3, -1.0, -2.0)

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, ChebConv
 
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.polynomials import polynomials
 from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifold_reference import exact, mpf
 
-from curvlab._geoopt import geoopt
 from curvlab.manifolds import lorentz, stereographic
+from curvlab.manifolds._geoopt import geoopt
 
 EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
 CURVATURES = [-1e-8, -1e-5, -1e-3, -0.1, -1.0, -100.0]

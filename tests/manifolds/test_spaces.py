@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 import torch
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic, stereographic
+from curvlab.manifolds._geoopt import geoopt
 
 SPACES = {
     "hyperbolic": lambda: Stereographic(2, -1.0),

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvlab._geoopt import geoopt
 from curvlab.manifolds import stereographic as s
+from curvlab.manifolds._geoopt import geoopt
 
 CURVATURES = [-2.0, -0.3, -1e-6, 0.0, 1e-6, 0.3, 2.0]
 EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from curvlab._ogb import Evaluator
+from curvlab.data.files._ogb import Evaluator
 from curvlab.errors import UsageError
 from curvlab.metrics.ogb import ogb_accuracy, ogb_roc_auc
 from curvlab.tasks.labels import kind_of_labels

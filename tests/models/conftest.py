@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import LaplacianEigenvectors, SparseAdjacency
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.graph import LaplacianEigenvectors, SparseAdjacency
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import torch
 from hydra import compose, initialize_config_dir
 from torch_geometric.data import Data
 
-from curvlab.config import register_resolvers
+from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.models.cat import CAT, RoutingEntropy
-from curvlab.parts import build_encoder
+from curvlab.run.parts import build_encoder
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 

@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from curvlab._geoopt import geoopt
-from curvlab.data.transforms import SparseAdjacency
+from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.curved_gcn import HAT, HGAT, HGCN, HGNN, KappaGCN
 
 NODES, FEATURES, DIM = 7, 5, 4

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.shortest_paths import ShortestPaths
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
 from curvlab.layers import row_blocks
 from curvlab.models.graphormer import Graphormer, SpatialAttention

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.transforms import SparseAdjacency
+from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzPrototypes, LorentzResidual
 from curvlab.layers.lorentz_residual import OPERATORS

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab._geoopt import geoopt
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers import (
     LorentzLinear,
@@ -20,6 +19,7 @@ from curvlab.layers import (
 )
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.manifolds import Curvature, Lorentz, lorentz
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.hypformer import Hypformer
 from curvlab.tasks.decoders import decoder_of
 

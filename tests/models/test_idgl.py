@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.graph_learning import (
     WeightedCosine,

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.nn import kge
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.kg_ball_distance import arsinh_squared, squared_to_rays
 from curvlab.models.kg_bilinear import ComplEx, DistMult
 from curvlab.models.kg_distance import RotatE, TransE

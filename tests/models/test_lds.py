@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
-from curvlab.data.halved_validation import HalvedValidation
+from curvlab.data.splits.halved_validation import HalvedValidation
 from curvlab.errors import UsageError
 from curvlab.layers.graph_sampling import propagated, sampled_graph
 from curvlab.models.lds import LDS

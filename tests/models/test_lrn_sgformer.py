@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers import LorentzResidual
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz

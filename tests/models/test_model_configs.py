@@ -8,10 +8,11 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from curvlab import reporting
 from curvlab.callbacks import Curves
-from curvlab.config import register_resolvers, validate
-from curvlab.parts import build_data, build_task, build_trainer
+from curvlab.config.resolvers import register_resolvers
+from curvlab.config.rules import validate
+from curvlab.run import reporting
+from curvlab.run.parts import build_data, build_task, build_trainer
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))

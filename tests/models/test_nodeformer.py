@@ -5,7 +5,7 @@ import torch
 from largest_tensor import LargestTensor
 from torch_geometric.data import Data
 
-from curvlab.data.relations import NeighbourRelations
+from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.models.nodeformer import (
     KernelAttention,
     NodeFormer,

@@ -8,11 +8,11 @@ from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.analysis.filters import load_filters
-from curvlab.data.polynomial_tokens import PolynomialTokens
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.models.polyformer import PolyFormer, TokenFeedForward
-from curvlab.reporting import save_filters
+from curvlab.run.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
 

@@ -7,9 +7,10 @@ import torch
 from hydra import compose, initialize_config_dir
 from torch import nn
 
-from curvlab.config import register_resolvers, validate
+from curvlab.config.resolvers import register_resolvers
+from curvlab.config.rules import validate
 from curvlab.optim import build_optimizer
-from curvlab.parts import build_encoder
+from curvlab.run.parts import build_encoder
 from curvlab.search.space import check_search
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

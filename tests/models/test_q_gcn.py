@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from curvlab.data.transforms import SparseAdjacency
+from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.manifolds import PseudoHyperboloid
 from curvlab.models.q_gcn import QGCN

@@ -5,7 +5,7 @@ import torch
 from largest_tensor import LargestTensor
 from torch_geometric.data import Data
 
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple_attention
 from curvlab.optim.parameter_groups import parameter_groups

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.data.polynomial_tokens import PolynomialTokens
-from curvlab.data.spectrum import EigenvectorFeatures, LaplacianSpectrum
-from curvlab.data.transforms import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
+from curvlab.data.transforms.spectrum import EigenvectorFeatures, LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.layers.spectral_filters import BernsteinFilter, GPRFilter
 from curvlab.models.nagphormer import NAGphormer

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.optim import RiemannianAdam, RiemannianAdamW
 
 SPACES = {

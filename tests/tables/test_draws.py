@@ -55,7 +55,10 @@ def test_a_split_of_edges_stands_for_that_of_nodes(configs):
     assert draw_of({"task": {"name": "node_classification"}, "split": nodes}) is Draw.published
 
 
-@pytest.mark.parametrize("target", ["no.such.Split", "curvlab.data.splits.Gone", "..", "Split", ""])
+@pytest.mark.parametrize(
+    "target",
+    ["no.such.Split", "curvlab.data.splits.nodes.Gone", "..", "Split", ""],
+)
 def test_a_class_that_is_not_there_is_not_known_to_be_published(target):
     assert draw_of({"split": {"name": "mine", "draw": 0, "_target_": target}}) is Draw.own
 

@@ -11,8 +11,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf, open_dict, read_write
 from tiny_data import TinyGraph, shrink, take_a_step
 
-from curvlab.building import build
-from curvlab.config import base_name, register_resolvers, validate
+from curvlab.config.building import build
+from curvlab.config.resolvers import base_name, register_resolvers
+from curvlab.config.rules import validate
 from curvlab.tables import build_report, load_table, table_names
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

@@ -8,7 +8,7 @@ import torch
 
 from curvlab.bench.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
-from curvlab.identity import identity, identity_hash
+from curvlab.results.identity import identity, identity_hash
 from curvlab.tables import load_table
 from curvlab.tables.planning import PlannedCell, planned_cells
 

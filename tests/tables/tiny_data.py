@@ -4,23 +4,23 @@ import torch
 from omegaconf import OmegaConf, open_dict, read_write
 from torch_geometric.data import Data
 
-from curvlab.parts import build_data, build_task
+from curvlab.run.parts import build_data, build_task
 
 NODES = 90
 WEB = {
-    "_target_": "curvlab.data.synthetic.SyntheticWeb",
+    "_target_": "curvlab.data.datasets.synthetic.SyntheticWeb",
     "num_nodes": NODES,
     "cycle_fraction": 0.5,
     "seed": 0,
 }
 TRIPLES = {
-    "_target_": "curvlab.data.synthetic_triples.SyntheticKnowledgeGraph",
+    "_target_": "curvlab.data.datasets.synthetic_triples.SyntheticKnowledgeGraph",
     "groups": 4,
     "size": 5,
     "seed": 0,
 }
 ON_DISK = {
-    "_target_": "curvlab.data.synthetic_large.SyntheticLarge",
+    "_target_": "curvlab.data.datasets.synthetic_large.SyntheticLarge",
     "num_nodes": 400,
     "mean_degree": 4.0,
     "exponent": 2.5,
@@ -29,7 +29,7 @@ ON_DISK = {
     "seed": 0,
 }
 SPLIT = {
-    "_target_": "curvlab.data.splits.RandomSplit",
+    "_target_": "curvlab.data.splits.nodes.RandomSplit",
     "name": "tiny",
     "val": 0.25,
     "test": 0.25,

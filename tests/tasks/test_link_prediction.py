@@ -7,7 +7,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.data.link_splits import LinkSplit
+from curvlab.data.splits.links import LinkSplit
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz
 from curvlab.models.encoder import Encoder

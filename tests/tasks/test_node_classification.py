@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import stochastic_blockmodel_graph
 
-from curvlab.data.transforms import LaplacianEigenvectors
+from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.models.baselines import GraphNetwork

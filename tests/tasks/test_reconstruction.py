@@ -8,14 +8,14 @@ from omegaconf import OmegaConf
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.data.synthetic import SyntheticWeb
-from curvlab.data.transforms import LaplacianEigenvectors
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.manifolds.pairs.loss import reconstruction_loss
+from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.fpst import FPST
-from curvlab.tasks.pair_tiles import PairTiles
 from curvlab.tasks.reconstruction import Reconstruction
-from curvlab.tasks.reconstruction_loss import reconstruction_loss
 
 POINTS = [(0.0, 0.0), (1.0, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]

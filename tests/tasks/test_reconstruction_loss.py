@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from curvlab.compilation import compile_parts
-from curvlab.data.synthetic import SyntheticWeb
+from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
+from curvlab.layers.compilation import compile_parts
 from curvlab.manifolds import (
     Euclidean,
     Lorentz,
@@ -15,10 +15,10 @@ from curvlab.manifolds import (
     lorentz,
     stereographic,
 )
-from curvlab.tasks import reconstruction_loss as tiled
-from curvlab.tasks.pair_kernel import PairKernel
-from curvlab.tasks.pair_tiles import PairTiles
-from curvlab.tasks.reconstruction_loss import reconstruction_loss
+from curvlab.manifolds.pairs import loss as tiled
+from curvlab.manifolds.pairs.kernel import PairKernel
+from curvlab.manifolds.pairs.loss import reconstruction_loss
+from curvlab.manifolds.pairs.tiles import PairTiles
 
 POINTS = [(0, 0), (1, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]

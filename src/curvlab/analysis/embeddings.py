@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.files import arriving
 from curvlab.manifolds import (
     Curvature,
     EmbeddingSpace,
@@ -19,6 +18,7 @@ from curvlab.manifolds import (
     Stereographic,
 )
 from curvlab.manifolds.lorentz import to_stereographic
+from curvlab.results.files import arriving
 
 
 @dataclass(frozen=True)

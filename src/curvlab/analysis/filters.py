@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.files import arriving
 from curvlab.layers.polynomials import response
+from curvlab.results.files import arriving
 
 EIGENVALUES = np.linspace(0, 2, 201)
 """Of the normalised Laplacian, at which responses are drawn."""

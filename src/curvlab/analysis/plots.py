@@ -20,10 +20,10 @@ from curvlab.analysis.filters import EIGENVALUES, filter_clusters, load_filters
 from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
 from curvlab.analysis.routing import FILE, load_routing
 from curvlab.analysis.style import save_figure
-from curvlab.data.filter_images import FILTERS
+from curvlab.data.datasets.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
-from curvlab.results import SET_ASIDE
+from curvlab.results.result import SET_ASIDE
 
 FILTER_CLUSTERS = 5
 """Of learned filters that have no true ones to compare with (PolyFormer, Figure 2)."""

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from curvlab.errors import UsageError
-from curvlab.files import arriving
+from curvlab.results.files import arriving
 
 FILE, TABLE = "routing.npz", "routing.csv"
 

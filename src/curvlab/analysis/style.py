@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from curvlab.files import arriving
+from curvlab.results.files import arriving
 
 NEGATIVE, POSITIVE, INK, MUTED = "#2a6fbb", "#d9722e", "#222222", "#777777"
 LINES = ("#2a6fbb", "#d9722e", "#2e8b57", "#b03a7c", "#7a5fc4", "#8a6d1d", "#1f9aa8", "#c0392b")

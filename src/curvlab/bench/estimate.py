@@ -16,14 +16,14 @@ from rich.table import Table
 
 from curvlab.bench.runs import training_step
 from curvlab.bench.timing import median_ms
-from curvlab.cli import check_overrides
-from curvlab.config import validate
+from curvlab.cli.command_line import check_overrides
+from curvlab.config.rules import validate
 from curvlab.errors import UsageError
-from curvlab.hardware import run_device, trainer_devices
-from curvlab.parts import build_data, build_task
-from curvlab.reporting import quiet
+from curvlab.run.hardware import run_device, trainer_devices
+from curvlab.run.parts import build_data, build_task
+from curvlab.run.reporting import quiet
+from curvlab.run.train import one_sentence
 from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
-from curvlab.train import one_sentence
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 

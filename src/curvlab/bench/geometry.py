@@ -6,7 +6,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from curvlab._geoopt import geoopt
 from curvlab.bench.timing import (
     Work,
     calibrate,
@@ -17,6 +16,7 @@ from curvlab.bench.timing import (
     verdict,
 )
 from curvlab.manifolds import stereographic
+from curvlab.manifolds._geoopt import geoopt
 
 geoopt_math = geoopt.manifolds.stereographic.math
 

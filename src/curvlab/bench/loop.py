@@ -19,9 +19,9 @@ from curvlab.callbacks import (
     RunProgress,
     StepTimer,
 )
-from curvlab.hardware import prepare_processor
-from curvlab.parts import build_data, build_task
-from curvlab.reporting import quiet
+from curvlab.run.hardware import prepare_processor
+from curvlab.run.parts import build_data, build_task
+from curvlab.run.reporting import quiet
 
 STEPS, ROUNDS = 50, 3
 OVERHEAD = 1.15

@@ -5,9 +5,9 @@ import argparse
 import torch
 from torch import nn
 
-from curvlab._geoopt import geoopt
 from curvlab.bench.timing import calibrate, median_ms, print_table, verdict
 from curvlab.manifolds import Lorentz, Stereographic
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.optim import RiemannianAdam
 
 ENTITIES, DIM = 40_943, 64

@@ -9,8 +9,8 @@ from lightning import LightningModule
 from omegaconf import DictConfig
 from torch_geometric.data import Data
 
-from curvlab.config import register_resolvers
-from curvlab.parts import build_data, build_task
+from curvlab.config.resolvers import register_resolvers
+from curvlab.run.parts import build_data, build_task
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 

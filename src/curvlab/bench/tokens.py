@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 import torch
 
 from curvlab.bench.timing import calibrate, console, median_ms, print_table, verdict
-from curvlab.data.disk_graph import DiskGraph
-from curvlab.data.polynomial_tokens import PolynomialTokens
-from curvlab.data.synthetic_large import SyntheticLarge
-from curvlab.data.token_store import TokenSpec, TokenStore
-from curvlab.hardware import peak_memory_mb, prepare_processor
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.files.disk_graph import DiskGraph
+from curvlab.data.loaders.token_store import TokenSpec, TokenStore
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
+from curvlab.run.hardware import peak_memory_mb, prepare_processor
 
 NODES = (1_000_000, 4_000_000, 10_000_000)
 ORDERS, FEATURES, DEGREE = 4, 16, 10.0

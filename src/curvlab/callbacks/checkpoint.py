@@ -6,7 +6,7 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from curvlab.files import arriving
+from curvlab.results.files import arriving
 
 
 class LastCheckpoint(Callback):

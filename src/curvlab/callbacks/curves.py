@@ -9,8 +9,8 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
-from curvlab.files import atomic_write
 from curvlab.manifolds import Curvature
+from curvlab.results.files import atomic_write
 
 
 def curvatures(module: nn.Module) -> dict[str, Tensor]:

@@ -11,8 +11,8 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from curvlab import reporting
-from curvlab.results import Result, read_result
+from curvlab.results.result import Result, read_result
+from curvlab.run import reporting
 
 
 class SweepSummary(Callback):

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab._geoopt import geoopt
 from curvlab.layers.lorentz import inner_factor
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds._geoopt import geoopt
 
 
 class LorentzPrototypes(nn.Module):

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.trigonometry import safe_sqrt
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvlab._geoopt import geoopt
 from curvlab.manifolds import lorentz
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curvature import Curvature, not_positive
 
 

@@ -42,7 +42,7 @@ def ogb_roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def _evaluated(name: str, predicted: Tensor, true: Tensor) -> Tensor:
-    from curvlab._ogb import Evaluator
+    from curvlab.data.files._ogb import Evaluator
 
     evaluator = Evaluator(name)
     evaluator.num_tasks = true.shape[1]

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.compilation import Compilable
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
+from curvlab.layers.compilation import Compilable
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.stereographic import (
     StereographicAttention,

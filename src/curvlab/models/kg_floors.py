@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.triples import KnownTails
+from curvlab.data.datasets.triples import KnownTails
 from curvlab.manifolds import Euclidean
 from curvlab.models.triple_scorer import TripleScorer
 

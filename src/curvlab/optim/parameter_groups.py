@@ -11,10 +11,10 @@ from omegaconf import DictConfig
 from torch import nn
 from torch.optim import Optimizer
 
-from curvlab._geoopt import geoopt
-from curvlab.building import build
+from curvlab.config.building import build
 from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature
+from curvlab.manifolds._geoopt import geoopt
 
 WITH_POINTS = {
     "torch.optim.Adam": "curvlab.optim.RiemannianAdam",

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from curvlab._geoopt import geoopt
 from curvlab.manifolds import Lorentz, Stereographic
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.kernels import dot, squared_norm
 from curvlab.manifolds.tangents import tangent
 from curvlab.manifolds.tolerances import tolerance

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW
 
-from curvlab._geoopt import geoopt
 from curvlab.errors import UsageError
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.optim.point_steps import Rates, second_moment, step_of
 
 CHUNK = 2**17

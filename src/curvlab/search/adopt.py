@@ -11,12 +11,12 @@ from omegaconf import OmegaConf
 from optuna.trial import FrozenTrial
 from rich.table import Table
 
-from curvlab.config import LINKS, recipe, register_resolvers
+from curvlab.config.resolvers import LINKS, recipe, register_resolvers
 from curvlab.errors import UsageError
-from curvlab.files import atomic_write
-from curvlab.identity import canonical, identity
-from curvlab.reporting import shown
-from curvlab.results import Result, read_result
+from curvlab.results.files import atomic_write
+from curvlab.results.identity import canonical, identity
+from curvlab.results.result import Result, read_result
+from curvlab.run.reporting import shown
 from curvlab.search.study import (
     COMMAND,
     COMMIT,

@@ -9,8 +9,8 @@ from omegaconf import DictConfig
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 
-from curvlab.reporting import shown
-from curvlab.results import Result
+from curvlab.results.result import Result
+from curvlab.run.reporting import shown
 from curvlab.search.space import values_by_key
 from curvlab.search.study import ERROR, SCORES, best_first, concluded, count, minutes
 

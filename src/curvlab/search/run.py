@@ -14,15 +14,16 @@ from hydra.core.hydra_config import HydraConfig
 from lightning import Callback, LightningModule, Trainer
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from curvlab import reporting
-from curvlab.building import build
 from curvlab.callbacks import BestValidation, FiniteGuard
-from curvlab.config import validate
+from curvlab.config.building import build
+from curvlab.config.rules import validate
 from curvlab.errors import UsageError
-from curvlab.hardware import prepare_determinism, prepare_processor
-from curvlab.parts import build_data, build_selection, build_task, build_trainer
-from curvlab.results import Result, git_commit
-from curvlab.rundir import RunDirectory
+from curvlab.results.folder import RunDirectory
+from curvlab.results.result import Result, git_commit
+from curvlab.run import reporting
+from curvlab.run.hardware import prepare_determinism, prepare_processor
+from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
+from curvlab.run.train import conclude, describe, one_sentence
 from curvlab.search.report import search_finished, search_starting, trial_done
 from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import (
@@ -35,7 +36,6 @@ from curvlab.search.study import (
     minutes,
     open_study,
 )
-from curvlab.train import conclude, describe, one_sentence
 
 BUDGET = ("trials", "minutes")  # how long a study goes on, not what it is
 

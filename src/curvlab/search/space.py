@@ -5,8 +5,8 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from curvlab.config.values import check_kind, check_value
 from curvlab.errors import UsageError
-from curvlab.values import check_kind, check_value
 
 SPACE = "search.space"
 _ABSENT = object()

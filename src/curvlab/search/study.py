@@ -10,7 +10,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from curvlab.building import build
+from curvlab.config.building import build
 from curvlab.errors import UsageError
 
 JOURNAL = "study.journal"

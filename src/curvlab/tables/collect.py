@@ -1,6 +1,5 @@
 """Runs of a table, read from the result files below its directory."""
 
-import json
 import logging
 from collections.abc import Mapping
 from math import isfinite, isnan, nan
@@ -9,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.results import result_files
+from curvlab.results.result import load, result_files
 from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
 
 log = logging.getLogger(__name__)
@@ -87,7 +86,7 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
 def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
     """A run; None for one that belongs to another block of the table."""
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = load(path)
     except (OSError, ValueError):
         raise NotAResultError("not readable as JSON") from None
     if not isinstance(result, dict) or result.get("status") not in STATUSES:

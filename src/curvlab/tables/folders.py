@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from curvlab.errors import UsageError
-from curvlab.results import FILE
+from curvlab.results.result import FILE
 from curvlab.tables.spec import table_names
 
 log = logging.getLogger(__name__)

@@ -10,10 +10,10 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config import register_resolvers
+from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
-from curvlab.identity import identity, identity_hash
-from curvlab.rundir import RunDirectory
+from curvlab.results.folder import RunDirectory
+from curvlab.results.identity import identity, identity_hash
 
 
 @dataclass(frozen=True)

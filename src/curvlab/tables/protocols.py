@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.identity import canonical, decides, deciding
+from curvlab.results.identity import canonical, decides, deciding
 
 CELL = ["row", "column"]
 

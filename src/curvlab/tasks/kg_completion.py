@@ -9,13 +9,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
-from curvlab.data.triples import MASKS, KnownTails
-from curvlab.distributed import in_group
+from curvlab.data.datasets.triples import MASKS, KnownTails
 from curvlab.errors import UsageError
-from curvlab.files import atomic_write
 from curvlab.layers.curved_branches import entropy
 from curvlab.metrics.ranking import TIES, RankingMetrics, standings
 from curvlab.models.triple_scorer import TripleScorer
+from curvlab.results.files import atomic_write
+from curvlab.run.distributed import in_group
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.selected import SelectedTask
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
-from curvlab.data.link_splits import NonEdges
+from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 from curvlab.tasks.labels import ranks

@@ -8,12 +8,12 @@ from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.manifolds.pairs.kernel import PairKernel
+from curvlab.manifolds.pairs.loss import reconstruction_loss
+from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
 from curvlab.optim import build_optimizer
-from curvlab.tasks.pair_kernel import PairKernel
-from curvlab.tasks.pair_tiles import PairTiles
-from curvlab.tasks.reconstruction_loss import reconstruction_loss
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
 EVALUATION_ENTRIES = 2**21

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.building import build
+from curvlab.config.building import build
 from curvlab.optim import build_optimizer
 
 

@@ -1,0 +1,381 @@
+"""The command line: wrong words are answered in one sentence before anything is composed."""
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, ValueType
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from curvlab.cli.words import (
+    check_key_is_for_users,
+    check_recipe,
+    check_split_is_used,
+    check_words_of_table,
+    is_read_by_nobody,
+)
+from curvlab.config.resolvers import register_resolvers
+from curvlab.config.rules import check_devices, validate
+from curvlab.config.values import check_kind, check_value
+from curvlab.errors import UsageError
+from curvlab.search.space import check_search, values_by_key
+
+# Flags of Hydra that only show something.
+INFORMATION = {"--help", "-h", "--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
+MULTIRUN = ("-m", "--multirun")
+SLURM = ("slurm", "submitit_slurm", "submitit_local")
+LAUNCHERS = ("parallel", "basic", "joblib", *SLURM)
+SPACE = "search.space."
+
+
+def complain(message: str) -> NoReturn:
+    """Print one sentence and leave with exit code 2."""
+    sentence = " ".join(message.split()).rstrip(".")
+    print(f"train.py: {sentence}{'' if sentence.endswith('?') else '.'}", file=sys.stderr)
+    sys.exit(2)
+
+
+def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
+    """Check the words after `train.py` against the configuration folder; leave if one is wrong.
+
+    Args:
+        arguments: `sys.argv[1:]`.
+        config_dir: the folder `configs`.
+
+    Returns:
+        The words as Hydra wants them: `-m` first, since it refuses it between others, and in a
+        sweep `++` before keys that only the cells have.
+    """
+    multirun = any(word in MULTIRUN for word in arguments)
+    arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
+    if INFORMATION.intersection(arguments):
+        return arguments
+    try:
+        words = [word for word in arguments if not word.startswith("-")]
+        check_overrides(words, config_dir, multirun)
+        return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
+    except UsageError as error:
+        complain(str(error))
+
+
+def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
+    """Mark keys that the configuration without the swept choices does not have.
+
+    Hydra composes that one first, for its own part, and would refuse `trainer.patience=50` of
+    `dataset=cora,texas`, whose task brings the trainer with that key.
+    """
+    overrides = {word: _parse(word) for word in arguments if not word.startswith("-")}
+    fixed = [o for o in overrides.values() if not o.is_sweep_override()]
+    groups = [_first(o) for o in fixed if _is_group(o.key_or_group, config_dir)]
+    known = _keys(_compose(groups, config_dir))
+    missing = [
+        word
+        for word, o in overrides.items()
+        if o in fixed
+        and "." in o.key_or_group
+        and not o.is_add()
+        and not o.key_or_group.startswith("hydra")
+        and o.key_or_group not in known
+    ]
+    return [f"++{word}" if word in missing else word for word in arguments]
+
+
+def only_prints(arguments: Sequence[str]) -> bool:
+    """Whether the words ask for the configuration alone, by `print_config=true`."""
+    overrides = [_parse(word) for word in arguments if not word.startswith(("-", "~"))]
+    asked = [o.value() for o in overrides if o.key_or_group == "print_config"]
+    return bool(asked) and asked[-1] is True
+
+
+def without_traces(arguments: Sequence[str], nowhere: str) -> list[str]:
+    """The words with others by which Hydra runs here, leaves nothing and sums nothing up.
+
+    Args:
+        arguments: what `check_command_line` returned, of which `only_prints` is true.
+        nowhere: a folder that will be deleted, for those that Hydra makes of its own accord.
+    """
+    kept = [
+        word for word in arguments if not word.startswith(("hydra/launcher=", "hydra.launcher."))
+    ]
+    return [
+        *kept,
+        f"hydra.run.dir={nowhere}",
+        f"hydra.sweep.dir={nowhere}",
+        "hydra.output_subdir=null",
+        "~hydra.callbacks.summary",
+    ]
+
+
+def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
+    """Check overrides: they parse, their groups, choices and keys exist, their values fit together.
+
+    What only some cells of a sweep get wrong is left to those cells.
+
+    Raises:
+        UsageError: the first that is wrong.
+    """
+    overrides = [_parse(word) for word in words]
+    if not multirun:
+        _refuse_sweeps(overrides)
+    if {"table", "search"} <= {o.key_or_group for o in overrides}:
+        raise UsageError(
+            "table= and search= are two sweeps: search first, take over the winner with "
+            "scripts/adopt.py, then fill the table"
+        )
+    _refuse_empty_sweeps(overrides)
+    groups = [o for o in overrides if _is_group(o.key_or_group, config_dir) and _values(o)]
+    for override in groups:
+        for choice in _values(override):
+            check_recipe(override, choice)
+            _check_choice(override.key_or_group, choice, config_dir)
+    planned = _sweep_of_table(overrides, config_dir)
+    groups += [o for o in planned if _is_group(o.key_or_group, config_dir)]
+    settings = [o for o in overrides if o not in groups]
+    for choices in _variations([o for o in groups if o.key_or_group != "table"]):
+        default = _compose(choices, config_dir)
+        check_split_is_used(overrides, default)
+        for override in settings:
+            _check_setting(override, default, " ".join(choices))
+    settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
+    config = _compose([*(_first(o) for o in groups), *settled], config_dir)
+    _check_batching(groups, config)
+    if config.trainer.parallel_seeds > 1:
+        _check_seeds([*overrides, *planned], config.trainer.parallel_seeds)
+    try:
+        if not multirun:
+            validate(config, multirun)
+        check_devices(config, multirun)
+        if config.trainer.parallel_seeds > 1 and _launcher(overrides) in ("parallel", "joblib"):
+            raise UsageError(
+                "trainer.parallel_seeds and hydra/launcher=parallel would both share out cores: "
+                "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
+            )
+        if "search" in config:
+            _check_search(config, settings)
+    except OmegaConfBaseException as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_batching(groups: Sequence[Override], config: DictConfig) -> None:
+    """Refuse a choice of batches that the model overrules."""
+    for override in groups:
+        if override.key_or_group == "batching" and _values(override)[0] != config.batching.name:
+            raise UsageError(
+                f"{override.input_line}: model={config.model.name} brings "
+                f"batching={config.batching.name} of its own; drop the word, or take another model"
+            )
+
+
+def _variations(groups: Sequence[Override]) -> Iterator[list[str]]:
+    """Choices of the groups: the first of each, then one group's others at a time."""
+    first = [_first(o) for o in groups]
+    yield first
+    for i, override in enumerate(groups):
+        for value in _values(override)[1:]:
+            yield [*first[:i], f"{override.key_or_group}={value}", *first[i + 1 :]]
+
+
+def _check_setting(override: Override, default: DictConfig, choices: str) -> None:
+    """Check key and values of an override that chooses from no group.
+
+    Args:
+        override: `key=value`.
+        default: the configuration without it.
+        choices: what `default` was composed with, as words.
+    """
+    key = override.key_or_group
+    if key == "hydra/launcher":
+        _check_launcher(override.value())
+    if key.startswith("hydra"):
+        return
+    check_key_is_for_users(override)
+    where = f" with {choices}" if choices else ""
+    if override.is_add():
+        if is_read_by_nobody(key):
+            _check_key(key, default, where)
+        return
+    _check_key(key, default, where)
+    if key.startswith(SPACE):
+        return  # lists of values, which are looked at as a whole
+    for value in _values(override):
+        if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
+            check_kind(key, default, value)
+            check_value(key, value)
+
+
+def _parse(word: str) -> Override:
+    if word.startswith("~"):
+        raise UsageError(f"{word} would remove what a run needs: give it a value instead")
+    if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
+        raise UsageError(f"{word!r} is not of the form key=value, for instance model=fpst")
+    try:
+        return OverridesParser.create().parse_override(word)
+    except HydraException:
+        raise UsageError(
+            f"{word!r} cannot be read; put values with commas, spaces or brackets in quotes"
+        ) from None
+
+
+def _is_group(key: str, config_dir: Path) -> bool:
+    return "." not in key and not key.startswith("hydra") and (config_dir / key).is_dir()
+
+
+def _check_seeds(overrides: Sequence[Override], at_once: int) -> None:
+    """Refuse a sweep over seeds that a cell of so many seeds at once has already."""
+    for override in overrides:
+        if override.key_or_group == "seed":
+            seeds = sorted(_values(override))
+            if any(later - seed < at_once for seed, later in pairwise(seeds)):
+                raise UsageError(
+                    f"trainer.parallel_seeds={at_once} runs as many seeds from each of "
+                    f"{override.input_line} on, some of them twice: give the first alone, "
+                    f"seed={seeds[0]}"
+                )
+
+
+def _values(override: Override) -> list[Any]:
+    """The values that an override takes; none of a sweep that only Hydra can spell out."""
+    if override.value_type in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or (
+        override.is_range_sweep()
+    ):
+        return [_plain(text) for text in override.sweep_string_iterator()]
+    return [] if override.is_sweep_override() else [override.value()]
+
+
+def _first(override: Override) -> str:
+    """The override with the first of its values."""
+    return f"{override.key_or_group}={_values(override)[0]}"
+
+
+def _plain(text: str) -> Any:
+    """One element of a sweep as the value that it will be."""
+    return OverridesParser.create().parse_override(f"key={text}").value()
+
+
+def _check_choice(group: str, choice: Any, config_dir: Path) -> None:
+    if choice is not None and (config_dir / group / f"{choice}.yaml").is_file():
+        return
+    names = sorted(
+        path.relative_to(config_dir / group).with_suffix("").as_posix()
+        for path in (config_dir / group).rglob("*.yaml")
+    )
+    _refuse(f"{group}={'null' if choice is None else choice}", str(choice), names)
+
+
+def _refuse_sweeps(overrides: Iterable[Override]) -> None:
+    for override in overrides:
+        if override.is_sweep_override():
+            what = "asks for several runs"
+        elif override.key_or_group in ("table", "search"):
+            what = "is a sweep"
+        else:
+            continue
+        line = override.input_line
+        raise UsageError(f"{line} {what}: add -m, as in python train.py -m {line}")
+
+
+def _refuse_empty_sweeps(overrides: Iterable[Override]) -> None:
+    """Refuse sweeps without values, or with more than can be run one after the other."""
+    for override in overrides:
+        line, key = override.input_line, override.key_or_group
+        if override.is_range_sweep() and not _values(override):
+            raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
+        if override.is_interval_sweep():
+            raise UsageError(
+                f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
+                f"search=... and {SPACE}{key}=[1,2]"
+            )
+
+
+def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
+    """What a table sweeps beside the command line; it has no address for other cells."""
+    tables = [o for o in overrides if o.key_or_group == "table"]
+    if not tables:
+        return []
+    if tables[-1].is_sweep_override():
+        raise UsageError(f"{tables[-1].input_line}: run one table after the other")
+    name = str(tables[-1].value())
+    table = OmegaConf.load(config_dir / "table" / f"{name}.yaml")
+    assert isinstance(table, DictConfig)
+    check_words_of_table(overrides, name, table)
+    sweep = table.hydra.sweeper.params
+    for override in overrides:
+        if override.is_sweep_override() and override.key_or_group not in sweep:
+            raise UsageError(
+                f"table={name} has no place for several values of {override.key_or_group}: it "
+                f"sweeps {', '.join(sweep)}; drop table=, or give one value"
+            )
+    given = {o.key_or_group for o in overrides}
+    return [_parse(f"{key}={values}") for key, values in sweep.items() if key not in given]
+
+
+def _check_search(config: DictConfig, settings: Sequence[Override]) -> None:
+    """Check a search, and that what it varies is not fixed at the same time."""
+    if find_spec("optuna") is None:
+        raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
+    check_search(config)
+    for override in settings:
+        key = override.key_or_group
+        if key in values_by_key(config):
+            raise UsageError(
+                f"{override.input_line}: the search varies {key}; fix it by adding "
+                f"{SPACE}{key}=null, or give it other values by {SPACE}{key}=[...]"
+            )
+
+
+def _launcher(overrides: Sequence[Override]) -> Any:
+    """The launcher that the words choose; None for Hydra's own."""
+    return next((o.value() for o in overrides if o.key_or_group == "hydra/launcher"), None)
+
+
+def _check_launcher(name: Any) -> None:
+    """Say in time how a launcher is installed that is not there."""
+    if name not in LAUNCHERS:
+        _refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
+    if name in SLURM and find_spec("hydra_plugins.hydra_submitit_launcher") is None:
+        raise UsageError(f"hydra/launcher={name} needs a plugin: pip install 'curvlab[cluster]'")
+
+
+def _compose(groups: list[str], config_dir: Path) -> DictConfig:
+    register_resolvers()
+    try:
+        with initialize_config_dir(str(config_dir.resolve()), version_base="1.3"):
+            return compose("train", overrides=groups)
+    except HydraException as error:
+        raise UsageError(" ".join(str(error).split())) from None
+
+
+def _check_key(key: str, default: DictConfig, where: str) -> None:
+    keys = _keys(default)
+    if key not in keys:
+        _refuse(f"key {key}{where}", key, keys)
+
+
+def _keys(config: DictConfig, prefix: str = "") -> list[str]:
+    found = []
+    for name in config:
+        path = f"{prefix}{name!s}"
+        found.append(path)
+        node = config._get_node(name)
+        if isinstance(node, DictConfig) and not node._is_none() and not node._is_interpolation():
+            found += _keys(node, f"{path}.")
+    return found
+
+
+def _refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:
+    """Say that something is not there, and what the user may have meant."""
+    matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    last = [n for n in names if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and "." in n]
+    close = list(dict.fromkeys(last[:2] + matches))[:3]
+    if close:
+        raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
+    raise UsageError(f"there is no {what}; there is {', '.join(n for n in names if '.' not in n)}")

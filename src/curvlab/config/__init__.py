@@ -1,0 +1,1 @@
+"""Configurations: what they must satisfy, and objects from them."""

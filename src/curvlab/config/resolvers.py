@@ -1,0 +1,115 @@
+"""Functions that configurations call, as `${base_name:...}`."""
+
+import hashlib
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.config.building import build
+from curvlab.errors import UsageError
+
+LINKS = "links"
+"""What recipes call link prediction's split of the edges."""
+
+
+def run_name(overrides: str) -> str:
+    """Name a run's folder after what was set on the command line.
+
+    Args:
+        overrides: for instance `model.dim=8,trainer.max_steps=100`; empty for none.
+    """
+    # A sweep spells truth in capitals, and marks keys that only its cells have.
+    overrides = re.sub(r"=(True|False)\b", lambda truth: truth[0].lower(), overrides)
+    overrides = re.sub(r"(^|,)\+\+", r"\1", overrides)
+    name = re.sub(r"[^\w.=,+-]+", "_", overrides)
+    if len(name) > 100:
+        name = f"{name[:83]}-{hashlib.sha256(overrides.encode()).hexdigest()[:16]}"
+    return name or "default"
+
+
+def base_name(name: str) -> str:
+    """Whose values a variant has: `cora__per_class` those of `cora`, a plain name its own."""
+    return name.partition("__")[0]
+
+
+def only_with(value: Any, *pairs: Any) -> Any:
+    """A value where each two of `pairs` are equal, else None, so that it decides no identity."""
+    met = all(one == other for one, other in zip(pairs[::2], pairs[1::2], strict=True))
+    return value if met else None
+
+
+def task_recipe(task: str, model: str) -> str:
+    """The address below `configs/recipe` of a model's values in a task, whatever the data."""
+    return f"{base_name(task)}/{base_name(model)}/_"
+
+
+def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
+    """The address below `configs/recipe` of the values for what a run is.
+
+    `TASK/MODEL/DATASET@SPLIT`, so that values chosen by the validation nodes of one split are not
+    taken where another one tests these nodes; `TASK/MODEL/DATASET` where nothing is split.
+
+    Args:
+        task: its name; link prediction splits the edges, whatever the nodes' split.
+        model: its name.
+        dataset: its name; a variant `BASE__VARIANT` has the recipes of `BASE`.
+        split: its name; None or `none` where there is none.
+    """
+    parts = LINKS if base_name(task) == "link_prediction" else split
+    name = base_name(dataset)
+    return f"{base_name(task)}/{base_name(model)}/" + (
+        name if parts in (None, "none") else f"{name}@{parts}"
+    )
+
+
+def if_set(choice: str | None, name: str) -> str:
+    """The file `name` of an optional group where `choice` is made, else one that is not there."""
+    return "none" if choice is None else name
+
+
+def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
+    """Steps of at most `size` triples in a pass over them, each twice with inverse relations.
+
+    A dataset without triples has none, so that its configuration resolves and can be refused.
+    """
+    return -(-(triples or 0) * (2 if inverse_relations else 1) // size)
+
+
+def checksum_of(folder: str, *names: str) -> str | None:
+    """A name for what files of a folder hold, plain or `.gz`, 16 hexadecimal digits; None without.
+
+    In a dataset's configuration it keeps the result of other files from being taken for theirs.
+    """
+    every = [Path(folder) / f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
+    there = [path for path in every if path.is_file()]
+    sums = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in there]
+    return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if there else None
+
+
+def training_triples(source: DictConfig) -> int:
+    """Training triples of a folder of files, for the length of an epoch.
+
+    1 where they cannot be read: a run then says why when it reads them.
+    """
+    try:
+        return int(build(source).num_train)
+    except UsageError:
+        return 1
+
+
+def register_resolvers() -> None:
+    """Make the functions that configurations call known to OmegaConf."""
+    OmegaConf.register_new_resolver("checksum_of", checksum_of, replace=True)
+    OmegaConf.register_new_resolver("training_triples", training_triples, replace=True)
+    OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)
+    OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
+    OmegaConf.register_new_resolver("only_with", only_with, replace=True)
+    OmegaConf.register_new_resolver("run_name", run_name, replace=True)
+    OmegaConf.register_new_resolver("base_name", base_name, replace=True)
+    OmegaConf.register_new_resolver("if_set", if_set, replace=True)
+    OmegaConf.register_new_resolver("recipe", recipe, replace=True)
+    OmegaConf.register_new_resolver("task_recipe", task_recipe, replace=True)
+    OmegaConf.register_new_resolver("is_set", lambda value: value is not None, replace=True)

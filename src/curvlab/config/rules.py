@@ -1,0 +1,198 @@
+"""What a configuration must satisfy before anything is built."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.config.resolvers import base_name
+from curvlab.config.values import check_value
+from curvlab.errors import UsageError
+
+EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
+
+
+def validate(config: DictConfig, multirun: bool) -> None:
+    """Check values and combinations of a resolved configuration.
+
+    Args:
+        config: the composed configuration.
+        multirun: whether the run is one of a sweep.
+
+    Raises:
+        UsageError: the first thing that is wrong, in one sentence.
+    """
+    model, dataset, task, manifold = config.model, config.dataset, config.task, config.manifold
+    if base_name(task.name) not in dataset.tasks:  # then values that come from both mean nothing
+        raise UsageError(
+            f"dataset={dataset.name} has no task {task.name}; "
+            f"it has {', '.join(dataset.tasks) or 'none'}"
+        )
+    plain = OmegaConf.to_container(config, resolve=True)
+    for path, value in _leaves(plain):
+        check_value(path, value)
+    check_task_of_model(config)
+    if manifold.name not in model.requires.manifolds:
+        raise UsageError(
+            f"model={model.name} cannot be built with manifold={manifold.name}; it can with "
+            f"{', '.join(model.requires.manifolds)}"
+        )
+    heads = model.get("heads", 1)
+    if heads > 1 and model.get("head_dim") is None and model.dim % heads:
+        divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
+        raise UsageError(
+            f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
+        )
+    check_basis(config)
+    check_batching(config)
+    check_selection(config)
+    check_devices(config, multirun)
+
+
+def check_task_of_model(config: DictConfig) -> None:
+    """Check that the model is made for what the task is about: nodes of a graph, or triples.
+
+    Raises:
+        UsageError: it is made for other tasks.
+    """
+    model, task = config.model, config.task
+    of_triples = "of" in task
+    tasks = model.requires.get("tasks")
+    fits = not of_triples if tasks is None else base_name(task.name) in tasks
+    if not fits:
+        made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
+        others = (
+            f"a model made for {task.of}, such as distmult" if of_triples else "another of them"
+        )
+        raise UsageError(
+            f"model={model.name} cannot do task={task.name} of dataset={config.dataset.name}: "
+            f"{made_for}; choose {others}"
+        )
+    if of_triples != (config.batching.name == "triples"):
+        right = "triples" if of_triples else "full"
+        raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
+
+
+def check_basis(config: DictConfig) -> None:
+    """Check that a model has the basis it is named after, with which its self-loops go.
+
+    Raises:
+        UsageError: another model has that basis, or none.
+    """
+    model = config.model
+    bases = model.requires.get("bases")
+    if not bases:
+        return
+    right = bases.get(model.basis)
+    if right is None:
+        raise UsageError(f"model.basis={model.basis} must be one of {', '.join(bases)}")
+    if right != model.name:
+        raise UsageError(
+            f"model={model.name} with model.basis={model.basis} would keep the label and the "
+            f"self-loops of its own basis: use model={right}"
+        )
+
+
+def check_batching(config: DictConfig) -> None:
+    """Check that task and model can do with parts of the graph, where they are given parts.
+
+    Raises:
+        UsageError: the loss is of the whole graph, or the model needs more than a part, or would
+            keep what it makes of one.
+    """
+    name = config.batching.name
+    if config.batching.one_graph:
+        return
+    task = base_name(config.task.name)
+    if "metric" not in config.task or "split" in config.task or task == "filter_regression":
+        raise UsageError(
+            f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
+            "batching=, or choose a dataset of node classification"
+        )
+    if config.model.requires.get("whole_graph", False):
+        raise UsageError(
+            f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
+            "batching="
+        )
+    asks = {transform["_target_"] for transform in config.model.requires.get("transforms", ())}
+    if name == "tokens" and EIGENVECTOR_FEATURES in asks:
+        raise UsageError(
+            f"batching=tokens: model={config.model.name} adds eigenvectors to the features, which "
+            "come from the graph in memory; drop batching=, or choose another model of tokens, "
+            "such as polyformer"
+        )
+    for path, value in _leaves(OmegaConf.to_container(config.model, resolve=True)):
+        if path.rsplit(".", 1)[-1] == "cached" and value is True:
+            raise UsageError(
+                f"model.{path}=true would keep the edges of the first batch: leave it false with "
+                f"batching={name}"
+            )
+
+
+def check_selection(config: DictConfig) -> None:
+    """Check that a task whose weights are chosen by validation has what that takes, and no other.
+
+    Raises:
+        UsageError: it lacks the metric, the split or the trainer, or has one without a use.
+    """
+    task, dataset, trainer = config.task, config.dataset, config.trainer
+    chooses = "metric" in task
+    if chooses != ("validate_every" in trainer):
+        way = "chooses its weights by validation" if chooses else "keeps the last weights"
+        other = "early_stopping" if chooses else "default"
+        raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
+    if "of" in task and config.split:
+        raise UsageError(f"the files of dataset={dataset.name} are its split: drop split=...")
+    split_of_nodes = chooses and "of" not in task and "split" not in task
+    if "split" not in task and split_of_nodes != bool(config.split):
+        needs = "needs a split of the nodes" if chooses else "uses all nodes"
+        raise UsageError(
+            f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."
+        )
+    if not chooses:
+        return
+    if task.metric is None:
+        raise UsageError(f"dataset={dataset.name} names no metric: set task.metric=accuracy")
+    if trainer.validate_every > trainer.max_steps:
+        raise UsageError(
+            f"trainer.validate_every={trainer.validate_every} exceeds trainer.max_steps="
+            f"{trainer.max_steps}: no validation would choose the weights"
+        )
+
+
+def check_devices(config: DictConfig, multirun: bool) -> None:
+    """Refuse several devices in one run where they do not help: in a sweep, on one whole graph.
+
+    Raises:
+        UsageError: with the ways out.
+    """
+    devices = config.trainer.devices
+    if devices != 1 and multirun:
+        raise UsageError(
+            "several devices in one run and -m do not mix, since every process would start the "
+            "whole sweep: use trainer.devices=1 with hydra/launcher=parallel (or slurm), one job a "
+            "device, or drop -m"
+        )
+    if devices != 1 and config.batching.one_graph:
+        raise UsageError(
+            f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
+            "nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel for several "
+            "runs at once), or batching=partition for mini-batches"
+        )
+    if devices != 1 and config.trainer.parallel_seeds != 1:
+        raise UsageError(
+            f"trainer.devices={devices} and trainer.parallel_seeds={config.trainer.parallel_seeds} "
+            "would both start processes: keep one of them"
+        )
+
+
+def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths and values of a nested container."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from _leaves(value, f"{path}[{i}]")
+    else:
+        yield path, node

@@ -1,0 +1,1 @@
+"""Data sets, each from its raw files or generated."""

@@ -1,0 +1,108 @@
+"""Airport and Disease as HGCN (Chami et al., 2019) published them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import load_npz
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.labelled import LabelledGraph
+from curvlab.data.datasets.networks import numbered, read_edge_list
+from curvlab.data.files.pickles import read_pickle
+from curvlab.errors import UsageError
+
+POPULATION_EDGES = (1, 8 / 7, 9 / 7)  # between the four classes of airports
+NUM_FEATURES = 4  # before the population
+
+
+class _Node:
+    """What a pickled networkx object becomes: its attributes."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+class AirportGraph(LabelledGraph):
+    """Airports and the routes between them, classified by the population of their country.
+
+    The file is a pickled networkx graph, nodes in the order of their insertion. Each holds five
+    numbers: four features and the quantity whose bins are the classes.
+
+    Args:
+        population: Whether that quantity is a feature too, the fifth; it tells the classes.
+        **options: Of `LabelledGraph`; the statistics count the fifth.
+    """
+
+    def __init__(self, population: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self.population = population
+
+    @property
+    def variant(self) -> str:
+        """All five numbers are kept on disk."""
+        return "-with-population"
+
+    def load(self) -> Data:
+        """Return the graph, without the fifth feature if it is not wanted."""
+        data = super().load()
+        if not self.population:
+            data.x = data.x[:, :NUM_FEATURES].contiguous()
+        return data
+
+    def read(self, paths: list[Path]) -> Data:
+        """Read the pickle; networkx is not needed and nothing of it is run."""
+        allowed = {
+            "networkx.classes.graph.Graph": _Node,
+            "networkx.classes.reportviews.NodeView": _Node,
+            "builtins.dict": dict,
+        }
+        graph = read_pickle(paths[0], allowed)
+        number = {node: position for position, node in enumerate(graph._node)}
+        values = np.array([graph._node[node]["feat"] for node in number])
+        edges = [
+            (number[node], number[neighbour])
+            for node, neighbours in graph._adj.items()
+            for neighbour in neighbours
+            if number[node] <= number[neighbour]
+        ]
+        classes = np.digitize(values[:, NUM_FEATURES], POPULATION_EDGES)
+        return Data(
+            x=torch.from_numpy(values[:, : NUM_FEATURES + 1]),
+            y=torch.from_numpy(classes),
+            edge_index=torch.tensor(edges).T,
+        )
+
+
+class DiseaseGraph(LabelledGraph):
+    """A tree along which a disease has spread; the label says who was infected.
+
+    Files: edges, labels, features. Nodes are numbered by first appearance in the edge list, as
+    features and labels are.
+    """
+
+    def download(self) -> list[Path]:
+        """Fetch the raw files and return where they are.
+
+        Raises:
+            UsageError: A file cannot be had; the sentence names what can be.
+        """
+        try:
+            return super().download()
+        except UsageError as error:
+            raise UsageError(
+                f"{error} dataset=disease_synthetic is a generated graph of the same kind, whose "
+                "numbers are not those of Disease."
+            ) from error
+
+    def read(self, paths: list[Path]) -> Data:
+        """Read edge list, labels and features."""
+        edges, labels, features = paths
+        edge_index, num_nodes = numbered(read_edge_list(edges))
+        return Data(
+            x=torch.from_numpy(load_npz(features).toarray()),
+            y=torch.from_numpy(np.load(labels, allow_pickle=False)),
+            edge_index=edge_index,
+            num_nodes=num_nodes,
+        )

@@ -1,0 +1,196 @@
+"""Knowledge graphs: directed triples (head, relation, tail) in three parts, from raw files.
+
+A knowledge graph is a `Data` with `edge_index [2, triples]` (heads, tails), `edge_type [triples]`
+(relations), `num_nodes` (entities), `relation_names` and the masks of the three parts
+`train_mask`, `val_mask`, `test_mask` `[triples]`. Triples are never made symmetric nor coalesced:
+several relations may join the same pair.
+"""
+
+import hashlib
+import io
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pooch
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+from curvlab.data.datasets.triples import MASKS, check_triples
+from curvlab.data.files.cache import cached
+from curvlab.data.files.checks import check_statistics
+from curvlab.data.files.sources import RemoteFile, fetch
+from curvlab.data.files.triple_files import read_triples
+
+STATISTICS = {
+    "entities": "entities",
+    "relations": "relations",
+    "train": "training triples",
+    "val": "validation triples",
+    "test": "test triples",
+}
+"""Keys of `statistics`, and what messages call them."""
+
+
+class KnowledgeGraph:
+    """A knowledge graph that is downloaded, read by a subclass, cached and checked.
+
+    Args:
+        name: What messages call it.
+        folder: Place of the raw files inside `data_dir`, and inside the mirror.
+        url: Where they are downloaded from.
+        files: `path` after the address and `sha256` of training, validation and test triples.
+        statistics: `entities`, `relations`, `train`, `val` and `test`, numbers that are asserted.
+        data_dir: Folder of raw and processed files.
+        mirror: Folder with the same layout, used instead of the network.
+
+    Attributes:
+        revision: raised whenever `read` returns something else for the same files, so that what is
+            on disk of an earlier reader is not taken for it; a subclass that reads in a way of its
+            own sets its own.
+    """
+
+    revision = 1
+
+    def __init__(
+        self,
+        name: str,
+        folder: str,
+        url: str,
+        files: Sequence[Mapping[str, str]],
+        statistics: Mapping[str, int],
+        data_dir: str | Path,
+        mirror: str | Path | None = None,
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self.files = [
+            RemoteFile(f"{folder}/{file['path']}", f"{url}/{file['path']}", file["sha256"])
+            for file in files
+        ]
+        self.statistics = statistics
+        self.data_dir = Path(data_dir)
+        self.mirror = mirror
+
+    def download(self) -> list[Path]:
+        """Fetch the raw files and return where they are."""
+        return [fetch(file, self.data_dir, self.mirror) for file in self.files]
+
+    @abstractmethod
+    def read(self, paths: list[Path]) -> Data:
+        """Read the raw files of the three parts."""
+
+    def load(self) -> Data:
+        """Return the graph.
+
+        Raises:
+            UsageError: A file cannot be had, is corrupt or malformed, or the graph does not have
+                the stated statistics.
+        """
+        paths = self.download()
+        sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
+        key = f"{self.name}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
+        processed = paths[0].parent.parent / "processed"
+        tensors = cached(processed, key, lambda: _packed(self.read(paths)), self.revision)
+        data = _unpacked(tensors)
+        check_triples(data)
+        found = {
+            "entities": data.num_nodes,
+            "relations": len(data.relation_names),
+            **{name: int(data[mask].sum()) for name, mask in MASKS.items()},
+        }
+        check_statistics(
+            self.name,
+            {word: found[key] for key, word in STATISTICS.items()},
+            {STATISTICS[key]: value for key, value in self.statistics.items()},
+        )
+        return data
+
+
+class PyGKnowledgeGraph(KnowledgeGraph):
+    """A dataset class of PyTorch Geometric, given its raw files in a folder that is thrown away.
+
+    Args:
+        dataset: Makes the dataset from its `root`, the first part of `folder`.
+        **options: Of `KnowledgeGraph`.
+    """
+
+    def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
+        super().__init__(**options)
+        self.dataset = dataset
+
+    def read(self, paths: list[Path]) -> Data:
+        """Let the class process copies of the raw files."""
+        for path in paths:
+            read_triples(path)  # says what is wrong with a file, where the class would not
+        with TemporaryDirectory() as place, redirect_stderr(io.StringIO()):  # "Processing..."
+            raw = Path(place) / self.folder
+            raw.mkdir(parents=True)
+            for path in paths:
+                shutil.copyfile(path, raw / path.name)
+            data = self.processed(Path(place) / Path(self.folder).parts[0])
+        data.relation_names = self.relation_names(paths)
+        return data
+
+    @abstractmethod
+    def processed(self, root: Path) -> Data:
+        """The triples as the class numbers them, with masks of the parts."""
+
+    @abstractmethod
+    def relation_names(self, paths: list[Path]) -> list[str]:
+        """Names of the relations in the order of their numbers, which the class does not keep."""
+
+
+class SplitObjects(PyGKnowledgeGraph):
+    """A class with an object for each part, numbering by first appearance (FB15k-237)."""
+
+    def processed(self, root: Path) -> Data:
+        """Put the parts together."""
+        parts = [self.dataset(root=str(root), split=name)[0] for name in MASKS]
+        sizes = [part.num_edges for part in parts]
+        part_of = torch.arange(len(parts)).repeat_interleave(torch.tensor(sizes))
+        return Data(
+            edge_index=torch.cat([part.edge_index for part in parts], dim=1),
+            edge_type=torch.cat([part.edge_type for part in parts]),
+            num_nodes=parts[0].num_nodes,
+            **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
+        )
+
+    def relation_names(self, paths: list[Path]) -> list[str]:
+        """By first appearance."""
+        return list(dict.fromkeys(r for path in paths for _, r, _ in read_triples(path)))
+
+
+class SplitMasks(PyGKnowledgeGraph):
+    """A class with one object and masks, whose relations are numbered alphabetically (WN18RR)."""
+
+    def processed(self, root: Path) -> Data:
+        """Take the object as it is: its triples are sorted, the masks with them."""
+        (data,) = self.dataset(root=str(root))
+        return data
+
+    def relation_names(self, paths: list[Path]) -> list[str]:
+        """In alphabetical order."""
+        return sorted({r for path in paths for _, r, _ in read_triples(path)})
+
+
+def _packed(data: Data) -> dict[str, Tensor]:
+    """The graph as tensors, names as the bytes of their lines."""
+    names = torch.tensor(list("\n".join(data.relation_names).encode()), dtype=torch.uint8)
+    kept = ("edge_index", "edge_type", *MASKS.values())
+    return {
+        "relation_names": names,
+        "num_nodes": torch.tensor(data.num_nodes),
+        **{name: data[name] for name in kept},
+    }
+
+
+def _unpacked(tensors: dict[str, Tensor]) -> Data:
+    names = bytes(tensors["relation_names"].tolist()).decode().split("\n")
+    rest = {k: v for k, v in tensors.items() if k not in ("relation_names", "num_nodes")}
+    return Data(num_nodes=int(tensors["num_nodes"]), relation_names=names, **rest)

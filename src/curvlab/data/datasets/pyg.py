@@ -1,0 +1,83 @@
+"""Graphs that PyTorch Geometric has a dataset class for, from raw files that we fetch."""
+
+import codecs
+import io
+import shutil
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from torch_geometric.data import Data, InMemoryDataset
+
+from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
+from curvlab.data.files.pickles import read_pickle
+
+_reconstruct = np.empty(0).__reduce__()[0]
+PLANETOID_CLASSES = {  # by the names of Python 2's time and by today's
+    "scipy.sparse.csr.csr_matrix": csr_matrix,
+    "scipy.sparse._csr.csr_matrix": csr_matrix,
+    "numpy.ndarray": np.ndarray,
+    "numpy.dtype": np.dtype,
+    "numpy.core.multiarray._reconstruct": _reconstruct,
+    "numpy._core.multiarray._reconstruct": _reconstruct,
+    "_codecs.encode": codecs.encode,
+    "collections.defaultdict": defaultdict,
+    "builtins.list": list,
+    "__builtin__.list": list,
+}
+
+
+class PyGGraph(LabelledGraph):
+    """A dataset class of PyTorch Geometric, given its raw files.
+
+    The class works in a folder of its own that is thrown away, so that it never downloads and
+    nobody reads what it has half written.
+
+    Args:
+        dataset: Makes the dataset from its `root`, the first part of `folder`.
+        **options: Of `LabelledGraph`.
+    """
+
+    def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
+        super().__init__(**options)
+        self.dataset = dataset
+
+    def read(self, paths: list[Path]) -> Data:
+        """Let the class process copies of the raw files."""
+        with TemporaryDirectory() as place, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # old names of classes inside the files
+            raw = Path(place) / self.folder
+            raw.mkdir(parents=True)
+            for path in paths:
+                shutil.copyfile(path, raw / path.name)
+            root = Path(place) / Path(self.folder).parts[0]
+            with redirect_stderr(io.StringIO()):  # "Processing... Done!"
+                (data,) = self.dataset(root=str(root))
+        if self.given is not None:
+            for name in GIVEN:
+                mask = data[f"{name.removeprefix('given_')}_mask"]
+                data[name] = mask.reshape(len(mask), -1)
+        return data
+
+
+class PlanetoidGraph(PyGGraph):
+    """A citation network; a restricted reader looks at its pickled files first."""
+
+    def read(self, paths: list[Path]) -> Data:
+        """Make sure that the pickles hold data only, then let the class process them.
+
+        Raises:
+            UsageError: A file holds something else.
+        """
+        for path in paths:
+            if path.suffix != ".index":
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    read_pickle(path, PLANETOID_CLASSES, encoding="latin1")
+        return super().read(paths)

@@ -1,0 +1,80 @@
+"""A generated graph that needs no file: scale-free and tree-like, with some cycles."""
+
+from pathlib import Path
+
+import numpy as np
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.networks import undirected_graph
+from curvlab.errors import UsageError
+
+
+class SyntheticWeb:
+    """A web-like graph: a preferential-attachment tree and short cycles along it.
+
+    Each new node links to an endpoint of a uniformly drawn earlier edge, that is to a node
+    with probability proportional to its degree (Barabasi and Albert, 1999, one edge a node).
+    Cycles come from closing triangles: consecutive children of one node are linked, as pages
+    of one template are, or a node is linked to its grandparent. Connected by construction.
+
+    Args:
+        num_nodes: Number of nodes, at least 2.
+        cycle_fraction: Extra edges as a fraction of the tree's `num_nodes - 1`, in [0, 1].
+        seed: Seed of the graph, not of the run: every run trains on the same graph.
+    """
+
+    def __init__(self, num_nodes: int, cycle_fraction: float, seed: int) -> None:
+        if num_nodes < 2:
+            raise UsageError(f"num_nodes={num_nodes} is too small: a graph needs at least 2 nodes.")
+        if not 0 <= cycle_fraction <= 1:
+            raise UsageError(f"cycle_fraction={cycle_fraction} must lie between 0 and 1.")
+        if seed < 0:
+            raise UsageError(f"seed={seed} must not be negative.")
+        self.num_nodes = num_nodes
+        self.cycle_fraction = cycle_fraction
+        self.seed = seed
+
+    def download(self) -> list[Path]:
+        """Return no files: the graph is generated."""
+        return []
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        generator = np.random.default_rng(self.seed)
+        parent = preferential_attachment(self.num_nodes, generator)
+        child = np.arange(1, self.num_nodes)
+        tree = np.stack([parent[1:], child], axis=1)
+        candidates = _triangle_closures(parent)
+        extra = min(round(self.cycle_fraction * len(tree)), len(candidates))
+        chosen = generator.permutation(len(candidates))[:extra]
+        # The tree comes first, so that numbering by first appearance keeps the numbers.
+        edge_index, num_nodes = undirected_graph(np.concatenate([tree, candidates[chosen]]))
+        return Data(edge_index=edge_index, num_nodes=num_nodes)
+
+
+def preferential_attachment(num_nodes: int, generator: np.random.Generator) -> np.ndarray:
+    """Parents `[num_nodes]` of a tree grown by preferential attachment; the root 0 is its own.
+
+    Edge e joins node e + 1 to its parent. Position 2e of the list of all endpoints is node
+    e + 1, position 2e + 1 that node's parent, and a new node copies a uniformly drawn
+    position. Copies of copies are resolved by pointer jumping in O(log n) array operations.
+    """
+    edges = np.arange(num_nodes - 1)
+    position = np.zeros(num_nodes - 1, dtype=np.int64)
+    position[1:] = generator.integers(0, 2 * edges[1:])
+    copies = position % 2 == 1
+    pointer = np.where(copies, position // 2, edges)
+    while not np.array_equal(pointer, pointer[pointer]):
+        pointer = pointer[pointer]
+    new_node = np.where(edges == 0, 0, position // 2 + 1)
+    return np.concatenate([[0], new_node[pointer]])
+
+
+def _triangle_closures(parent: np.ndarray) -> np.ndarray:
+    """All pairs of consecutive siblings and of node and grandparent, `[pairs, 2]`, distinct."""
+    order = np.argsort(parent[1:], kind="stable") + 1
+    siblings = np.stack([order[:-1], order[1:]], axis=1)
+    siblings = siblings[parent[order[:-1]] == parent[order[1:]]]
+    below = np.flatnonzero(parent != 0)
+    grandparents = np.stack([parent[parent[below]], below], axis=1)
+    return np.concatenate([siblings, grandparents])

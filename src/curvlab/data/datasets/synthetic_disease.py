@@ -1,0 +1,97 @@
+"""A generated graph that needs no file: a tree along which a disease has spread."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.files.cleaning import cleaned
+from curvlab.errors import UsageError
+
+
+class SyntheticDisease:
+    """Disease after an SIR process on a random tree, with HGCN's counts and moments, not its data.
+
+    Every node down to the last level but one has a number of children drawn evenly from a range.
+    The root is infected; a child of an infected parent is infected if it is susceptible, which it
+    is with the given probability; a child of a healthy one never is. The label says who is
+    infected. Features are Gaussian, their mean and deviation those of susceptible or of resistant
+    nodes; a node that was never exposed is susceptible with the same probability, so that features
+    alone do not tell the classes apart.
+
+    Args:
+        depth: Levels below the root, at least 1.
+        min_children: Fewest children, at least 1.
+        max_children: Most children.
+        infection: Probability that an exposed node is infected, between 0 and 1.
+        susceptible: Mean and standard deviation of the features of susceptible nodes.
+        resistant: Mean and standard deviation of the features of resistant nodes.
+        features: Number of features, at least 1.
+        seed: Seed of the graph, not of the run: every run trains on the same graph.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        min_children: int,
+        max_children: int,
+        infection: float,
+        susceptible: tuple[float, float],
+        resistant: tuple[float, float],
+        features: int,
+        seed: int,
+    ) -> None:
+        if min(depth, min_children, features) < 1 or max_children < min_children or seed < 0:
+            raise UsageError(
+                f"depth={depth}, features={features} and min_children={min_children} must be at "
+                f"least 1, max_children={max_children} at least min_children and seed={seed} at "
+                "least 0."
+            )
+        if not 0 < infection < 1:
+            raise UsageError(f"infection={infection} must lie between 0 and 1.")
+        self.depth = depth
+        self.children = (min_children, max_children)
+        self.infection = infection
+        self.moments = np.array([resistant, susceptible])
+        self.features = features
+        self.seed = seed
+
+    def download(self) -> list[Path]:
+        """Return no files: the graph is generated."""
+        return []
+
+    def load(self) -> Data:
+        """Return the graph: `x [nodes, features]`, `y [nodes]` 0 or 1, `edge_index [2, 2M]`.
+
+        Raises:
+            UsageError: The disease infected nobody or everybody.
+        """
+        generator = np.random.default_rng(self.seed)
+        parent = self._tree(generator)
+        nodes = len(parent)
+        susceptible = generator.random(nodes) < self.infection
+        susceptible[0] = True
+        infected = susceptible.copy()
+        for node in range(1, nodes):  # parents come first
+            infected[node] &= infected[parent[node]]
+        mean, deviation = self.moments[susceptible.astype(int)].T
+        x = generator.normal(mean[:, None], deviation[:, None], (nodes, self.features))
+        raw = Data(
+            x=torch.from_numpy(x),
+            y=torch.from_numpy(infected.astype(np.int64)),
+            edge_index=torch.from_numpy(np.stack([parent[1:], np.arange(1, nodes)])),
+        )
+        return cleaned(raw, num_classes=2)
+
+    def _tree(self, generator: np.random.Generator) -> np.ndarray:
+        """The parent of each node `[nodes]`, level by level; the root's is itself."""
+        fewest, most = self.children
+        levels = [np.zeros(1, dtype=np.int64)]
+        first = 0
+        for _ in range(self.depth):
+            size = len(levels[-1])
+            counts = generator.integers(fewest, most, size, endpoint=True)
+            levels.append(np.repeat(np.arange(first, first + size), counts))
+            first += size
+        return np.concatenate(levels)

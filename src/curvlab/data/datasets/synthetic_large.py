@@ -1,0 +1,165 @@
+"""A generated graph of any size that needs no file: power-law degrees, classes, features."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph, DiskGraphWriter
+from curvlab.errors import UsageError
+
+DRAWN_EDGES = 2**23
+"""Edges that are drawn at a time; of graphs with more, another number would make another graph."""
+
+
+class SyntheticLarge:
+    """A degree-corrected stochastic block model with Gaussian features.
+
+    Node v has a class y_v, each with equal probability, and a propensity w_v from a Pareto law,
+    `P(w > t) = t^(1 - exponent)` for t > 1. Each of `num_nodes * mean_degree / 2` edges starts at
+    a node drawn in proportion to w and ends at one that is drawn so within a class: with
+    probability `homophily` the same class, else one of the others. A node's expected degree is
+    then proportional to w, and degrees have a tail with the exponent of w. Edges that were drawn
+    twice count once, and loops not at all, so that the graph has slightly fewer. Features are
+    `x_v = signal m_(y_v) + e_v` with a random unit vector m for each class and standard Gaussian
+    noise e: at a small signal, neighbours know more of a node's class than it does itself.
+
+    Source: Karrer and Newman 2011, "Stochastic blockmodels and community structure in networks".
+
+    Args:
+        num_nodes: Number of nodes, at least 2.
+        mean_degree: Mean number of neighbours, before duplicates and loops are left out.
+        exponent: Of the density of degrees, `p(d) ~ d^-exponent`, above 2.
+        classes: Number of classes, at least 2 and at most `num_nodes`.
+        homophily: Probability that an edge joins two nodes of a class, 0 to 1.
+        features: Number of features, at least 1.
+        signal: Length of the mean of the features of a class, at least 0.
+        seed: Seed of the graph, not of the run: every run trains on the same graph.
+
+    Attributes:
+        revision: raised whenever the same options make another graph.
+    """
+
+    revision = 1
+
+    def __init__(
+        self,
+        num_nodes: int,
+        mean_degree: float,
+        exponent: float,
+        classes: int,
+        homophily: float,
+        features: int,
+        signal: float,
+        seed: int,
+    ) -> None:
+        if not 2 <= classes <= num_nodes or features < 1 or seed < 0:
+            raise UsageError(
+                f"classes={classes} must be from 2 to num_nodes={num_nodes}, features={features} "
+                f"at least 1 and seed={seed} at least 0."
+            )
+        if not 0 < mean_degree < num_nodes or not exponent > 2 or not 0 <= signal < float("inf"):
+            raise UsageError(
+                f"mean_degree={mean_degree} must lie between 0 and num_nodes={num_nodes}, "
+                f"exponent={exponent} above 2 (else degrees have no mean) and signal={signal} not "
+                "below 0."
+            )
+        if not 0 <= homophily <= 1:
+            raise UsageError(f"homophily={homophily} must lie between 0 and 1.")
+        self.num_nodes = num_nodes
+        self.mean_degree = mean_degree
+        self.exponent = exponent
+        self.classes = classes
+        self.homophily = homophily
+        self.features = features
+        self.signal = signal
+        self.seed = seed
+
+    def download(self) -> list[Path]:
+        """Return no files: the graph is generated."""
+        return []
+
+    def load(self) -> Data:
+        """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""
+        generator = np.random.default_rng(self.seed)
+        y = self._classes(generator)
+        none = np.empty((2, 0), dtype=np.int64)  # few nodes and a low degree may make no edge
+        edges = np.concatenate([none, *self._edges(y, generator)], axis=1)
+        x = self._features(y, self._means(generator), generator)
+        return Data(
+            x=torch.from_numpy(x),
+            y=torch.from_numpy(y),
+            edge_index=simple_edges(torch.from_numpy(edges), self.num_nodes),
+            num_nodes=self.num_nodes,
+        )
+
+    @property
+    def disk_key(self) -> str:
+        """A name for the graph: equal for equal ones."""
+        options = json.dumps(
+            {**vars(self), "drawn_at_a_time": DRAWN_EDGES, "revision": self.revision},
+            sort_keys=True,
+        )
+        return f"synthetic-large-{hashlib.sha256(options.encode()).hexdigest()[:16]}"
+
+    def to_disk(self, folder: Path) -> DiskGraph:
+        """Write the same graph to a folder, its edges and features a piece at a time."""
+        generator = np.random.default_rng(self.seed)
+        writer = DiskGraphWriter(folder, self.num_nodes)
+        y = self._classes(generator)
+        writer.edges(self._edges(y, generator))
+        means = self._means(generator)
+        starts = range(0, self.num_nodes, CHUNK_ROWS)
+        chunks = (self._features(y[i : i + CHUNK_ROWS], means, generator) for i in starts)
+        writer.features(chunks, self.features)
+        writer.labels(np.arange(self.num_nodes), y, {})
+        return writer.finish(given=None)
+
+    def _classes(self, generator: np.random.Generator) -> np.ndarray:
+        """Classes of the nodes; every class has one, so that an edge that asks for it finds it."""
+        y = generator.integers(0, self.classes, self.num_nodes)
+        y[: self.classes] = np.arange(self.classes)
+        return y
+
+    def _means(self, generator: np.random.Generator) -> np.ndarray:
+        """Means of the features of the classes, `[classes, features]`."""
+        means = generator.standard_normal((self.classes, self.features), dtype=np.float32)
+        means *= self.signal / np.linalg.norm(means, axis=1, keepdims=True)
+        return means
+
+    def _features(
+        self, y: np.ndarray, means: np.ndarray, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Features of the next nodes, `[len(y), features]`."""
+        x = generator.standard_normal((len(y), self.features), dtype=np.float32)
+        x += means[y]
+        return x
+
+    def _edges(self, y: np.ndarray, generator: np.random.Generator) -> Iterator[np.ndarray]:
+        """Ends of the edges as drawn, `[2, some]`, `num_nodes * mean_degree / 2` in all."""
+        count = round(self.num_nodes * self.mean_degree / 2)
+        propensity = (1 - generator.random(self.num_nodes)) ** (-1 / (self.exponent - 1))
+        # In the order of classes, every class is an interval of the running total.
+        order = np.argsort(y, kind="stable")
+        total = np.cumsum(propensity[order])
+        ends = np.cumsum(np.bincount(y, minlength=self.classes))
+        upper = total[ends - 1]
+        lower = np.concatenate([[0.0], upper[:-1]])
+
+        def drawn(low: np.ndarray | float, high: np.ndarray | float, some: int) -> np.ndarray:
+            position = low + (high - low) * generator.random(some)
+            return order[np.searchsorted(total[:-1], position, side="right")]
+
+        for first in range(0, count, DRAWN_EDGES):
+            some = min(DRAWN_EDGES, count - first)
+            source = drawn(0.0, total[-1], some)
+            elsewhere = generator.random(some) >= self.homophily
+            shift = generator.integers(1, self.classes, some)
+            target_class = (y[source] + elsewhere * shift) % self.classes
+            target = drawn(lower[target_class], upper[target_class], some)
+            yield np.stack([source, target])

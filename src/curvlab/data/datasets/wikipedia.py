@@ -1,0 +1,40 @@
+"""Chameleon and Squirrel, with and without the nodes that are there more than once."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.labelled import LabelledGraph
+
+
+class WikipediaGraph(LabelledGraph):
+    """Pages of Wikipedia on one subject, classified by their monthly traffic.
+
+    The original graphs hold many nodes with the same neighbours and label, in training and test
+    sets alike; the filtered ones hold each of them once (Platonov et al., 2023).
+
+    Args:
+        filtered: Which of the two versions it is.
+        versions: `file` and `statistics` of the versions `filtered` and `original`.
+        **options: Of `LabelledGraph`, but for `files` and `statistics`.
+    """
+
+    def __init__(self, filtered: bool, versions: Mapping[str, Any], **options: Any) -> None:
+        version = versions["filtered" if filtered else "original"]
+        super().__init__(files=[version["file"]], statistics=version["statistics"], **options)
+
+    def read(self, paths: list[Path]) -> Data:
+        """Read the arrays of the one file; splits are stored one a row."""
+        with np.load(paths[0], allow_pickle=False) as arrays:
+            return Data(
+                x=torch.from_numpy(arrays["node_features"]),
+                y=torch.from_numpy(arrays["node_labels"]),
+                edge_index=torch.from_numpy(arrays["edges"]).T,
+                given_train=torch.from_numpy(arrays["train_masks"]).T,
+                given_val=torch.from_numpy(arrays["val_masks"]).T,
+                given_test=torch.from_numpy(arrays["test_masks"]).T,
+            )

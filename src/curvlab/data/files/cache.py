@@ -1,0 +1,74 @@
+"""A disk cache of tensors that are expensive to compute and depend on nothing but their key."""
+
+import hashlib
+import io
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.results.files import arriving
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1  # raise it when the content of an entry changes its meaning; old entries are then unused
+
+
+def fingerprint(data: Data, attributes: Sequence[str]) -> str:
+    """SHA-256 over a graph's number of nodes and the named tensor attributes."""
+    return _digest({name: data[name] for name in attributes}, f"{data.num_nodes}")
+
+
+def cached(
+    folder: str | Path, key: str, compute: Callable[[], dict[str, Tensor]], revision: int = 1
+) -> dict[str, Tensor]:
+    """Return the entry `key` of the cache, computing and storing it if it is not there.
+
+    Entries of other revisions of what computes them are left alone and not read.
+
+    A truncated, altered or foreign entry is computed anew, with one log line. Entries are
+    written to a temporary file and renamed, so that readers never see half of one. A folder
+    that cannot be written costs the time to compute, never the run.
+    """
+    path = Path(folder) / f"{key}-r{revision}-v{FORMAT}.pt"
+    entry = _read(path)
+    if entry is None:
+        entry = compute()
+        _write(path, entry)
+    return entry
+
+
+def _read(path: Path) -> dict[str, Tensor] | None:
+    if not path.exists():
+        return None
+    try:
+        entry = torch.load(path, weights_only=True)
+        if entry["checksum"] == _digest(entry["tensors"]):
+            return entry["tensors"]
+        reason = "its checksum does not match"
+    except Exception as error:  # unpickling rubbish can raise nearly anything
+        reason = type(error).__name__
+    log.warning("cache entry %s is damaged (%s): computing it again", path, reason)
+    return None
+
+
+def _write(path: Path, tensors: dict[str, Tensor]) -> None:
+    entry = io.BytesIO()
+    torch.save({"checksum": _digest(tensors), "tensors": tensors}, entry)
+    try:
+        with arriving(path) as partial:
+            partial.write_bytes(entry.getvalue())
+    except OSError as error:
+        log.warning("cannot write the cache entry %s: %s", path, error.strerror)
+
+
+def _digest(tensors: dict[str, Tensor], extra: str = "") -> str:
+    digest = hashlib.sha256(extra.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Data modules: the whole graph in every step, or batches of it."""

@@ -1,0 +1,194 @@
+"""The data module for full-batch training on one graph."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from lightning import LightningDataModule
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.files.checks import check_graph, check_labels
+from curvlab.data.files.sources import GraphSource
+from curvlab.data.transforms.graph import GraphTransform, apply_transform
+from curvlab.errors import UsageError
+from curvlab.run.hardware import default_dtype
+
+
+class RepeatedGraph:
+    """A sized iterable that yields the same graph object several times: no copy, no worker."""
+
+    def __init__(self, graph: Data, times: int) -> None:
+        self.graph = graph
+        self.times = times
+
+    def __len__(self) -> int:
+        return self.times
+
+    def __iter__(self) -> Iterator[Data]:
+        for _ in range(self.times):
+            yield self.graph
+
+
+def loaded(source: GraphSource) -> Data:
+    """A source's graph, read and generated in float32 whatever the run computes in."""
+    with default_dtype("32-true"):
+        return source.load()
+
+
+def in_default_dtype(data: Data) -> Data:
+    """A graph, which comes in float32, with numbers of the type that new tensors have."""
+    dtype = torch.get_default_dtype()
+    if dtype == torch.float32:
+        return data
+    return data.clone().apply(lambda t: t.to(dtype) if t.dtype == torch.float32 else t)
+
+
+class GraphDataModule(LightningDataModule):
+    """One graph, prepared once, kept on the device; an epoch is `steps_per_epoch` steps on it.
+
+    Args:
+        source: Where the graph comes from.
+        transforms: Applied in order, once; random ones draw from `seed`.
+        steps_per_epoch: Optimiser steps between two validations, at least 1.
+        seed: The run's seed: of random transforms (noise on the features), and of the split if the
+            split does not fix its own.
+        cache_dir: Folder of the disk cache of expensive transforms; None to compute always.
+        split: Adds the masks of training, validation and test, `split(graph, seed)`; None for tasks
+            that use all nodes.
+        one_logit: Whether two classes are told apart by one logit (sets scored by ROC-AUC).
+    """
+
+    accumulate = 1
+    """Batches of a step."""
+
+    def __init__(
+        self,
+        source: GraphSource,
+        transforms: Sequence[GraphTransform],
+        steps_per_epoch: int,
+        seed: int,
+        cache_dir: str | Path | None = None,
+        split: Callable[[Data, int], Data] | None = None,
+        one_logit: bool = False,
+    ) -> None:
+        super().__init__()
+        if steps_per_epoch < 1:
+            raise UsageError(f"steps_per_epoch={steps_per_epoch} must be at least 1.")
+        self.source = source
+        self.transforms = transforms
+        self.steps_per_epoch = steps_per_epoch
+        self.seed = seed
+        self.cache_dir = cache_dir
+        self.split = split
+        self.one_logit = one_logit
+        self._graph: Data | None = None
+
+    @property
+    def graph(self) -> Data:
+        """The prepared graph, wherever it is now; made when first asked for."""
+        if self._graph is None:
+            self._graph = self._prepared()
+        return self._graph
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.graph.num_nodes or 0)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features of a node."""
+        return int(self.graph.num_features)
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        """What every model is told of the size of its inputs."""
+        return {"in_channels": self.num_features}
+
+    @property
+    def steps_per_pass(self) -> int:
+        """Training batches in which everything is seen once: of one graph, one."""
+        return 1
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a node has several labels, `y [nodes, labels]`, instead of one class."""
+        return bool(self._labels.dim() == 2)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of logits of a node: classes, labels, or 1 for two classes told by one logit.
+
+        Raises:
+            UsageError: The graph has no labels, or one logit is to tell more than two classes.
+        """
+        if self.multi_label:
+            return self._labels.shape[1]
+        classes = int(self._labels.max()) + 1
+        if self.one_logit and classes > 2:
+            raise UsageError(
+                f"one logit cannot tell {classes} classes apart: score the dataset by accuracy "
+                "(dataset.metric=accuracy)."
+            )
+        return 1 if self.one_logit else classes
+
+    @property
+    def _labels(self) -> Tensor:
+        check_labels(self.graph)
+        return self.graph.y
+
+    @property
+    def preparation_seconds(self) -> float:
+        """Seconds that the transforms take, done again without the cache."""
+        data = in_default_dtype(loaded(self.source))
+        begin = time.perf_counter()
+        for transform in self.transforms:
+            data = transform.on(data)(data)
+        return time.perf_counter() - begin
+
+    def prepare_data(self) -> None:
+        """Bring the raw files here (Lightning calls this in one process only)."""
+        self.source.download()
+
+    def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 - one graph for all stages
+        """Prepare the graph in every process."""
+        _ = self.graph
+
+    def train_dataloader(self) -> Iterable[Data]:
+        """The graph, `steps_per_epoch` times."""
+        return RepeatedGraph(self.graph, self.steps_per_epoch)
+
+    def val_dataloader(self) -> RepeatedGraph:
+        """The graph, once."""
+        return RepeatedGraph(self.graph, 1)
+
+    def test_dataloader(self) -> RepeatedGraph:
+        """The graph, once."""
+        return RepeatedGraph(self.graph, 1)
+
+    def evaluation_batch(self, batch: Data) -> Data:
+        """What is validated on after a step: here the graph of the step itself."""
+        return batch
+
+    def transfer_batch_to_device(
+        self,
+        batch: Data,
+        device: torch.device,
+        dataloader_idx: int,  # noqa: ARG002 - Lightning's signature
+    ) -> Data:
+        """Move the graph when it is elsewhere; `Data.to` works in place, so only once."""
+        return batch if batch.edge_index.device == device else batch.to(device)
+
+    def _prepared(self) -> Data:
+        data = in_default_dtype(loaded(self.source))
+        if self.split is not None:
+            data = self.split(data, self.seed)
+        for position, transform in enumerate(self.transforms):
+            # Own generator state per transform: a cache hit before it must not change its noise.
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(self.seed + position)
+                data = apply_transform(transform, data, self.cache_dir)
+        check_graph(data)
+        return data

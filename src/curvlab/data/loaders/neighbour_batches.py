@@ -1,0 +1,65 @@
+"""The data module that trains on sampled neighbourhoods."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.loaders.batches import MiniBatchDataModule
+from curvlab.data.loaders.neighbour_sampling import NeighbourSampler, check_fan_outs
+from curvlab.data.loaders.partition import RandomPartition
+from curvlab.data.splits.nodes import PARTS
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.errors import UsageError
+
+
+class NeighbourDataModule(MiniBatchDataModule):
+    """Batches are training nodes with sampled neighbourhoods; evaluation is on the whole graph.
+
+    A pass takes every training node once, in random order; the loss of a step is the mean over its
+    training nodes. Matrices of nodes by nodes are made anew from the drawn edges.
+    Source: GraphSAGE (Hamilton et al. 2017).
+
+    Args:
+        fan_outs: See `NeighbourSampler`; as many as the network has layers.
+        **options: Of `MiniBatchDataModule`; `size` is the most training nodes of a batch.
+
+    Raises:
+        UsageError: A fan-out cannot be one, or the graph has no split (when it is prepared).
+    """
+
+    def __init__(self, fan_outs: Sequence[int], **options: Any) -> None:
+        super().__init__(**options)
+        check_fan_outs(fan_outs)
+        self.fan_outs = fan_outs
+        self._sampler: NeighbourSampler | None = None
+        self._matrices: list[GraphTransform] = []
+
+    def batch(self, nodes: Tensor) -> Data:
+        """The neighbourhood of training nodes `[batch]`, which are its first nodes."""
+        if self._sampler is None:
+            self._matrices = [t for t in self.transforms if self._makes_matrix(t)]
+            made = (name for t in self._matrices for name in t.writes)
+            self._sampler = NeighbourSampler(self.graph, self.fan_outs, without=(*PARTS, *made))
+        data = self._sampler(nodes)
+        for transform in self._matrices:
+            data = transform(data)
+        data.train_nodes = torch.arange(len(nodes))
+        return data
+
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+        """See `RandomPartition`, of the training nodes."""
+        mask = self.graph.get("train_mask")
+        if mask is None:
+            raise UsageError("the graph has no split: choose one of split=..., see --help")
+        train = mask.nonzero().squeeze(-1)
+        partition = RandomPartition(len(train), self.size, batches, self.seed)
+        return [[train[part] for part in parts] for parts in partition.rounds(number)]
+
+    def _makes_matrix(self, transform: GraphTransform) -> bool:
+        made = (self.graph.get(name) for name in transform.writes)
+        return transform.of_pairs or any(
+            part is not None and part.layout != torch.strided for part in made
+        )

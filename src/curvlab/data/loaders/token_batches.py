@@ -1,0 +1,206 @@
+"""Mini-batches of polynomial tokens from disk, for graphs that do not fit in memory."""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from torch_geometric.data import Data
+
+from curvlab.data.files.disk_graph import DiskGraph, open_disk_graph, write_disk_graph
+from curvlab.data.loaders.batches import MiniBatchDataModule, MiniBatches
+from curvlab.data.loaders.datamodule import loaded
+from curvlab.data.loaders.token_store import TokenSpec, TokenStore
+from curvlab.data.splits.nodes import PARTS
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
+from curvlab.errors import UsageError
+from curvlab.results.files import held
+
+log = logging.getLogger(__name__)
+
+NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+
+
+class TokenDataModule(MiniBatchDataModule):
+    """Batches are the tokens of training nodes, which is all that models of single nodes need.
+
+    The graph is written to disk (by its source piece by piece, if that has `to_disk`), its tokens
+    are computed from there with little memory, and batches are read by worker processes. What the
+    trainer calls the graph has only the nodes with a label, in the order of the file, with their
+    numbers in the source, `nodes`, but without edges; its tokens are mapped from the file. A pass
+    over the training nodes takes batches of rows that lie together in the file, which is in random
+    order, in an order of its own.
+
+    Args:
+        size: Most nodes of a batch, also of those that are evaluated at a time.
+        workers: Processes that read batches; 0 to read in the training process.
+        memory_gb: For the computation of the tokens, in 10^9 bytes.
+        **options: Of `GraphDataModule`.
+
+    Raises:
+        UsageError: The model needs something else than tokens, or the dataset changes features.
+    """
+
+    def __init__(self, size: int, workers: int, memory_gb: float, **options: Any) -> None:
+        super().__init__(size, **options)
+        self.workers = workers
+        self.memory_bytes = 1e9 * memory_gb
+        tokens = self.transforms[-1] if self.transforms else None
+        if len(self.transforms) > 1 or not isinstance(tokens, PolynomialTokens):
+            raise UsageError(
+                "batching=tokens is for models of polynomial tokens, such as polyformer, on "
+                "features as they come: choose another batching, or dataset.features=null"
+            )
+        self.spec = TokenSpec(tokens.basis, tokens.orders, tokens.self_loops, tokens.dtype)
+        self.revision = tokens.revision
+
+    def prepare_data(self) -> None:
+        """Bring the raw files here, write graph and tokens (in one process only)."""
+        super().prepare_data()
+        _ = self.graph
+
+    def batch(self, nodes: Tensor) -> Data:
+        """The tokens of rows `[batch]`, all of training nodes."""
+        return _TokenRows(self.graph)[nodes]
+
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+        """Rows that lie together, in the order of pass `number`, `[rounds][batches]`."""
+        train = self.graph.train_mask.nonzero().squeeze(-1).numpy()
+        parts = batches * -(-len(train) // (self.size * batches))
+        if parts > len(train):
+            raise UsageError(
+                f"{len(train)} training nodes cannot be shared out in rounds of {batches} batches "
+                f"of batching.size={self.size}: use larger or fewer batches."
+            )
+        cut = [torch.from_numpy(part) for part in np.array_split(train, parts)]
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        order = np.random.default_rng(sequence).permutation(parts)
+        return [[cut[i] for i in some] for some in order.reshape(-1, batches)]
+
+    def train_dataloader(self) -> "TokenBatches":
+        """The next `steps_per_epoch` batches of this process."""
+        batches = super().train_dataloader()
+        return TokenBatches(self, batches.rank, batches.steps)
+
+    def transfer_batch_to_device(
+        self,
+        batch: Data,
+        device: torch.device,
+        dataloader_idx: int,  # noqa: ARG002
+    ) -> Data:
+        """Move a batch; of the graph all but the tokens, which stay on disk."""
+        if batch is self.graph:
+            return self._whole_on(device) if self._is_first else batch
+        return batch.to(str(device))
+
+    def _prepared(self) -> Data:
+        store = self._store()
+        store.verify()
+        data = store.graph.labelled()
+        if self.split is not None:
+            data = self.split(data, self.seed)
+        order = torch.from_numpy(store.order)
+        rows = {name: data[name][order] for name in ("y", *PARTS) if name in data}
+        return Data(
+            tokens=store.tokens(),
+            edge_index=NO_EDGES,
+            num_nodes=len(order),
+            chunk=self.size,
+            nodes=torch.from_numpy(store.nodes),
+            **rows,
+        )
+
+    def _store(self) -> TokenStore:
+        """Graph and tokens on disk, made there if they are not, by one process at a time."""
+        key = getattr(self.source, "disk_key", None)
+        if key is None or self.cache_dir is None:
+            raise UsageError(
+                "batching=tokens: this dataset is not kept on disk; choose one of node "
+                "classification"
+            )
+        folder = Path(self.cache_dir) / "graphs" / key
+        graph = open_disk_graph(folder)
+        if graph is not None and self._tokens_of(graph).complete:
+            return self._tokens_of(graph)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = folder.with_name(f"{key}.lock")  # the folder itself is thrown away to be written
+        lock.touch()
+        with held(lock, lambda: log.info("another process is at work in %s: waiting", folder)):
+            store = self._tokens_of(open_disk_graph(folder) or self._written(folder))
+            if not store.complete:
+                store.compute(self.memory_bytes)
+        return store
+
+    def _written(self, folder: Path) -> DiskGraph:
+        """The graph, written to a folder."""
+        to_disk = getattr(self.source, "to_disk", None)
+        return to_disk(folder) if to_disk else write_disk_graph(folder, loaded(self.source))
+
+    def _tokens_of(self, graph: DiskGraph) -> TokenStore:
+        options = json.dumps({**asdict(self.spec), "revision": self.revision})
+        key = hashlib.sha256(options.encode()).hexdigest()[:16]
+        return TokenStore(graph.folder / f"tokens-{key}", graph, self.spec)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features of a node."""
+        return int(self.graph.tokens.shape[2])
+
+    def _whole_on(self, device: torch.device) -> Data:
+        if self._whole is None or self._whole.y.device != device:
+            tokens = self.graph.tokens
+            rest = {name: value for name, value in self.graph if name != "tokens"}
+            self._whole = Data(**rest).to(str(device))
+            self._whole.tokens = tokens
+        return self._whole
+
+
+class TokenBatches(MiniBatches):
+    """The next batches of a stream of tokens, read ahead by worker processes."""
+
+    module: TokenDataModule
+
+    def __iter__(self) -> Iterator[Data]:
+        rounds = (self.module.next_round()[self.rank] for _ in range(self.steps))
+        rows = [part for parts in rounds for part in parts]
+        workers = min(self.module.workers, len(rows))
+        yield from DataLoader(
+            _TokenRows(self.module.graph),
+            batch_size=None,
+            sampler=rows,
+            num_workers=workers,
+            multiprocessing_context=_worker_context() if workers else None,
+        )
+
+
+def _worker_context() -> str | None:
+    """How workers start; None for the default where processes cannot be forked.
+
+    A forked worker has the tokens mapped already, any other would get a copy of them all. Within
+    a sweep's processes the default is joblib's, which DataLoader cannot start.
+    """
+    return "fork" if hasattr(os, "fork") else None
+
+
+class _TokenRows(Dataset[Data]):
+    """Rows of the file with their labels, by their positions."""
+
+    def __init__(self, graph: Data) -> None:
+        self.tokens, self.labels = graph.tokens, graph.y
+
+    def __getitem__(self, rows: Tensor) -> Data:
+        return Data(
+            tokens=self.tokens.index_select(0, rows),
+            y=self.labels.index_select(0, rows),
+            edge_index=NO_EDGES,
+            num_nodes=len(rows),
+            train_nodes=torch.arange(len(rows)),
+        )

@@ -1,0 +1,145 @@
+"""The data module of knowledge graphs: batches of training triples, evaluation on all of them."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.triples import MASKS
+from curvlab.data.loaders.batches import MiniBatchDataModule
+from curvlab.data.loaders.datamodule import loaded
+from curvlab.errors import UsageError
+
+
+class TripleDataModule(MiniBatchDataModule):
+    """Batches of training triples, in which those of the same head and relation are one query.
+
+    A batch has `head` and `relation` `[queries]`, each pair once, and for its triples `query`
+    `[triples]`, the position of their pair, and `tail`. So scores of queries against all entities
+    are made once however many tails a query has, which changes no loss. With `shuffle="triples"` a
+    pass permutes the triples; with `"pairs"` it permutes the pairs of head and relation and the
+    triples of a pair come one after another, so that a batch of as many triples has fewer queries
+    (FB15k-237: 2.9 triples a pair). Evaluation is on the whole graph, which the task ranks in
+    blocks.
+
+    Args:
+        size: Most triples of a batch, at least 1.
+        accumulate: Batches of a step in each process.
+        shuffle: `triples` or `pairs`.
+        inverse_relations: Add the triple (t, r + relations, h) to every triple (h, r, t), in the
+            same part, so that ranking tails ranks heads too.
+        **options: Of `GraphDataModule`.
+
+    Raises:
+        UsageError: `shuffle` is something else.
+    """
+
+    def __init__(
+        self, size: int, accumulate: int, shuffle: str, inverse_relations: bool, **options: Any
+    ) -> None:
+        super().__init__(size, accumulate, **options)
+        if shuffle not in ("triples", "pairs"):
+            raise UsageError(f"batching.shuffle={shuffle} must be one of triples, pairs")
+        self.shuffle = shuffle
+        self.inverse_relations = inverse_relations
+        self._queries: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.num_nodes
+
+    @property
+    def num_relations(self) -> int:
+        """Number of relations, inverse ones among them."""
+        return len(self.graph.relation_names)
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        """Numbers of entities and relations."""
+        return {"num_entities": self.num_entities, "num_relations": self.num_relations}
+
+    @property
+    def train_triples(self) -> Tensor:
+        """Head, relation and tail of the training triples, `[3, triples]`."""
+        head, tail = self.graph.edge_index[:, self.graph.train_mask]
+        return torch.stack([head, self.graph.edge_type[self.graph.train_mask], tail])
+
+    @property
+    def steps_per_pass(self) -> int:
+        """Batches in which every training triple is seen once."""
+        return -(-int(self.graph.train_mask.sum()) // self.size)
+
+    def batch(self, nodes: Tensor) -> Data:
+        """The batch of training triples of these positions `[triples]`."""
+        pair, tail = self._pairs
+        pairs, query = pair[nodes].unique(return_inverse=True)
+        return Data(
+            head=pairs // self.num_relations,
+            relation=pairs % self.num_relations,
+            query=query,
+            tail=tail[nodes],
+        )
+
+    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+        """Parts of the permuted triples, whose sizes differ by one at most.
+
+        The permutation depends on seed and pass alone, so that every process makes the same one.
+        """
+        pair, _ = self._pairs
+        parts = batches * -(-len(pair) // (self.size * batches))
+        if parts > len(pair):
+            raise UsageError(
+                f"{len(pair)} training triples do not make {batches} batches a step of "
+                f"batching.size={self.size}: use larger ones, fewer devices or a smaller "
+                "batching.accumulate."
+            )
+        generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
+        order = generator.permutation(len(pair))
+        if self.shuffle == "pairs":
+            _, group = np.unique(pair.numpy(), return_inverse=True)
+            order = order[np.argsort(generator.permutation(group.max() + 1)[group[order]])]
+        made = [torch.from_numpy(part) for part in np.array_split(order, parts)]
+        return [made[i : i + batches] for i in range(0, parts, batches)]
+
+    def evaluation_batch(self, batch: Data) -> Data:
+        """All triples, on the device of the step's batch."""
+        return self._whole_on(batch.tail.device)
+
+    def transfer_batch_to_device(
+        self, batch: Data, device: torch.device, dataloader_idx: int
+    ) -> Data:
+        """Move a batch, or all triples."""
+        if batch is self.graph:
+            return super().transfer_batch_to_device(batch, device, dataloader_idx)
+        return batch.to(str(device))
+
+    @property
+    def _pairs(self) -> tuple[Tensor, Tensor]:
+        """A number for head and relation of each training triple, and its tail."""
+        if self._queries is None:
+            head, relation, tail = self.train_triples
+            self._queries = head * self.num_relations + relation, tail
+        return self._queries
+
+    def _prepared(self) -> Data:
+        data = loaded(self.source)
+        return with_inverses(data) if self.inverse_relations else data
+
+
+def with_inverses(data: Data) -> Data:
+    """A knowledge graph and the inverse of every triple: (t, r + relations, h) in the same part.
+
+    It says so by `inverse_relations`.
+    """
+    names = data.relation_names
+    return Data(
+        edge_index=torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1),
+        edge_type=torch.cat([data.edge_type, data.edge_type + len(names)]),
+        num_nodes=data.num_nodes,
+        relation_names=[*names, *(f"{name} (inverse)" for name in names)],
+        inverse_relations=True,
+        **{mask: data[mask].repeat(2) for mask in MASKS.values()},
+    )

@@ -1,0 +1,44 @@
+"""Validation nodes shared out between a model that learns from them and the choice of weights."""
+
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.errors import UsageError
+
+
+class HalvedValidation(GraphTransform):
+    """Half of the validation nodes become the training nodes, and those an inner problem's.
+
+    For models of two levels: an inner problem learns from `inner_mask`, the training nodes of the
+    split; what is around it from `train_mask`, a random half of the validation nodes; and the other
+    half, `val_mask`, chooses the weights. Test nodes stay what they are.
+
+    Source: Franceschi et al. 2019 (LDS), Section 4.1.
+    """
+
+    reads = ("train_mask", "val_mask")
+    writes = ("inner_mask", "train_mask", "val_mask")
+
+    @property
+    def cache_key(self) -> str:
+        """Not cached: it draws."""
+        return "halved_validation"
+
+    def forward(self, data: Data) -> Data:
+        """Add and change the masks.
+
+        Raises:
+            UsageError: There are fewer than two validation nodes.
+        """
+        nodes = data.val_mask.nonzero().squeeze(-1)
+        if len(nodes) < 2:
+            raise UsageError(
+                f"a split with {len(nodes)} validation nodes has no two halves of them: choose "
+                "another, see --help"
+            )
+        chosen = nodes[torch.randperm(len(nodes))[: len(nodes) // 2]]
+        data.inner_mask = data.train_mask
+        data.train_mask = torch.zeros_like(data.val_mask).index_fill_(0, chosen, True)
+        data.val_mask = data.val_mask & ~data.train_mask
+        return data

@@ -1,0 +1,232 @@
+"""Which nodes are trained on, which choose the weights and which are scored."""
+
+import logging
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.files.checks import check_labels
+from curvlab.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+PARTS = ("train_mask", "val_mask", "test_mask")
+
+
+class Parts(NamedTuple):
+    """Indices of the nodes of each part."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+class Split(ABC):
+    """Adds `train_mask`, `val_mask` and `test_mask` `[nodes]` and drops the given splits.
+
+    Where some nodes have no label (`labelled [nodes]`), it divides the others.
+
+    Args:
+        name: What messages call it.
+        draw: Which of the splits that it can make: a number gives the same one to every run,
+            None the one of the run's seed.
+
+    Attributes:
+        published: Whether its draws are those that papers have, node by node. Tables compare a mean
+            over runs on one other draw with no printed number.
+    """
+
+    published: ClassVar[bool] = False
+
+    def __init__(self, name: str, draw: int | None) -> None:
+        if draw is not None and (isinstance(draw, bool) or not isinstance(draw, int) or draw < 0):
+            raise UsageError(
+                f"split.draw={draw} must be a whole number of at least 0, or null for the run's "
+                "seed."
+            )
+        self.name = name
+        self.draw = draw
+
+    @abstractmethod
+    def parts(self, data: Data, draw: int) -> Parts:
+        """The parts of the split number `draw`."""
+
+    def __call__(self, data: Data, seed: int) -> Data:
+        """Return the graph with masks.
+
+        Args:
+            data: A graph with labels.
+            seed: The run's seed, used where `draw` is None.
+
+        Raises:
+            UsageError: There are no labels, the graph lacks what the split needs, or a part of it
+                would be empty.
+        """
+        check_labels(data)
+        draw = seed if self.draw is None else self.draw
+        if "labelled" in data:
+            known = data.labelled.nonzero().flatten()
+            parts = Parts(*(known[part] for part in self.parts(_labelled(data, known), draw)))
+        else:
+            parts = self.parts(data, draw)
+        for part, nodes in zip(PARTS, parts, strict=True):
+            if len(nodes) == 0:
+                raise UsageError(
+                    f"split={self.name} leaves {part.removesuffix('_mask')} without a node in a "
+                    f"graph of {data.num_nodes}: choose other sizes or another split."
+                )
+        data = data.clone()
+        for part, nodes in zip(PARTS, parts, strict=True):
+            data[part] = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
+            data[part][nodes] = True
+        for name in (*GIVEN, "given"):
+            if name in data:
+                del data[name]
+        return data
+
+    def single_labels(self, data: Data) -> Tensor:
+        """The classes `[nodes]`.
+
+        Raises:
+            UsageError: Nodes have several labels.
+        """
+        if data.y.dim() != 1:
+            raise UsageError(f"split={self.name} needs one class a node, not several labels.")
+        return data.y
+
+
+def _labelled(data: Data, known: Tensor) -> Data:
+    """What splits look at, of the nodes that have a label."""
+    given = {name: data[name][known] for name in GIVEN if name in data}
+    return Data(y=data.y[known], num_nodes=len(known), given=data.get("given"), **given)
+
+
+class GivenSplit(Split):
+    """One of the splits that come with the dataset; `draw` is its number.
+
+    Args:
+        name: What messages call it.
+        kind: What the dataset must call its splits; None for whatever it has.
+        draw: Number of the split, from 0.
+    """
+
+    published: ClassVar[bool] = True
+
+    def __init__(self, name: str, kind: str | None, draw: int | None) -> None:
+        super().__init__(name, draw)
+        self.kind = kind
+
+    def parts(self, data: Data, draw: int) -> Parts:
+        """Column `draw` of the given masks.
+
+        Raises:
+            UsageError: The dataset has no splits, others, or not so many.
+        """
+        given = data.get("given")
+        if given is None or self.kind not in (None, given):
+            has = f"its own are split={given}" if given else "it comes with none"
+            raise UsageError(
+                f"the dataset has no splits of the kind split={self.name}: {has}; "
+                "split=random_60_20_20 can be drawn of any graph."
+            )
+        number = data[GIVEN[0]].shape[1]
+        if draw >= number:
+            which = "the run's seed" if self.draw is None else "split.draw"
+            raise UsageError(
+                f"the dataset comes with splits number 0 to {number - 1}, and {which} asks for "
+                f"number {draw}: choose one of them by split.draw."
+            )
+        train, val, test = (data[name][:, draw].nonzero().flatten() for name in GIVEN)
+        return Parts(train, val, test)
+
+
+class FitSplit:
+    """All scored nodes are trained on, choose the weights and are tested: a fit, nothing held out.
+
+    For targets of which it is asked how well a model can express them.
+
+    Args:
+        name: What messages call it.
+    """
+
+    published: ClassVar[bool] = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, data: Data, seed: int) -> Data:  # noqa: ARG002
+        """Return the graph with masks that are `data.scored`, whatever the seed.
+
+        Raises:
+            UsageError: The graph does not say which nodes are scored.
+        """
+        if "scored" not in data:
+            raise UsageError(f"split={self.name} is of dataset=filter_images alone")
+        data = data.clone()
+        for part in PARTS:
+            data[part] = data.scored
+        return data
+
+
+class RandomSplit(Split):
+    """A random division of all nodes.
+
+    Validation and test get `round(fraction * nodes)` nodes, training the rest. Stratified, each
+    part has each class in proportion, to within one node; where a class has fewer nodes than
+    there are parts, nothing is stratified.
+
+    Args:
+        name: What messages call it.
+        val: Fraction of the nodes, 0 to 1.
+        test: Fraction of the nodes, 0 to 1.
+        stratified: Whether classes are divided in proportion.
+        draw: Seed of the random numbers.
+    """
+
+    def __init__(
+        self, name: str, val: float, test: float, stratified: bool, draw: int | None
+    ) -> None:
+        super().__init__(name, draw)
+        if not (val > 0 and test > 0 and val + test < 1):
+            raise UsageError(
+                f"split.val={val} and split.test={test} must be greater than 0 and leave something "
+                "to train on: their sum must be below 1."
+            )
+        self.val = val
+        self.test = test
+        self.stratified = stratified
+
+    def parts(self, data: Data, draw: int) -> Parts:
+        """Permute the nodes, and cut the permutation of each class, or of all, in three."""
+        nodes = int(data.num_nodes or 0)
+        order = torch.from_numpy(np.random.default_rng(draw).permutation(nodes))
+        groups = [order]
+        if self.stratified:
+            y = self.single_labels(data)
+            counts = torch.bincount(y)
+            if counts[counts > 0].min() >= len(PARTS):
+                groups = [order[y[order] == c] for c in range(len(counts))]
+            else:
+                log.info(
+                    "split=%s is not stratified: class %d has only %d nodes",
+                    self.name,
+                    int(torch.where(counts > 0, counts, nodes).argmin()),
+                    int(counts[counts > 0].min()),
+                )
+        # Rounding the running totals gives each group its share and all of them the exact sum.
+        ends = np.cumsum([0, *map(len, groups)])
+        vals, tests = (
+            np.diff([round(fraction * int(end)) for end in ends])
+            for fraction in (self.val, self.test)
+        )
+        pieces = [
+            group.split([len(group) - val - test, val, test])
+            for group, val, test in zip(groups, vals.tolist(), tests.tolist(), strict=True)
+        ]
+        train, val, test = (torch.cat(part) for part in zip(*pieces, strict=True))
+        return Parts(train, val, test)

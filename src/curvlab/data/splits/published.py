@@ -1,0 +1,196 @@
+"""Splits as papers published them: their procedures, their seeds and their faults."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from curvlab.data.splits.nodes import Parts, Split
+from curvlab.errors import UsageError
+
+log = logging.getLogger(__name__)
+
+
+class RandomPerClass(Split):
+    """The same number of training nodes from every class, and fixed sizes of the other parts.
+
+    With a torch generator seeded by `draw`: for each class a permutation of its nodes, of which the
+    first are trained on; then a permutation of all others. Source: Hypformer's scripts; which nodes
+    they drew is not published.
+
+    Args:
+        name: What messages call it.
+        train_per_class: Training nodes of each class.
+        val: Validation nodes.
+        test: Test nodes.
+        draw: Seed of the random numbers.
+    """
+
+    def __init__(
+        self, name: str, train_per_class: int, val: int, test: int, draw: int | None
+    ) -> None:
+        super().__init__(name, draw)
+        for key, value in (("train_per_class", train_per_class), ("val", val), ("test", test)):
+            if not isinstance(value, int) or value < 1:
+                raise UsageError(f"split.{key}={value} must be a whole number of at least 1.")
+        self.train_per_class = train_per_class
+        self.val = val
+        self.test = test
+
+    def parts(self, data: Data, draw: int) -> Parts:
+        """Permute each class, then the rest.
+
+        Raises:
+            UsageError: A class or the graph has too few nodes.
+        """
+        y = self.single_labels(data)
+        generator = torch.Generator().manual_seed(draw)
+        train, rest = [], []
+        for c in y.unique():
+            nodes = (y == c).nonzero().flatten()
+            if len(nodes) < self.train_per_class:
+                raise UsageError(
+                    f"split={self.name} wants {self.train_per_class} training nodes of each class, "
+                    f"but class {int(c)} has only {len(nodes)}: lower split.train_per_class."
+                )
+            nodes = nodes[torch.randperm(len(nodes), generator=generator)]
+            train.append(nodes[: self.train_per_class])
+            rest.append(nodes[self.train_per_class :])
+        others = torch.cat(rest)
+        if len(others) < self.val + self.test:
+            raise UsageError(
+                f"split={self.name} wants {self.val} validation and {self.test} test nodes, but "
+                f"only {len(others)} nodes are not trained on: lower split.val or split.test."
+            )
+        others = others[torch.randperm(len(others), generator=generator)]
+        return Parts(torch.cat(train), *others[: self.val + self.test].split([self.val, self.test]))
+
+
+class QuotaSplit(Split):
+    """The split that is called 60/20/20 and is not: a quota of training nodes from every class.
+
+    `q = round(train * nodes / classes)` nodes of each class are trained on, all of a class that has
+    fewer; `round(val * nodes)` of the others are for validation, the rest for the test. Classes
+    smaller than the quota are in neither. Source: BernNet's code, PolyFormer's.
+
+    Args:
+        name: What messages call it.
+        train: Fraction of the nodes that the quotas would add up to.
+        val: Fraction of the nodes.
+        seeds: Seeds of numpy's legacy generator; `draw` is the number of one of them.
+        draw: Number of the seed, from 0.
+    """
+
+    published: ClassVar[bool] = True
+
+    def __init__(
+        self, name: str, train: float, val: float, seeds: Sequence[int], draw: int | None
+    ) -> None:
+        super().__init__(name, draw)
+        if not (train > 0 and val > 0 and train + val < 1):
+            raise UsageError(
+                f"split.train={train} and split.val={val} must be greater than 0 and leave "
+                "something to test on: their sum must be below 1."
+            )
+        self.train = train
+        self.val = val
+        self.seeds = seeds
+
+    def parts(self, data: Data, draw: int) -> Parts:
+        """Draw the quotas in the order of the classes, then the validation nodes.
+
+        Raises:
+            UsageError: There is no seed of that number.
+        """
+        if draw >= len(self.seeds):
+            raise UsageError(
+                f"split={self.name} has {len(self.seeds)} published seeds, numbers 0 to "
+                f"{len(self.seeds) - 1}, not {draw}: choose one by split.draw, or add to "
+                "split.seeds."
+            )
+        y = self.single_labels(data).numpy()
+        generator = np.random.RandomState(self.seeds[draw])
+        quota = round(self.train * len(y) / (int(y.max()) + 1))
+        chosen = []
+        for c in range(int(y.max()) + 1):
+            nodes = np.flatnonzero(y == c)
+            chosen.append(
+                nodes if len(nodes) < quota else generator.choice(nodes, quota, replace=False)
+            )
+        train = np.concatenate(chosen)
+        rest = np.setdiff1d(np.arange(len(y)), train)
+        size = round(self.val * len(y))
+        if size > len(rest):
+            raise UsageError(
+                f"split={self.name} wants {size} validation nodes, but only {len(rest)} nodes are "
+                "not trained on: lower split.train or split.val."
+            )
+        val = generator.choice(rest, size, replace=False)
+        test = np.setdiff1d(rest, val)
+        return Parts(*map(torch.from_numpy, (train, val, test)))
+
+
+class HGCNSplit(Split):
+    """HGCN's split for two classes, and what it does to four.
+
+    Nodes whose class is not 0, and those whose class is not 1, are shuffled; of each list
+    `round(val * m)` and `round(test * m)` nodes, m the length of the shorter one, are for
+    validation and test, the rest for training. With two classes the lists are disjoint. With more,
+    nodes of the other classes are in both, and so in two parts: the test is leaked, says a
+    warning. A node that a part would hold twice is in it once.
+
+    Args:
+        name: What messages call it.
+        dataset: Whose fractions are used.
+        fractions: `val` and `test` of each dataset.
+        draw: Seed of numpy's legacy generator.
+    """
+
+    published: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        name: str,
+        dataset: str,
+        fractions: Mapping[str, Mapping[str, Any]],
+        draw: int | None,
+    ) -> None:
+        super().__init__(name, draw)
+        if dataset not in fractions:
+            raise UsageError(
+                f"split={name} is for {', '.join(map(str, fractions))}, not for {dataset}: "
+                "choose another split."
+            )
+        self.val = fractions[dataset]["val"]
+        self.test = fractions[dataset]["test"]
+
+    def parts(self, data: Data, draw: int) -> Parts:
+        """Shuffle the two lists and cut them."""
+        y = self.single_labels(data).numpy()
+        generator = np.random.RandomState(draw)
+        lists = [np.flatnonzero(y != 0), np.flatnonzero(y != 1)]
+        for nodes in lists:
+            generator.shuffle(nodes)
+        shorter = min(map(len, lists))
+        val, test = round(self.val * shorter), round(self.test * shorter)
+        cuts = zip(*(np.split(nodes, [val, val + test]) for nodes in lists), strict=True)
+        val_nodes, test_nodes, train_nodes = (np.unique(np.concatenate(part)) for part in cuts)
+        self._warn(train_nodes, val_nodes, test_nodes)
+        return Parts(*map(torch.from_numpy, (train_nodes, val_nodes, test_nodes)))
+
+    def _warn(self, train: np.ndarray, val: np.ndarray, test: np.ndarray) -> None:
+        leaked = len(np.intersect1d(train, test))
+        if leaked:
+            log.warning(
+                "split=%s leaks: %d of %d test nodes and %d of %d validation nodes are also "
+                "training nodes, so that scores come out too high; it is here to reproduce "
+                "published numbers, split=random_70_15_15 is the honest one.",
+                self.name,
+                leaked,
+                len(test),
+                len(np.intersect1d(train, val)),
+                len(val),
+            )

@@ -1,0 +1,1 @@
+"""What models need of a graph, computed once."""

@@ -1,0 +1,170 @@
+"""Transforms of node features: scaling them, adding to them, mixing them along the edges."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from scipy.sparse import csr_array
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.errors import UsageError
+
+
+def row_normalised(x: Tensor) -> Tensor:
+    """Each row divided by its sum; rows whose sum is 0 become 0."""
+    scale = 1 / x.sum(dim=1, keepdim=True)
+    return x * torch.where(torch.isinf(scale), 0, scale)
+
+
+class RowNormalise(GraphTransform):
+    """Divide each node's features by their sum, as bags of words are; empty rows stay empty.
+
+    Args:
+        enabled: Whether it does; some models take the counts.
+    """
+
+    reads = ("x",)
+    writes = ("x",)
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    @property
+    def cache_key(self) -> str:
+        """Name and option."""
+        return f"row-normalise-{self.enabled}"
+
+    def forward(self, data: Data) -> Data:
+        """Replace `x [nodes, features]`."""
+        if self.enabled:
+            data.x = row_normalised(data.x)
+        return data
+
+
+class DegreeFeatures(GraphTransform):
+    """Append the one-hot degree, clipped, and a constant 1 to the features of a node.
+
+    Source: HGCN's features of Airport, four columns that become eleven.
+
+    Args:
+        max_degree: Larger degrees count as this one, which makes `max_degree + 1` columns.
+        row_normalise: Whether the features before them are divided by their sum (LRN does,
+            Hypformer does not).
+    """
+
+    reads = ("x", "edge_index")
+    writes = ("x",)
+
+    def __init__(self, max_degree: int, row_normalise: bool) -> None:
+        if max_degree < 0:
+            raise UsageError(f"max_degree={max_degree} must be at least 0.")
+        self.max_degree = max_degree
+        self.row_normalise = row_normalise
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"degree-{self.max_degree}-{self.row_normalise}"
+
+    def forward(self, data: Data) -> Data:
+        """Replace `x [nodes, features]` by `x [nodes, features + max_degree + 2]`."""
+        x = row_normalised(data.x) if self.row_normalise else data.x
+        degrees = degree(data.edge_index[0], data.num_nodes).long().clamp(max=self.max_degree)
+        one_hot = F.one_hot(degrees, self.max_degree + 1)
+        data.x = torch.cat([x, one_hot.to(x.dtype), x.new_ones(len(x), 1)], dim=1)
+        return data
+
+    def __repr__(self) -> str:
+        return f"DegreeFeatures({self.max_degree}, row_normalise={self.row_normalise})"
+
+
+class HopFeatures(GraphTransform):
+    """Features mixed along the edges, `X <- A^hops X`, `A = D^{-1/2} (A + I) D^{-1/2}`.
+
+    D counts the added self-loop. No hops: the features as they are. Source: FPS-T's search space
+    (the paper gives the number of hops only; the operator is GCN's).
+
+    Args:
+        hops: How often, at least 0.
+    """
+
+    reads = ("x", "edge_index")
+    writes = ("x",)
+
+    def __init__(self, hops: int) -> None:
+        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
+            raise UsageError(f"hops={hops} must be a whole number of at least 0.")
+        self.hops = hops
+        self.cacheable = hops > 0
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"hops-{self.hops}"
+
+    def forward(self, data: Data) -> Data:
+        """Replace `x [nodes, features]`."""
+        if self.hops:
+            adjacency = _with_self_loops(data)
+            x = data.x.numpy()
+            for _ in range(self.hops):
+                x = adjacency @ x
+            data.x = torch.from_numpy(x)
+        return data
+
+    def __repr__(self) -> str:
+        return f"HopFeatures(hops={self.hops})"
+
+
+class StackedHops(GraphTransform):
+    """Features beside their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
+
+    A is the operator of `HopFeatures`.
+
+    Source: SIGN (Frasca et al. 2020), with one power of one operator a block.
+
+    Args:
+        hops: Number of blocks after the first, at least 1.
+    """
+
+    cacheable = True
+    reads = ("x", "edge_index")
+    writes = ("x",)
+
+    def __init__(self, hops: int) -> None:
+        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
+            raise UsageError(f"hops={hops} must be a whole number of at least 1.")
+        self.hops = hops
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"stacked-hops-{self.hops}"
+
+    def forward(self, data: Data) -> Data:
+        """Replace `x [nodes, features]` by `x [nodes, (hops + 1) features]`."""
+        adjacency = _with_self_loops(data)
+        blocks = [data.x.numpy()]
+        for _ in range(self.hops):
+            blocks.append(adjacency @ blocks[-1])
+        data.x = torch.from_numpy(np.concatenate(blocks, axis=1))
+        return data
+
+    def __repr__(self) -> str:
+        return f"StackedHops(hops={self.hops})"
+
+
+def _with_self_loops(data: Data) -> csr_array:
+    """The symmetrically normalised adjacency of a simple undirected graph and its self-loops.
+
+    Its numbers are of the type of the features.
+    """
+    source, target = data.edge_index.numpy()
+    num_nodes = int(data.num_nodes or 0)
+    nodes = np.arange(num_nodes)
+    row, col = np.concatenate([source, nodes]), np.concatenate([target, nodes])
+    scale = 1 / np.sqrt(np.bincount(row, minlength=num_nodes))
+    weights = (scale[row] * scale[col]).astype(data.x.numpy().dtype)
+    return csr_array((weights, (row, col)), shape=(num_nodes, num_nodes))

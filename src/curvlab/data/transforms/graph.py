@@ -1,0 +1,304 @@
+"""Graph transforms: what a model or a dataset wants computed once, before training."""
+
+import warnings
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from curvlab.data.files.cache import cached, fingerprint
+from curvlab.errors import UsageError
+
+MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
+DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos iterations
+LANCZOS_SEED = 0
+
+
+class GraphTransform(BaseTransform, ABC):
+    """A transform that adds tensor attributes to a graph.
+
+    `reads` and `writes` name the attributes that it depends on and adds. A transform that is
+    worth caching on disk says `cacheable = True`; it must then be a function of `reads`, its
+    `cache_key` and torch's default type alone. Others may draw from torch's global generator. One
+    whose result is a dense matrix of nodes by nodes says `of_pairs = True`. Numbers that a
+    transform adds are of torch's default type, which a run in double precision sets.
+
+    Attributes:
+        revision: raised whenever the same graph gets other tensors than before, so that those of
+            the disk cache are not taken for them.
+    """
+
+    cacheable = False
+    of_pairs = False
+    revision = 1
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def cache_key(self) -> str:
+        """Name and options, the same on every machine and in every release."""
+
+    def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
+        """What is applied to a graph: this transform, or another that it chooses for the graph."""
+        return self
+
+
+def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path | None) -> Data:
+    """Apply a transform, through the disk cache if it is cacheable and there is a folder."""
+    transform = transform.on(data)
+    if cache_dir is None or not transform.cacheable:
+        return transform(data)
+
+    def compute() -> dict[str, Tensor]:
+        result = transform(data)
+        return {name: result[name] for name in transform.writes}
+
+    number = str(torch.get_default_dtype()).removeprefix("torch.")
+    key = f"{transform.cache_key}-{number}-{fingerprint(data, transform.reads)[:32]}"
+    data = data.clone()
+    data.update(cached(cache_dir, key, compute, transform.revision))
+    return data
+
+
+class IdentityFeatures(GraphTransform):
+    """Dense one-hot node features plus noise, `x = I + U(-noise, noise)`, `[nodes, nodes]`.
+
+    The noise is drawn from torch's global generator: seed it. Source: FPS-T, reconstruction.
+
+    Args:
+        noise: Half-width of the uniform noise on every entry, at least 0.
+    """
+
+    writes = ("x",)
+
+    def __init__(self, noise: float) -> None:
+        if not 0 <= noise < float("inf"):
+            raise UsageError(f"noise={noise} must be a number of at least 0.")
+        self.noise = noise
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"identity-{self.noise:g}"
+
+    def forward(self, data: Data) -> Data:
+        """Add `x [nodes, nodes]`.
+
+        Raises:
+            UsageError: The graph has more nodes than a dense matrix can sensibly hold.
+        """
+        nodes = int(data.num_nodes or 0)
+        if nodes > MAX_IDENTITY_NODES:
+            raise UsageError(
+                f"identity features for {nodes:,} nodes would be a dense matrix of "
+                f"{4e-9 * nodes**2:.1f} GB: use a graph of at most {MAX_IDENTITY_NODES:,} nodes, "
+                "or a dataset that has features."
+            )
+        x = (torch.rand(nodes, nodes) * 2 - 1).mul_(self.noise)
+        x.diagonal().add_(1)
+        data.x = x
+        return data
+
+    def __repr__(self) -> str:
+        return f"IdentityFeatures(noise={self.noise})"
+
+
+class LaplacianEigenvectors(GraphTransform):
+    """Eigenvectors of the normalised Laplacian with the k smallest eigenvalues.
+
+    `L = I - D^{-1/2} A D^{-1/2}`, degrees clipped at 1, trivial eigenvector included, columns
+    by ascending eigenvalue, each of unit norm. Each component of the graph is solved alone
+    (so that eigenvalue 0, once per component, has the indicator-like basis and no other) and
+    the results are merged; a node without neighbours has eigenvalue 1. Sign: the entry
+    largest in magnitude is positive (the first, of several within 1e-6 of the largest).
+    Where an eigenvalue repeats within a component, any basis of its space is as good; the
+    start vector of the iteration is fixed, so that the same machine finds the same one.
+
+    Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
+
+    Args:
+        k: Number of eigenvectors, at least 1 and at most the number of nodes.
+    """
+
+    cacheable = True
+    reads = ("edge_index",)
+    writes = ("eigenvectors",)
+
+    def __init__(self, k: int) -> None:
+        if k < 1:
+            raise UsageError(f"k={k} eigenvectors are too few: ask for at least 1.")
+        self.k = k
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"laplacian-{self.k}"
+
+    def forward(self, data: Data) -> Data:
+        """Add `eigenvectors [nodes, k]`.
+
+        Raises:
+            UsageError: The graph has fewer than k nodes.
+        """
+        nodes = int(data.num_nodes or 0)
+        if self.k > nodes:
+            raise UsageError(
+                f"a graph of {nodes:,} nodes has no {self.k:,} Laplacian eigenvectors: "
+                f"ask for at most {nodes:,}."
+            )
+        vectors = _smallest_eigenvectors(
+            normalised_adjacency_matrix(data.edge_index, nodes), self.k
+        )
+        data.eigenvectors = torch.from_numpy(vectors).to(torch.get_default_dtype())
+        return data
+
+    def __repr__(self) -> str:
+        return f"LaplacianEigenvectors(k={self.k})"
+
+
+class SparseAdjacency(GraphTransform):
+    """The adjacency as a sparse matrix, for layers that aggregate by a matrix product.
+
+    `adj_t[v, u] = 1` for every edge from u to v (PyTorch Geometric's transposed convention: rows
+    are targets). Without weights and normalisation, which layers add themselves. Not cached: it
+    takes less time to make than to read.
+
+    Args:
+        self_loops: Add one to every node that has none.
+    """
+
+    reads = ("edge_index",)
+    writes = ("adj_t",)
+
+    def __init__(self, self_loops: bool) -> None:
+        self.self_loops = self_loops
+
+    @property
+    def cache_key(self) -> str:
+        """Name and option."""
+        return f"adjacency-{self.self_loops}"
+
+    def forward(self, data: Data) -> Data:
+        """Add `adj_t [nodes, nodes]` (sparse CSR)."""
+        nodes = int(data.num_nodes or 0)
+        source, target = _edges(data, self.self_loops)
+        data.adj_t = _sparse_rows(target, source, torch.ones(len(source)), nodes)
+        return data
+
+
+class NormalisedAdjacency(GraphTransform):
+    """The symmetrically normalised adjacency as a sparse matrix, `D^{-1/2} A D^{-1/2}`.
+
+    `normalised_adj[v, u] = 1 / sqrt(deg(v) deg(u))` for every edge from u to v (rows are targets),
+    with the number of incoming edges for degree, and 0 where a degree is 0. Not cached: it takes
+    less time to make than to read.
+
+    Source: GCN; without self-loops as in the graph branch of SGFormer's and Hypformer's code.
+
+    Args:
+        self_loops: Add one to every node that has none first; degrees count it.
+    """
+
+    reads = ("edge_index",)
+    writes = ("normalised_adj",)
+
+    def __init__(self, self_loops: bool) -> None:
+        self.self_loops = self_loops
+
+    @property
+    def cache_key(self) -> str:
+        """Name and option."""
+        return f"normalised-adjacency-{self.self_loops}"
+
+    def forward(self, data: Data) -> Data:
+        """Add `normalised_adj [nodes, nodes]` (sparse CSR)."""
+        nodes = int(data.num_nodes or 0)
+        source, target = _edges(data, self.self_loops)
+        degree = torch.bincount(target, minlength=nodes)
+        scale = torch.where(degree > 0, degree.clamp(min=1).double().rsqrt(), 0)
+        weights = (scale[source] * scale[target]).to(torch.get_default_dtype())
+        data.normalised_adj = _sparse_rows(target, source, weights, nodes)
+        return data
+
+    def __repr__(self) -> str:
+        return f"NormalisedAdjacency(self_loops={self.self_loops})"
+
+
+def _edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
+    """Sources and targets of the edges, with exactly one self-loop a node if asked for."""
+    source, target = data.edge_index
+    if not self_loops:
+        return source, target
+    loops = torch.arange(int(data.num_nodes or 0), device=source.device)
+    proper = source != target
+    return torch.cat([source[proper], loops]), torch.cat([target[proper], loops])
+
+
+def _sparse_rows(row: Tensor, column: Tensor, values: Tensor, nodes: int) -> Tensor:
+    """A matrix `[nodes, nodes]` (sparse CSR) from its entries in any order."""
+    coo = torch.sparse_coo_tensor(
+        torch.stack([row, column]), values, (nodes, nodes), check_invariants=True
+    )
+    with warnings.catch_warnings():
+        # What is used of CSR (products with dense matrices, moving to a device) is stable.
+        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+        return coo.coalesce().to_sparse_csr()
+
+
+def normalised_adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
+    """`D^{-1/2} A D^{-1/2}` of the simple undirected graph, in float64, degrees clipped at 1."""
+    row, col = edge_index.cpu().numpy()
+    proper = row != col
+    row, col = row[proper], col[proper]
+    adjacency = csr_array((np.ones(len(row)), (row, col)), shape=(num_nodes, num_nodes))
+    adjacency = ((adjacency + adjacency.T) > 0).astype(np.float64).tocsr()
+    scale = 1 / np.sqrt(np.maximum(adjacency.sum(axis=1), 1))
+    adjacency.data *= scale[np.repeat(np.arange(num_nodes), np.diff(adjacency.indptr))]
+    adjacency.data *= scale[adjacency.indices]
+    return adjacency
+
+
+def _smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
+    """Merge the components' eigenvectors and keep the k with the smallest Laplacian eigenvalue."""
+    count, component = connected_components(adjacency, directed=False)
+    members = np.split(
+        np.argsort(component, kind="stable"), np.cumsum(np.bincount(component, minlength=count))
+    )[:count]
+    solved = [_largest_eigenpairs(adjacency[nodes][:, nodes], k) for nodes in members]
+    # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
+    values = np.concatenate([np.round(1 - values, 10) for values, _ in solved])
+    owner = np.repeat(np.arange(count), [len(values) for values, _ in solved])
+    column = np.concatenate([np.arange(len(values)) for values, _ in solved])
+    result = np.zeros((adjacency.shape[0], k))
+    for position, best in enumerate(np.argsort(values, kind="stable")[:k]):
+        vectors = solved[owner[best]][1]
+        result[members[owner[best]], position] = _signed(vectors[:, column[best]])
+    return result
+
+
+def _largest_eigenpairs(adjacency: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The min(k, nodes) largest eigenvalues, descending, and their eigenvectors in columns."""
+    nodes = adjacency.shape[0]
+    k = min(k, nodes)
+    if nodes <= DENSE_EIGEN_NODES or k > nodes // 4:
+        values, vectors = eigh(adjacency.toarray(), subset_by_index=(nodes - k, nodes - 1))
+    else:
+        start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
+        values, vectors = eigsh(adjacency, k=k, which="LA", v0=start)
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]
+
+
+def _signed(vector: np.ndarray) -> np.ndarray:
+    magnitude = np.abs(vector)
+    leading = np.argmax(magnitude >= (1 - 1e-6) * magnitude.max())
+    return vector * np.sign(vector[leading])

@@ -1,0 +1,75 @@
+"""Points with classes and without a graph: each is joined to those that are nearest."""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.neighbors import kneighbors_graph
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.labelled import LabelledGraph
+from curvlab.errors import UsageError
+
+
+def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
+    """Edges `[2, nodes * neighbours]` from each point to its nearest, itself among them.
+
+    Args:
+        x: `[nodes, features]`, with the Euclidean distance.
+        neighbours: How many, the point itself counted.
+
+    Raises:
+        UsageError: There are not so many points.
+
+    Source: Hypformer and NodeFormer, by scikit-learn's `kneighbors_graph(include_self=True)`.
+    """
+    if neighbours > len(x):
+        raise UsageError(f"neighbours={neighbours} is more than there are points, {len(x)}.")
+    edges = kneighbors_graph(x.numpy(), neighbours, include_self=True).tocoo()
+    return torch.stack([torch.from_numpy(part).long() for part in (edges.row, edges.col)])
+
+
+class NearestNeighbourGraph(LabelledGraph):
+    """A graph of nearest neighbours, made undirected; a subclass says how its points are read.
+
+    Args:
+        neighbours: How many of a point's nearest it is joined to; the point itself is the first of
+            them, for which there is no edge. None: no edges at all.
+        **options: Of `LabelledGraph`.
+    """
+
+    def __init__(self, neighbours: int | None, **options: Any) -> None:
+        super().__init__(**options)
+        whole = isinstance(neighbours, int) and not isinstance(neighbours, bool)
+        if neighbours is not None and not (whole and neighbours >= 2):
+            raise UsageError(
+                f"dataset.neighbours={neighbours} must be a whole number of at least 2, since a "
+                "point counts as its own nearest, or null for no graph."
+            )
+        self.neighbours = neighbours
+
+    @property
+    def variant(self) -> str:
+        """The number of neighbours."""
+        return "-points" if self.neighbours is None else f"-{self.neighbours}-nearest"
+
+    @abstractmethod
+    def points(self, paths: list[Path]) -> tuple[Tensor, Tensor]:
+        """Read features `[nodes, features]` and classes `[nodes]`."""
+
+    def read(self, paths: list[Path]) -> Data:
+        """Read the points and join them."""
+        x, y = self.points(paths)
+        if self.neighbours is None:
+            edges = torch.empty(2, 0, dtype=torch.int64)
+            return Data(x=x, y=y, edge_index=edges, without_edges=True)
+        return Data(x=x, y=y, edge_index=nearest_neighbours(x, self.neighbours))
+
+    def load(self) -> Data:
+        """Return the graph; `without_edges` says that it has none on purpose."""
+        data = super().load()
+        if self.neighbours is None:
+            data.without_edges = True
+        return data

@@ -1,0 +1,142 @@
+"""Polynomial tokens: a node's features filtered by each polynomial of a basis."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils.sparse import index2ptr
+
+from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
+from curvlab.errors import UsageError
+from curvlab.layers.neighbour_sums import neighbour_sums
+from curvlab.layers.polynomials import check_basis, polynomials
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class PolynomialTokens(GraphTransform):
+    """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
+
+    `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without, where a node
+    without neighbours has a row of zeros. Computed in the precision of the features, whatever they
+    are kept in; where that is double, `float32` keeps it.
+
+    A model that first maps the features to `dim` numbers may as well map them before they are
+    propagated, with the same result. Where the tokens of the projected features, which it then
+    makes in every step and needs a gradient of, take less memory than those of the features, the
+    graph gets the sparse `normalised_adj` instead.
+
+    Source: PolyFormer, Table 1, with the operators of its code.
+
+    Args:
+        basis: `mono` or `cheb`, see `polynomials`.
+        orders: Highest order, at least 0.
+        self_loops: Add one to every node; PolyFormer's code does so for `mono` only.
+        dtype: What tokens are kept in: `float32`, `float16` or `bfloat16`.
+        dim: Width that the model projects the features to.
+        project_first: Whether it may be the model that propagates, which takes the whole graph in
+            every step.
+    """
+
+    cacheable = True
+    reads = ("x", "edge_index")
+    writes = ("tokens",)
+
+    def __init__(
+        self,
+        basis: str,
+        orders: int,
+        self_loops: bool,
+        dtype: str,
+        dim: int,
+        project_first: bool,
+    ) -> None:
+        check_basis(basis)
+        if isinstance(orders, bool) or not isinstance(orders, int) or orders < 0:
+            raise UsageError(f"orders={orders} must be a whole number of at least 0.")
+        if dtype not in DTYPES:
+            raise UsageError(f"token_dtype={dtype} must be one of {', '.join(DTYPES)}.")
+        self.basis = basis
+        self.orders = orders
+        self.self_loops = self_loops
+        self.dtype = dtype
+        self.dim = dim
+        self.project_first = project_first
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options, without those that only choose."""
+        loops = "loops" if self.self_loops else "bare"
+        return f"tokens-{self.basis}-{self.orders}-{loops}-{self.dtype}"
+
+    def on(self, data: Data) -> GraphTransform:
+        """This, or the matrix alone where projecting the features first needs less memory."""
+        stored = data.num_features * self._kept(data.x).itemsize
+        projected = 2 * self.dim * torch.get_default_dtype().itemsize  # with their gradient
+        if self.project_first and projected < stored:
+            return NormalisedAdjacency(self.self_loops)
+        return self
+
+    def forward(self, data: Data) -> Data:
+        """Add `tokens [nodes, orders + 1, features]` of a graph that is simple and undirected."""
+        x = data.x.to(torch.promote_types(data.x.dtype, torch.float32))
+        product, roots = _random_walk(data.edge_index, x, self.self_loops)
+        tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=self._kept(x))
+        for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):
+            torch.mul(signal, roots, out=tokens[:, order])
+        tokens[:, 0] = x  # not rounded
+        data.tokens = _finite(tokens, x)
+        return data
+
+    def _kept(self, x: Tensor) -> torch.dtype:
+        """What tokens of features x are kept in."""
+        return x.dtype if self.dtype == "float32" else DTYPES[self.dtype]
+
+    def __repr__(self) -> str:
+        return f"PolynomialTokens({self.cache_key})"
+
+
+def _random_walk(
+    edge_index: Tensor, x: Tensor, self_loops: bool
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """What multiplies signals by `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
+
+    Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`, so that a product scales
+    its signal once, not before and after: a sweep over memory less.
+
+    Returns:
+        The function and the roots of the degrees, `[nodes, 1]`, 1 where a node has no neighbours.
+    """
+    source, target = edge_index.contiguous()  # which index2ptr takes for granted
+    if bool((source[1:] < source[:-1]).any()):
+        order = source.argsort(stable=True)
+        source, target = source[order], target[order]
+    offsets = index2ptr(source, len(x))
+    degree = (offsets.diff() + self_loops).clamp(min=1).to(x.dtype).unsqueeze(1)
+    index = torch.int32 if len(target) < 2**31 else torch.int64
+    neighbours, offsets = target.to(index), offsets.to(index)
+    share = 1 / degree
+
+    def product(signal: Tensor) -> Tensor:
+        total = neighbour_sums(signal, neighbours, offsets)
+        if self_loops:
+            total += signal
+        return total.mul_(share)
+
+    return product, degree.sqrt()
+
+
+def _finite(tokens: Tensor, x: Tensor) -> Tensor:
+    """The tokens, if their type holds them.
+
+    Raises:
+        UsageError: Some are not finite, although all features are.
+    """
+    half = tokens.dtype == torch.float16
+    if half and not bool(tokens.isfinite().all()) and bool(x.isfinite().all()):
+        raise UsageError(
+            "float16 holds no number above 65,504, which some tokens exceed: use "
+            "model.token_dtype=bfloat16 or float32, or scale the features."
+        )
+    return tokens

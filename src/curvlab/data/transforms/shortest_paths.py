@@ -1,0 +1,65 @@
+"""How many hops apart any two nodes are."""
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+from torch_geometric.data import Data
+
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.errors import UsageError
+
+MAX_NODES = 20_000  # 400 MB, and as many scores in every layer
+ROWS = 1_024  # of the matrix that are computed at a time, in float64
+
+
+class ShortestPaths(GraphTransform):
+    """Lengths of the shortest paths between all nodes, `hops [nodes, nodes]` (uint8).
+
+    `hops[u, v]` is the number of edges of the shortest path from u to v, or `longest` if there are
+    more, or `longest + 1` if there is none.
+
+    Args:
+        longest: length that longer ones are taken for, from 1 to 254.
+    """
+
+    cacheable = True
+    of_pairs = True
+    reads = ("edge_index",)
+    writes = ("hops",)
+
+    def __init__(self, longest: int) -> None:
+        if not 1 <= longest <= 254:
+            raise UsageError(f"the longest path to tell apart has 1 to 254 hops, not {longest}")
+        self.longest = longest
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"hops-{self.longest}"
+
+    def forward(self, data: Data) -> Data:
+        """Add `hops`.
+
+        Raises:
+            UsageError: The graph is too large.
+        """
+        nodes = int(data.num_nodes or 0)
+        if nodes > MAX_NODES:
+            raise UsageError(
+                f"a graph of {nodes:,} nodes has {nodes**2:.1e} paths, which takes more memory "
+                f"than most machines have: choose a model for more than {MAX_NODES:,} nodes"
+            )
+        source, target = data.edge_index.numpy()
+        graph = csr_array((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
+        hops = np.empty((nodes, nodes), dtype=np.uint8)
+        for start in range(0, nodes, ROWS):
+            rows = np.arange(start, min(start + ROWS, nodes))
+            lengths = dijkstra(graph, unweighted=True, indices=rows)
+            found = np.isfinite(lengths)
+            hops[rows] = np.where(found, np.minimum(lengths, self.longest), self.longest + 1)
+        data.hops = torch.from_numpy(hops)
+        return data
+
+    def __repr__(self) -> str:
+        return f"ShortestPaths(longest={self.longest})"

@@ -1,0 +1,110 @@
+"""Transforms that solve for eigenvalues of the Laplacian: the spectrum itself, and as features."""
+
+import numpy as np
+import torch
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
+from torch_geometric.data import Data
+
+from curvlab.data.transforms.graph import (
+    LANCZOS_SEED,
+    GraphTransform,
+    LaplacianEigenvectors,
+    normalised_adjacency_matrix,
+)
+from curvlab.errors import UsageError
+
+MAX_DENSE_NODES = 25_000  # a float64 matrix of this size takes 5 GB, and its solver as much again
+
+
+class LaplacianSpectrum(GraphTransform):
+    """Eigenvalues and eigenvectors of `L = I - D^{-1/2} A D^{-1/2}`, ascending, all or both ends.
+
+    All take a dense matrix and time cubic in the nodes; some, Lanczos iterations.
+
+    Source: Specformer (Bo et al. 2023).
+
+    Args:
+        smallest: Number of the smallest; None for all.
+        largest: Number of the largest beside them, at least 0.
+    """
+
+    cacheable = True
+    reads = ("edge_index",)
+    writes = ("spectrum_values", "spectrum_vectors")
+
+    def __init__(self, smallest: int | None, largest: int) -> None:
+        if smallest is not None and smallest < 1:
+            raise UsageError(f"smallest={smallest} eigenvalues: at least 1, or null for all.")
+        if largest < 0:
+            raise UsageError(f"largest={largest} eigenvalues must be at least 0.")
+        self.smallest = smallest
+        self.largest = largest
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"spectrum-{self.smallest}-{self.largest}"
+
+    def forward(self, data: Data) -> Data:
+        """Add `spectrum_values [q]` and `spectrum_vectors [nodes, q]`.
+
+        Raises:
+            UsageError: All are asked for of a graph that is too large for that.
+        """
+        nodes = int(data.num_nodes or 0)
+        adjacency = normalised_adjacency_matrix(data.edge_index, nodes)
+        if self.smallest is None or self.smallest + self.largest >= nodes:
+            if nodes > MAX_DENSE_NODES:
+                raise UsageError(
+                    f"all eigenvalues of a graph of {nodes:,} nodes need a dense matrix of "
+                    f"{8e-9 * nodes**2:.0f} GB: ask for some by model.smallest=5000."
+                )
+            values, vectors = eigh(adjacency.toarray(), overwrite_a=True)
+        else:
+            start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
+            ends = [eigsh(adjacency, k=self.smallest, which="LA", v0=start)]
+            if self.largest:
+                ends.append(eigsh(adjacency, k=self.largest, which="SA", v0=start))
+            values = np.concatenate([values for values, _ in ends])
+            vectors = np.concatenate([vectors for _, vectors in ends], axis=1)
+        order = np.argsort(-values, kind="stable")
+        dtype = torch.get_default_dtype()
+        data.spectrum_values = torch.from_numpy(1 - values[order]).to(dtype)
+        data.spectrum_vectors = torch.from_numpy(vectors[:, order]).to(dtype)
+        return data
+
+
+class EigenvectorFeatures(GraphTransform):
+    """Appends the Laplacian eigenvectors of the smallest eigenvalues but one to the features.
+
+    See `LaplacianEigenvectors`. As in the authors' code just one vector is left out as trivial,
+    although eigenvalue 0 occurs once per component: in a graph of many components the others of
+    that eigenvalue come first, each of which is non-zero on one component only.
+
+    Source: NAGphormer (Chen et al. 2023).
+
+    Args:
+        count: Number of eigenvectors, at least 0.
+    """
+
+    reads = ("x", "edge_index")
+    writes = ("x",)
+
+    def __init__(self, count: int) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise UsageError(f"eigenvectors={count} must be a whole number of at least 0.")
+        self.count = count
+        self.cacheable = count > 0
+
+    @property
+    def cache_key(self) -> str:
+        """Name and option."""
+        return f"eigenvector-features-{self.count}"
+
+    def forward(self, data: Data) -> Data:
+        """Replace `x [nodes, features]` by `x [nodes, features + count]`."""
+        if self.count:
+            vectors = LaplacianEigenvectors(self.count + 1)(data.clone()).eigenvectors
+            data.x = torch.cat([data.x, vectors[:, 1:]], dim=1)
+        return data

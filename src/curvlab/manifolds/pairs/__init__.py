@@ -1,0 +1,1 @@
+"""All pairs of nodes of a graph: distances, and the loss of reconstruction."""

@@ -1,0 +1,222 @@
+r"""The loss of graph reconstruction, over all pairs of nodes, in tiles (FPS-T, Section 5.1).
+
+For every node `u` with neighbours `N(u)` and squared geodesic distances `D`,
+
+    loss = sum_u sum_{v in N(u)} [ D_uv + log S_u ],    S_u = sum_{w not in N(u)} exp(-D_uw),
+
+where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded below).
+
+The neighbours' distances are differences of coordinates; the others go through matrix products:
+`D` is a function of one bilinear form of the two nodes' features
+(`curvlab.manifolds.pairs.profiles`).
+Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
+cache, and the backward pass is written out: it needs one matrix per component, of which half is
+kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
+A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds import EmbeddingSpace, PseudoHyperboloid
+from curvlab.manifolds.pairs.features import bilinear_features
+from curvlab.manifolds.pairs.kernel import SMALLEST_SQDIST, PairKernel
+from curvlab.manifolds.pairs.profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
+from curvlab.manifolds.pairs.tiles import PairTiles, Tile, Workspace
+
+
+def reconstruction_loss(
+    x: Tensor,
+    space: EmbeddingSpace,
+    tiles: PairTiles,
+    power: int = 2,
+    kernel: PairKernel | None = None,
+) -> Tensor:
+    """Sum over both directions of every edge of `D_uv + log S_u`.
+
+    Args:
+        x: points of `space`, `[nodes, dim]`.
+        space: where they lie; on a product `D` is the sum over components.
+        tiles: the graph.
+        power: 2 for squared distances, 1 for distances, in both terms.
+        kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes, as
+            on the pseudo-hyperboloid, whose arithmetic it has not.
+
+    Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
+    it builds on (Q-GCN).
+    """
+    left, right, kappa, scale = bilinear_features(x, space)
+    pseudo = isinstance(space, PseudoHyperboloid)
+    curved, kernel = (PseudoProfile, None) if pseudo else (CurvedProfile, kernel)
+    # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
+    rows = x.contiguous()
+    sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
+    positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
+    # Each pair is differentiated through its left features alone, once for either end.
+    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel, curved)
+    return 2 * positive.sum() + (tiles.degree * sums.log()).sum()
+
+
+class _Sums(NamedTuple):
+    """What a forward pass finds, beside the weights in the workspace.
+
+    Attributes:
+        exponentials: `S_u`, `[nodes]`.
+        entries: its derivatives by curvatures in units of `by_kappa`, `[components, nodes]`.
+        by_form: the unit of the weights, which are derivatives by forms.
+        by_kappa: see above, one a component; empty where it is flat.
+    """
+
+    exponentials: Tensor
+    entries: Tensor
+    by_form: Number
+    by_kappa: list[Number]
+
+
+class _NonNeighbourSums(torch.autograd.Function):
+    """`S_u` for every node from the bilinear features, with a backward pass over the same tiles."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        left: Tensor,
+        right: Tensor,
+        kappa: Tensor | None,
+        tiles: PairTiles,
+        power: int,
+        scale: float,
+        kernel: PairKernel | None,
+        curved: type[CurvedProfile | PseudoProfile],
+    ) -> Tensor:
+        work = tiles.take_workspace(len(left), left)
+        if kernel is None:
+            found = _sums_in_passes(left, right, kappa, tiles, power, scale, work, curved)
+        else:
+            found = _sums_by_kernel(left, right, kappa, tiles, power, scale, work, kernel)
+        ctx.save_for_backward(right, found.entries)
+        ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
+        ctx.tiles, ctx.work = tiles, work
+        return found.exponentials
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        right, entry_sums = ctx.saved_tensors
+        tiles, work = ctx.tiles, ctx.work
+        ctx.work = None
+        grad_left = torch.zeros_like(right)
+        parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
+        pulls = grad.split(tiles.size)
+        for n, tile in enumerate(tiles.tiles):
+            i, j, weights = tile.row, tile.column, work.weights[n]
+            weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
+            parts[i].baddbmm_(features[j], weights.mT)
+            if i != j:
+                parts[j].baddbmm_(features[i], weights)
+        tiles.give_back(work)
+        grad_left *= -ctx.by_form
+        grad_kappa = None
+        if ctx.by_kappa:
+            by_entry = -entry_sums @ grad
+            grad_kappa = torch.stack([by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)])
+        return grad_left, None, grad_kappa, None, None, None, None, None
+
+
+def _sums_in_passes(
+    left: Tensor,
+    right: Tensor,
+    kappa: Tensor | None,
+    tiles: PairTiles,
+    power: int,
+    scale: float,
+    work: Workspace,
+    curved: type[CurvedProfile | PseudoProfile],
+) -> _Sums:
+    """The sums by one operation at a time on a tile and component."""
+    profiles: list[FlatProfile | CurvedProfile | PseudoProfile]
+    profiles = [FlatProfile(scale)] if kappa is None else [curved(k) for k in kappa]
+    scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
+    rows, columns = scaled.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
+    sums = _NodeSums(left, kappa is not None, tiles)
+    for n, tile in enumerate(tiles.tiles):
+        form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
+        total.zero_()
+        for h, profile in enumerate(profiles):
+            torch.mm(rows[tile.row][h], columns[tile.column][h], out=form)
+            if isinstance(profile, FlatProfile):
+                profile.evaluate(form, total)
+            else:
+                profile.evaluate(form, total, weights[h], entries[h])
+        exponential, slope = _exponential(total, power, tile.masked)
+        total.copy_(exponential)
+        if kappa is None:
+            weights[0].copy_(slope)
+        else:
+            weights.mul_(slope)
+            work.summands[n][1:].mul_(slope)
+        sums.add(work.summands[n], tile)
+    by_kappa = [p.by_kappa for p in profiles if not isinstance(p, FlatProfile)]
+    return _Sums(sums.exponentials, sums.entries, profiles[0].by_form, by_kappa)
+
+
+def _sums_by_kernel(
+    left: Tensor,
+    right: Tensor,
+    kappa: Tensor | None,
+    tiles: PairTiles,
+    power: int,
+    scale: float,
+    work: Workspace,
+    kernel: PairKernel,
+) -> _Sums:
+    """The sums by one call of the kernel a tile."""
+    # On an accelerator looking at a sign would wait for the device.
+    spherical = kappa is not None and (kappa.device.type != "cpu" or bool((kappa > 0).any()))
+    rows, columns = (left * scale).mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
+    sums = _NodeSums(left, kappa is not None, tiles)
+    for n, tile in enumerate(tiles.tiles):
+        # Forms, which become the entries.
+        torch.bmm(rows[tile.row], columns[tile.column], out=work.summands[n][1:])
+        total, *forms = work.summands[n].unbind()
+        forms[0].view(-1).index_fill_(0, tile.masked, -torch.inf)
+        kernel(forms, kappa, spherical, power, total, work.weights[n].unbind())
+        sums.add(work.summands[n], tile)
+    if kappa is None:
+        return _Sums(sums.exponentials, sums.entries, scale, [])
+    by_kappa: list[Number] = [kernel.by_kappa] * len(kappa)
+    return _Sums(sums.exponentials, sums.entries, kernel.by_form, by_kappa)
+
+
+def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Tensor]:
+    """`exp(-D)` of a tile of `-D^2`, and minus its derivative by any component's squared distance.
+
+    Zero where masked. The tile is overwritten.
+    """
+    if power == 2:
+        exponential = total.exp_()
+        exponential.view(-1).index_fill_(0, masked, 0)
+        return exponential, exponential
+    distance = total.neg_().clamp_min_(SMALLEST_SQDIST[total.dtype]).sqrt_()
+    exponential = torch.exp(-distance)
+    exponential.view(-1).index_fill_(0, masked, 0)
+    return exponential, exponential / distance.mul_(2)
+
+
+class _NodeSums:
+    """Sums over the other nodes of a pair: of exponentials, and of entries if there are any."""
+
+    def __init__(self, left: Tensor, with_entries: bool, tiles: PairTiles) -> None:
+        components, _, nodes = left.shape
+        self.kinds = 1 + components if with_entries else 1
+        sums = left.new_zeros(self.kinds, nodes)
+        sums[0] = 1  # the node itself: exp(0)
+        self.exponentials, self.entries = sums[0], sums[1:]
+        self._parts = sums.split(tiles.size, dim=1)
+
+    def add(self, summands: Tensor, tile: Tile) -> None:
+        """Add a tile's row sums and, for its mirror image below the diagonal, its column sums."""
+        summands = summands[: self.kinds]
+        self._parts[tile.row].add_(summands.sum(2))
+        if tile.row != tile.column:
+            self._parts[tile.column].add_(summands.sum(1))

@@ -1,0 +1,209 @@
+"""A run's folder: what is in it, and what of an earlier run may be used again."""
+
+import glob
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from curvlab.results.files import atomic_write, held
+from curvlab.results.identity import identity_hash
+from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
+
+CONFIG = "config.yaml"
+BEST = "checkpoints/best.ckpt"
+TRACEBACK = "traceback.txt"
+FINDINGS = (
+    "metrics.csv",
+    "plots",
+    "embeddings.npz",
+    "filters.npz",
+    "routing.npz",
+    "routing.csv",
+    "diverged*.pt",
+)
+PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", "wandb", "study.journal", *FINDINGS)
+
+
+class RunDirectory:
+    """The folder of one run, named after the run and not after the clock.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._displaced: Path | None = None
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the last checkpoint is, if there is one."""
+        return self.path / "checkpoints" / "last.ckpt"
+
+    @contextmanager
+    def claimed(self, wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the folder against other processes within the block.
+
+        Two sweeps may share cells, and workers of a killed sweep go on with theirs.
+
+        Args:
+            wait: called before waiting for the process that holds the folder, which ends with it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with held(self.path, wait):
+            yield
+
+    def conclusion(self, config_hash: str) -> Result | None:
+        """The result of an earlier run of the same configuration that need not be repeated."""
+        result = read_result(self.path)
+        if result is None or result.status not in CONCLUSIVE:
+            return None
+        return result if identity_hash(result.config) == config_hash else None
+
+    def twin(self, tables: Path, config_hash: str) -> Path | None:
+        """The folder of the same cell in another table, if the same configuration ended there.
+
+        Args:
+            tables: the folder of all tables' runs, which are in `PAPER/TABLE/CELL`.
+            config_hash: of the configuration.
+        """
+        own, tables = self.path.resolve(), tables.resolve()
+        if tables not in own.parents:
+            return None
+        cell = Path(*own.relative_to(tables).parts[2:])
+        others = sorted(tables.glob(f"*/*/{glob.escape(str(cell))}"))
+        ended = (path for path in others if RunDirectory(path).conclusion(config_hash))
+        return next((path for path in ended if path != own), None)
+
+    def copy_from(self, twin: Path, result: Result) -> Result | None:
+        """Take over how a twin ended and what it left, as the run that was about to start.
+
+        None if it is gone by now, set aside for another configuration.
+
+        Args:
+            twin: see `twin`.
+            result: the run that was about to start.
+        """
+        ended = RunDirectory(twin).conclusion(result.config_hash)
+        if ended is None:
+            return None
+        self.prepare(result, fresh=True)
+        for path in (path for pattern in FINDINGS for path in twin.glob(pattern)):
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, self.path / path.name)
+        _share(twin / BEST, self.path / BEST)
+        ended.experiment, ended.config_hash = result.experiment, result.config_hash
+        ended.changed = result.changed
+        ended.save(self.path)
+        return ended
+
+    def prepare(self, result: Result, fresh: bool) -> Path | None:
+        """Make the folder ready and return the checkpoint to go on from.
+
+        What another configuration left here is moved to `previous/HASH`, not deleted.
+
+        Args:
+            result: the run that is about to start.
+            fresh: do not go on from a checkpoint, even of the same configuration.
+        """
+        left = self._hash_of_contents()
+        if left is not None and (fresh or left != result.config_hash):
+            self._set_aside(left)
+        identity = {"config_hash": result.config_hash, **result.config}
+        atomic_write(self.path / CONFIG, yaml.safe_dump(identity, sort_keys=False))
+        for end in (FILE, TRACEBACK, BEST):
+            (self.path / end).unlink(missing_ok=True)
+        return self.checkpoint if self.checkpoint.exists() else None
+
+    def recall(self, config_hash: str) -> None:
+        """Take back from `previous/HASH` what a run of this configuration left there."""
+        aside, left = self._aside(config_hash), self._hash_of_contents()
+        if left == config_hash or not aside.is_dir():
+            return
+        if left is not None:
+            self._set_aside(left)
+        _move_products(aside, self.path)
+        aside.rmdir()
+
+    def undo(self) -> bool:
+        """Take back what `prepare` moved away, if that had ended; whether such a result is here.
+
+        So a run that is refused leaves the result of another configuration where it was.
+        """
+        if self._displaced is not None and _ended(self._displaced):
+            if self._hash_of_contents() == self._displaced.name:  # of rerun=true
+                _delete_products(self.path)
+            self.recall(self._displaced.name)
+        return _ended(self.path)
+
+    def drop_last(self) -> None:
+        """Delete what only an interrupted run goes on from, four times as large as its weights."""
+        self.checkpoint.unlink(missing_ok=True)
+
+    def discard_damaged_checkpoint(self) -> bool:
+        """Delete a checkpoint that is half a file, as power losses leave; whether it was."""
+        damaged = self.checkpoint.exists() and not zipfile.is_zipfile(self.checkpoint)
+        if damaged:
+            self.checkpoint.unlink()
+        return damaged
+
+    def _aside(self, name: str) -> Path:
+        return self.path / SET_ASIDE / name
+
+    def _hash_of_contents(self) -> str | None:
+        try:
+            identity = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
+            del identity["config_hash"]
+            return identity_hash(identity)
+        except (OSError, yaml.YAMLError, KeyError, TypeError):
+            return "unknown" if any(_products(self.path)) else None
+
+    def _set_aside(self, name: str) -> None:
+        """Move what is here to `previous/NAME`, of which only a result that ended survives it."""
+        folder = self._aside(name)
+        if _ended(folder) and not _ended(self.path):
+            _delete_products(self.path)
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        _move_products(self.path, folder)
+        self._displaced = folder
+
+
+def _ended(folder: Path) -> bool:
+    """Whether a folder has a result that need not be repeated."""
+    result = read_result(folder)
+    return result is not None and result.status in CONCLUSIVE
+
+
+def _share(source: Path, target: Path) -> None:
+    """Give a file that is never written to, only replaced, a second name, or a copy elsewhere."""
+    if not source.exists():  # of a run that ended before there was one
+        return
+    target.parent.mkdir(exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or a system without
+        shutil.copy2(source, target)
+
+
+def _products(folder: Path) -> list[Path]:
+    return [path for pattern in PRODUCTS for path in folder.glob(pattern)]
+
+
+def _move_products(source: Path, target: Path) -> None:
+    for product in _products(source):
+        shutil.move(product, target / product.name)
+
+
+def _delete_products(folder: Path) -> None:
+    for product in _products(folder):
+        if product.is_dir():
+            shutil.rmtree(product)
+        else:
+            product.unlink()

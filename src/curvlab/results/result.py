@@ -1,0 +1,123 @@
+"""The result of a run, in one file that is either whole or not there."""
+
+import json
+import subprocess
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from curvlab.results.files import atomic_write
+from curvlab.results.migrations import SCHEMA, migrated
+
+FILE = "result.json"
+SET_ASIDE = "previous"
+"""Where a run's folder keeps what an earlier configuration left there."""
+
+PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
+# A run that ended so is not repeated: the same configuration would end the same way.
+CONCLUSIVE = ("finished", "diverged")
+
+
+@dataclass
+class Result:
+    """One run: what it was, how it ended, what it scored, what it cost."""
+
+    status: str  # finished, diverged, failed or out_of_memory
+    model: str
+    dataset: str
+    task: str
+    manifold: str
+    seed: int
+    experiment: str | None  # the table it is a cell of
+    config_hash: str
+    config: dict[str, Any]  # what decides the result, resolved
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # {"test": {"map": 98.9}}
+    score: float | None = None  # the metric that the task is about, of the test part
+    val_score: float | None = None  # of the validation part, where weights are chosen by it
+    best_step: int | None = None  # the step whose weights were evaluated
+    steps: int = 0
+    parameters: int | None = None
+    curvatures: dict[str, list[float]] = field(default_factory=dict)
+    ms_per_step: float | None = None  # median over epochs
+    wall_seconds: float | None = None
+    peak_memory_mb: float | None = None
+    device: str | None = None
+    deterministic: bool | None = None  # as many threads repeat it to the bit; None: not recorded
+    threads: int | None = None  # of the processor
+    versions: dict[str, str] = field(default_factory=dict)
+    git_commit: str | None = None
+    error: str | None = None
+    changed: list[str] = field(default_factory=list)  # by the command line, of what the table says
+    schema: int = SCHEMA  # of the configuration, see `curvlab.results.migrations`
+
+    @property
+    def objective(self) -> float | None:
+        """What a hyperparameter search maximises: never the test part's where there is another."""
+        return self.score if self.val_score is None else self.val_score
+
+    def write(self, folder: Path) -> Path:
+        """Write `result.json` atomically, with versions and commit."""
+        self.versions = package_versions()
+        self.git_commit = git_commit()
+        return self.save(folder)
+
+    def save(self, folder: Path) -> Path:
+        """Write `result.json` atomically.
+
+        The error names files of the folder as seen from there: the folder may be moved.
+        """
+        path = folder / FILE
+        written = asdict(self)
+        if self.error is not None:
+            written["error"] = self.error.replace(f"{folder}/", "")
+        atomic_write(path, json.dumps(written, indent=2) + "\n")
+        return path
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the libraries that decide numbers."""
+    return {name: version(name) for name in PACKAGES}
+
+
+def load(path: Path) -> Any:
+    """What a result's file holds, as today's schema has it.
+
+    Raises:
+        OSError: it is not there.
+        ValueError: it is no JSON.
+    """
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    return migrated(stored) if isinstance(stored, dict) else stored
+
+
+def read_result(folder: Path) -> Result | None:
+    """Read the result in a run's folder; None where there is none that can be read."""
+    try:
+        result = Result(**load(folder / FILE))
+    except (OSError, ValueError, TypeError):
+        return None
+    return result if isinstance(result.config, dict) else None
+
+
+def result_files(folder: Path) -> list[Path]:
+    """The results of all runs below a folder, sorted, without those set aside in `previous/`."""
+    return [
+        path
+        for path in sorted(folder.rglob(FILE))
+        if SET_ASIDE not in path.relative_to(folder).parts
+    ]
+
+
+def git_commit() -> str | None:
+    """Name the commit of the source tree, with `+` if it was changed; None outside a checkout."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,150 @@
+"""The parts of a run, built from its configuration: data, model, task, logger, trainer."""
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from lightning import Trainer
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.strategies import DDPStrategy
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from curvlab.callbacks import BestValidation
+from curvlab.config.building import build
+from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.results.result import Result
+from curvlab.run.hardware import trainer_accelerator, trainer_devices
+
+
+def build_data(config: DictConfig) -> GraphDataModule:
+    """Build the data module: the dataset, its split, its features, and what the model asks for.
+
+    A task that splits the edges brings its split; else it is that of the nodes, if there is one.
+    """
+    split = config.task.get("split") or config.split
+    transforms = [build(config.dataset.features)] if config.dataset.features else []
+    transforms += [build(t) for t in config.model.requires.transforms]
+    make = build(_without(config.batching, "name", "one_graph"), "batching")
+    return make(
+        source=build(config.dataset.source),
+        transforms=transforms,
+        steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
+        seed=config.seed,
+        cache_dir=Path(config.paths.data_dir) / "cache",
+        split=build(split) if split else None,
+        one_logit=config.dataset.get("metric") == "roc_auc",
+    )
+
+
+def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
+    """Build the model from its configuration without what only describes it.
+
+    It is told the size of its inputs and what else it requires to know of the data.
+    """
+    options = _without(
+        config.model, "name", "label", "requires", "hops", *config.model.requires.get("untold", ())
+    )
+    if "manifold" in options:
+        options["manifold"] = _without(config.manifold, "name")
+    known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
+    return build(options, "model", **data.inputs, **known)
+
+
+def build_task(config: DictConfig, data: GraphDataModule) -> Any:
+    """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
+
+    It is told what it requires to know of the data. A task that is not about embeddings of nodes
+    has `save(graph, folder)`, which writes what there is to see instead of them.
+    """
+    encoder = build_encoder(config, data)
+    return build(
+        _without(config.task, "name", "requires", "of", "split", "classes_as_features"),
+        "task",
+        encoder=encoder,
+        optimizer=config.optimizer,
+        _recursive_=False,
+        **{name: getattr(data, name) for name in config.task.requires},
+    )
+
+
+def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
+    """Build what chooses the weights and the end of a run by validation."""
+    options = config.trainer
+    return BestValidation(
+        options.validate_every, options.patience, options.min_steps, data.evaluation_batch
+    )
+
+
+def build_logger(
+    config: DictConfig, result: Result, folder: Path, resumed: bool
+) -> AbstractContextManager[Logger | None]:
+    """Build the logger beside the curves' file, if there is one, as what is open during a run."""
+    if not config.logger:
+        return nullcontext()
+    # Two tables may have the same cell, which is a run in the group of each.
+    table = f"{result.experiment.replace('/', '-')}-" if result.experiment else ""
+    return build(
+        config.logger,
+        _recursive_=False,  # the run's configuration is told, not built
+        _convert_="all",
+        folder=str(folder),
+        name=f"{result.dataset}/{result.model}/seed{result.seed}",
+        run_id=f"{table}{result.config_hash}",
+        resumed=resumed,
+        group=result.experiment or result.task,
+        job_type=f"{result.dataset}/{result.model}",
+        run_config=result.config,
+    )
+
+
+def build_trainer(
+    config: DictConfig,
+    folder: Path,
+    callbacks: list[Callback],
+    logger: Logger | None,
+    **others: Any,
+) -> Trainer:
+    """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph.
+
+    Args:
+        config: the run's configuration.
+        folder: for files of Lightning's own.
+        callbacks: in the order in which they are called.
+        logger: beside the curves' file; None for none.
+        **others: further arguments of Lightning's trainer.
+    """
+    options = config.trainer
+    accelerator = trainer_accelerator(options.accelerator, options.precision)
+    if options.devices > 1:
+        # Layers that a model has but does not use get no gradient.
+        others["strategy"] = DDPStrategy(
+            cluster_environment=LightningEnvironment(), find_unused_parameters=True
+        )
+    return Trainer(
+        max_steps=options.max_steps,
+        max_epochs=-1,
+        accelerator=accelerator,
+        devices=trainer_devices(accelerator, options.devices),
+        precision=options.precision,
+        gradient_clip_val=options.gradient_clip,
+        accumulate_grad_batches=config.batching.get("accumulate", 1),
+        callbacks=callbacks,
+        logger=logger or False,
+        default_root_dir=folder,
+        log_every_n_steps=options.steps_per_epoch,
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        use_distributed_sampler=False,
+        **others,
+    )
+
+
+def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
+    """A group's options, resolved, without the keys that only describe it."""
+    options = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(options, dict)
+    return {str(key): value for key, value in options.items() if key not in keys}

@@ -1,0 +1,290 @@
+"""What a run says and shows: lines on the terminal, embeddings and pictures in its folder."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import torch
+from lightning import LightningModule
+from lightning.pytorch.loggers import Logger, WandbLogger
+from rich.console import Console
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
+from curvlab.analysis.filters import NodeFilters
+from curvlab.analysis.filters import save_filters as save
+from curvlab.analysis.routing import FILE as ROUTING
+from curvlab.analysis.routing import TABLE, load_routing
+from curvlab.models.encoder import Encoder
+from curvlab.models.polyformer import PolyFormer
+from curvlab.results.folder import TRACEBACK
+from curvlab.results.result import FILE, Result, read_result
+from curvlab.run.hardware import DOUBLE
+from curvlab.tables.statistics import FEWEST, summarise
+
+SHOWN_CURVATURES = 16
+TOLD_AT_RIM = 0.01
+"""Share of points at the rim of a ball above which a run says so at its end."""
+
+_SPOKEN = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
+
+_console = Console(soft_wrap=True, highlight=False)
+
+
+# Advice that Lightning gives to loops of another kind, and what libraries still call in torch.
+_NOT_FOR_THE_USER = (
+    ".*does not have many workers.*",
+    ".*number of training batches.*",
+    ".*Checkpoint directory.*exists and is not empty.*",
+    ".*You called `self.log.*",
+    ".*Using `DDPStrategy` during `trainer.test.*",
+    ".*It is recommended to use `self.log.*sync_dist=True.*",
+    ".*GPU available but not used.*",
+    r".*isinstance\(treespec, LeafSpec\).*",
+    ".*Sparse invariant checks are implicitly disabled.*",
+)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Lightning's notes off the terminal; warnings of others pass."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        for message in _NOT_FOR_THE_USER:
+            warnings.filterwarnings("ignore", message)
+        yield
+
+
+def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
+    """Say what is about to run."""
+    how = "going on from the last checkpoint" if resumed else "starting"
+    _console.print(f"{label}, {result.manifold}: {how} in {shown(folder)}")
+
+
+def seeds_starting(
+    model: str, dataset: str, runs: Sequence[tuple[int, Path]], workers: int
+) -> None:
+    """Say which seeds are about to run."""
+    (first, folder), (last, _) = runs[0], runs[-1]
+    _console.print(
+        f"{model} on {dataset}, seeds {first} to {last}: starting, {workers} at a time, in "
+        f"{shown(folder.parent)}"
+    )
+
+
+def seeds_finished(results: Sequence[Result]) -> None:
+    """Say what several seeds came to."""
+    scores = [result.score for result in results if result.score is not None]
+    if len(scores) > 1:
+        summary = summarise(scores)
+        spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
+        if len(scores) < FEWEST:
+            spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
+        _console.print(
+            f"{results[0].model} on {results[0].dataset}, {len(scores)} seeds: {summary.mean:.2f} "
+            f"{spread}"
+        )
+
+
+def waiting(folder: Path) -> None:
+    """Say that another process runs the same."""
+    _console.print(f"another process is at work in {shown(folder)}: waiting for its end")
+
+
+def copying(twin: Path) -> None:
+    """Say that another table has the same cell."""
+    _console.print(f"copying the same run from {shown(twin)}")
+
+
+def damaged(checkpoint: Path) -> None:
+    """Say that a run cannot go on."""
+    _console.print(f"{shown(checkpoint)} was damaged: the run starts anew")
+
+
+def already_done(result: Result, folder: Path) -> None:
+    """Say that a run is not repeated."""
+    _console.print(
+        f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)} already, "
+        f"{shown(folder / FILE)} (rerun=true repeats it)"
+    )
+    _pictures(folder)
+
+
+def finished(result: Result, folder: Path) -> None:
+    """Say how a run ended and where its files are."""
+    _console.print(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
+    if result.status == "finished":
+        kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
+        more = " ..." if len(kappas) > SHOWN_CURVATURES else ""
+        facts = [f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}"] if kappas else []
+        facts += [
+            f"{result.parameters:,} parameters",
+            f"{result.ms_per_step:.1f} ms a step",
+            f"{result.wall_seconds:.0f} s",
+            f"{result.peak_memory_mb:,.0f} MB",
+        ]
+        _console.print("  " + ", ".join(facts))
+        _at_rim(result)
+    written = read_result(folder)
+    if written is not None and written.config_hash == result.config_hash:
+        _console.print(f"  result   {shown(folder / FILE)}")
+    if (folder / TRACEBACK).exists():
+        _console.print(f"  details  {shown(folder / TRACEBACK)}")
+    _pictures(folder)
+
+
+def _at_rim(result: Result) -> None:
+    """Say that many points of a knowledge graph are where they cannot go farther."""
+    share = result.metrics["test"].get("at_rim", 0.0)
+    if share > TOLD_AT_RIM:
+        double = result.config["trainer"]["precision"] == DOUBLE
+        way = "" if double else "use trainer.precision=64-true, whose rim is farther out, or "
+        _console.print(
+            f"  {share:.1%} of the test triples' points are stopped at the rim of the ball, where "
+            f"distances are wrong: {way}lower optimizer.lr"
+        )
+
+
+def _pictures(folder: Path) -> None:
+    for picture in sorted((folder / "plots").glob("*.png")):
+        _console.print(f"  picture  {shown(picture)}")
+
+
+def sweep_finished(counts: Mapping[str, int], unfinished: Mapping[Path, str]) -> None:
+    """Say how many cells of a sweep ended in which way, and why some have no score.
+
+    Args:
+        counts: status to number of cells.
+        unfinished: folder to reason.
+    """
+    ways = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+    _console.print(f"sweep of {sum(counts.values())} cells: {ways}")
+    for folder, reason in unfinished.items():
+        _console.print(f"  {shown(folder)}: {reason}")
+
+
+def table_hint(table: str, output_dir: Path) -> None:
+    """Say how the table is rendered that a sweep has filled."""
+    elsewhere = "" if output_dir == Path("outputs") else f" --results {output_dir / 'tables'}"
+    _console.print(f"  its table: python scripts/tables.py {table}{elsewhere}")
+
+
+def _outcome(result: Result) -> str:
+    if result.status != "finished":
+        return f"{result.status.replace('_', ' ')}: {result.error}"
+    return ", ".join(
+        f"{_SPOKEN.get(name, name)} {_figure(value)}"
+        for name, value in result.metrics["test"].items()
+    )
+
+
+def _figure(value: float) -> str:
+    """Four digits after the point of a fraction, two of a percentage."""
+    return f"{value:.4f}" if 0 < abs(value) < 1 else f"{value:.2f}"
+
+
+def shown(path: Path) -> str:
+    """A path as one would type it here."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+@torch.no_grad()
+def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
+    """Write `embeddings.npz`: points, space, edges and classes, as the plots need them.
+
+    Rows are in the order of the dataset's nodes; where a batch numbers them, with their numbers.
+    """
+    encoder.eval()
+    graph = graph.to(str(next(encoder.parameters()).device))
+    points, space = in_components(encoder(graph).float(), encoder.manifold_out)
+    classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
+    points, classes, nodes = _by_node(graph, points, classes)
+    embedding = Embedding(points, space, graph.edge_index, classes, nodes)
+    save_embedding(folder / "embeddings.npz", embedding)
+
+
+def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
+    """Write `filters.npz`, the filter of each node, if the model is one.
+
+    Where a signal is filtered and mapped to a number, coefficients are those of the whole map. Rows
+    are as in `save_embeddings`.
+    """
+    encoder = task.get_submodule("encoder")
+    if not getattr(encoder, "filters_nodes", False):
+        return
+    assert isinstance(encoder, PolyFormer)
+    encoder.eval()
+    graph = graph.to(str(encoder.input.weight.device))
+    weights = None
+    read_out = getattr(task, "read_out", None)
+    if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
+        weights = read_out.weight[0]
+    coefficients = encoder.node_filters(graph, weights)
+    coefficients, _, nodes = _by_node(graph, coefficients)
+    save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis, nodes))
+
+
+def _by_node(
+    graph: Data, rows: Tensor, classes: Tensor | None = None
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Rows, classes and `graph.nodes`, by which they are ordered; as they come without numbers.
+
+    A graph with numbers has no edges, whose ends would be other rows then.
+    """
+    nodes = graph.get("nodes")
+    if nodes is None:
+        return rows, classes, None
+    assert graph.num_edges == 0
+    nodes, order = nodes.sort()
+    return rows[order], classes if classes is None else classes[order], nodes
+
+
+def log_routing(folder: Path, logger: Logger | None) -> None:
+    """Hand the table of which relations use which geometry to W&B, if there is one and it is on."""
+    if (folder / TABLE).exists() and isinstance(logger, WandbLogger):
+        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))
+
+
+def log_histograms(result: Result, folder: Path, logger: Logger | None) -> None:
+    """Hand W&B, if it is on, how curvatures and the branches' weights in test queries spread.
+
+    `histogram/kappa` is over the components of all layers and `histogram/routing_BRANCH` over
+    queries.
+    """
+    if not isinstance(logger, WandbLogger):
+        return
+    import wandb
+
+    spread = {"kappa": [kappa for layer in result.curvatures.values() for kappa in layer]}
+    if (folder / ROUTING).exists():
+        routing = load_routing(folder / ROUTING, "test")
+        columns = zip(routing.branches, routing.weights.T, strict=True)
+        spread |= {f"routing_{branch}": weights.tolist() for branch, weights in columns}
+    found = {f"histogram/{name}": wandb.Histogram(of) for name, of in spread.items() if of}
+    if found:
+        logger.experiment.log(found)
+
+
+def draw(label: str, folder: Path, logger: Logger | None) -> None:
+    """Draw the curves and the embedding; hand the pictures to W&B when it is on.
+
+    The result is written by now, and no picture is worth losing it: a failure is only told.
+    """
+    from curvlab.analysis.plots import plot_run
+
+    try:
+        pictures = plot_run(folder, title=label)
+    except Exception as error:
+        _console.print(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
+        return
+    if isinstance(logger, WandbLogger):
+        for picture in pictures:
+            logger.log_image(picture.stem, [str(picture)])

@@ -1,0 +1,1 @@
+"""Tasks that measure time and memory."""

@@ -1,0 +1,32 @@
+"""Steps of the schema: what is renamed, and that nothing else is touched."""
+
+from curvlab.results.migrations import SCHEMA, migrated
+
+
+def test_modules_that_moved_have_their_new_names_wherever_they_stand():
+    stored = {
+        "score": 1.0,
+        "config": {
+            "split": {"_target_": "curvlab.data.splits.RandomSplit", "val": 0.2},
+            "model": {
+                "_target_": "curvlab.models.fpst.FPST",
+                "requires": {"transforms": [{"_target_": "curvlab.data.transforms.Degrees"}]},
+            },
+            "task": {"_target_": "curvlab.tasks.cost.CompletionCost"},
+            "optimizer": {"_target_": "torch.optim.Adam", "url": "curvlab.data.splits"},
+        },
+    }
+    config = migrated(stored)["config"]
+    assert config["split"] == {"_target_": "curvlab.data.splits.nodes.RandomSplit", "val": 0.2}
+    (transform,) = config["model"]["requires"]["transforms"]
+    assert transform["_target_"] == "curvlab.data.transforms.graph.Degrees"
+    assert config["model"]["_target_"] == "curvlab.models.fpst.FPST"
+    assert config["task"]["_target_"] == "curvlab.tasks.cost.steps.CompletionCost"
+    assert config["optimizer"] == stored["config"]["optimizer"]
+
+
+def test_what_is_of_today_stays_as_it_is():
+    today = migrated({"config": {"split": {"_target_": "curvlab.data.splits.RandomSplit"}}})
+    assert today["schema"] == SCHEMA
+    assert migrated(today) == today
+    assert migrated({**today, "schema": "new"}) == {**today, "schema": "new"}

@@ -1,0 +1,300 @@
+"""Result files are whole, and a folder's old contents are used only where they still hold."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from curvlab.config.building import build
+from curvlab.errors import UsageError
+from curvlab.results.files import arriving, atomic_write
+from curvlab.results.folder import RunDirectory
+from curvlab.results.identity import identity_hash
+from curvlab.results.result import FILE, Result, read_result
+from curvlab.run import hardware
+
+KEYS = {
+    "status", "metrics", "model", "dataset", "task", "manifold", "seed", "experiment",
+    "config_hash", "config", "best_step", "steps", "parameters", "ms_per_step", "wall_seconds",
+    "peak_memory_mb", "curvatures", "versions", "git_commit", "error",
+}  # fmt: skip
+
+
+def hash_of(model):
+    return identity_hash({"model": {"name": model}})
+
+
+def result(name="a", status="finished", **values):
+    what = {"model": "gcn", "dataset": "web_edu", "task": "reconstruction", "manifold": "euclidean"}
+    return Result(
+        status=status,
+        seed=0,
+        experiment=None,
+        config_hash=hash_of(name),
+        config={"model": {"name": name}},
+        **what,
+        **values,
+    )
+
+
+def test_a_result_comes_back_as_it_was_written(tmp_path):
+    written = result(metrics={"test": {"map": 98.75}}, curvatures={"kappa/0": [-1.5, 0.25]})
+    path = written.write(tmp_path)
+    assert read_result(tmp_path) == written
+    assert json.loads(path.read_text()).keys() >= KEYS
+    assert written.versions["torch"] == torch.__version__
+
+
+@pytest.mark.parametrize("content", [None, "", '{"status": "fin', "[]", '{"status": "finished"}'])
+def test_what_is_no_result_is_not_read(tmp_path, content):
+    if content is not None:
+        (tmp_path / FILE).write_text(content)
+    assert read_result(tmp_path) is None
+
+
+def test_a_result_without_a_configuration_is_not_read(tmp_path):
+    path = result().write(tmp_path)
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps({**written, "config": None}))
+    assert read_result(tmp_path) is None
+    assert RunDirectory(tmp_path).conclusion(written["config_hash"]) is None
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "folder" / "file"
+    atomic_write(target, "old")
+
+    def interrupted():
+        with arriving(target) as partial:
+            partial.write_text("half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.read_text() == "old"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_files_can_be_read_by_others(tmp_path):
+    atomic_write(tmp_path / "file", "")
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "concluded"),
+    [
+        ("finished", "a", True),
+        ("diverged", "a", True),
+        ("failed", "a", False),
+        ("out_of_memory", "a", False),
+        ("finished", "b", False),
+    ],
+)
+def test_only_the_same_configuration_and_a_lasting_end_conclude(tmp_path, status, name, concluded):
+    result(name, status).write(tmp_path)
+    assert (RunDirectory(tmp_path).conclusion(hash_of("a")) is not None) == concluded
+
+
+def leave_products(folder, name):
+    """A run that was interrupted after its first checkpoint."""
+    directory = RunDirectory(folder)
+    directory.prepare(result(name), fresh=False)
+    directory.checkpoint.parent.mkdir()
+    directory.checkpoint.write_text(f"weights of {name}")
+    return directory
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.prepare(result("a"), fresh=False) == directory.checkpoint
+    assert directory.checkpoint.read_text() == "weights of a"
+
+
+def test_another_configuration_starts_anew_and_sets_the_old_products_aside(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.prepare(result("b"), fresh=False) is None
+    aside = tmp_path / "previous" / hash_of("a") / "checkpoints" / "last.ckpt"
+    assert aside.read_text() == "weights of a"
+    assert not directory.checkpoint.exists()
+
+
+def test_a_fresh_run_sets_its_own_earlier_products_aside(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.prepare(result("a"), fresh=True) is None
+    assert (tmp_path / "previous" / hash_of("a") / "checkpoints" / "last.ckpt").exists()
+
+
+def test_products_of_unknown_origin_are_set_aside(tmp_path):
+    (tmp_path / "metrics.csv").write_text("step\n")
+    assert RunDirectory(tmp_path).prepare(result("a"), fresh=False) is None
+    assert (tmp_path / "previous" / "unknown" / "metrics.csv").exists()
+
+
+def finish(directory, name, score):
+    directory.prepare(result(name), fresh=False)
+    result(name, score=score).write(directory.path)
+
+
+def test_a_result_that_ended_survives_an_interrupted_repetition(tmp_path):
+    directory = RunDirectory(tmp_path)
+    finish(directory, "a", 81.5)
+    directory.prepare(result("a"), fresh=True)
+    directory.prepare(result("b"), fresh=False)
+    aside = tmp_path / "previous" / hash_of("a")
+    assert read_result(aside).score == 81.5
+    directory.recall(hash_of("a"))
+    assert directory.conclusion(hash_of("a")).score == 81.5
+    assert not aside.exists()
+
+
+def test_going_back_to_a_configuration_takes_back_what_it_left(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    directory.recall(hash_of("b"))
+    finish(directory, "b", 70.0)
+    directory.recall(hash_of("a"))
+    assert directory.prepare(result("a"), fresh=False).read_text() == "weights of a"
+    assert directory.conclusion(hash_of("b")) is None
+    directory.recall(hash_of("b"))
+    assert directory.conclusion(hash_of("b")).score == 70.0
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_what_a_refused_run_moved_away_is_taken_back(tmp_path, name):
+    finish(RunDirectory(tmp_path), "a", 81.5)
+    refused = RunDirectory(tmp_path)
+    refused.prepare(result(name), fresh=True)
+    assert read_result(tmp_path) is None
+    assert refused.undo()
+    assert refused.conclusion(hash_of("a")).score == 81.5
+
+
+def test_nothing_is_taken_back_where_nothing_had_ended(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    directory.prepare(result("b"), fresh=False)
+    assert not directory.undo()
+
+
+def test_a_damaged_checkpoint_is_discarded(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    assert directory.discard_damaged_checkpoint()
+    assert not directory.checkpoint.exists()
+    torch.save({"step": 1}, directory.checkpoint)
+    assert not directory.discard_damaged_checkpoint()
+    assert directory.checkpoint.exists()
+
+
+@pytest.mark.parametrize("file", ["embeddings.npz", "filters.npz", "routing.npz"])
+def test_no_finding_of_another_configuration_stays(tmp_path, file):
+    """The next run may write none, and its folder must not say that it has one."""
+    (tmp_path / file).write_text("of another run")
+    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
+    assert not (tmp_path / file).exists()
+    assert (tmp_path / "previous" / "unknown" / file).exists()
+
+
+def test_preparing_removes_the_end_of_an_earlier_attempt(tmp_path):
+    result("a", "failed").write(tmp_path)
+    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
+    assert read_result(tmp_path) is None
+
+
+def test_the_same_cell_of_another_table_is_found_and_taken_over(tmp_path):
+    twin, own = (tmp_path / "tables" / t / "cora" / "gcn" / "seed0" for t in ("a/one", "b/two"))
+    leave_products(twin, "a")
+    (twin / "metrics.csv").write_text("step\n")
+    (twin / "plots").mkdir()
+    (twin / "plots" / "curves.png").write_text("picture")
+    theirs = result("a", score=81.5)
+    theirs.experiment, theirs.config_hash = "a/one", "of an earlier version"
+    theirs.write(twin)
+    directory = leave_products(own, "a")
+    assert directory.twin(tmp_path / "tables", hash_of("b")) is None
+    assert directory.twin(tmp_path / "elsewhere", hash_of("a")) is None
+    assert directory.twin(tmp_path / "tables", hash_of("a")) == twin
+    ours = result("a")
+    ours.experiment = "b/two"
+    taken = directory.copy_from(twin, ours)
+    assert taken == read_result(own) == directory.conclusion(hash_of("a"))
+    assert (taken.score, taken.experiment) == (81.5, "b/two")
+    assert taken.config_hash == hash_of("a")
+    assert (own / "metrics.csv").read_text() == "step\n"
+    assert (own / "plots" / "curves.png").read_text() == "picture"
+    assert not directory.checkpoint.exists()
+    assert read_result(twin).experiment == "a/one"
+
+
+def test_neither_a_failed_run_nor_another_seed_is_a_twin(tmp_path):
+    twin, seed, own = (
+        tmp_path / t for t in ("a/one/gcn/seed0", "a/two/gcn/seed1", "b/x/gcn/seed0")
+    )
+    for folder, status in ((twin, "failed"), (seed, "finished"), (own, "finished")):
+        folder.mkdir(parents=True)
+        result("a", status).write(folder)
+    assert RunDirectory(own).twin(tmp_path, hash_of("a")) is None
+
+
+def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):
+    events = []
+    waiting = threading.Event()
+
+    def second():
+        with RunDirectory(tmp_path / "run").claimed(wait=waiting.set):
+            events.append("second")
+
+    with RunDirectory(tmp_path / "run").claimed(wait=waiting.set):
+        assert not waiting.is_set()
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert waiting.wait(timeout=60)
+        events.append("first")
+    thread.join(timeout=60)
+    assert events == ["first", "second"]
+
+
+def refuse(sentence):
+    raise UsageError(sentence)
+
+
+def run_out_of_memory():
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({"_target_": f"{__name__}.refuse", "sentence": "no such thing"}, UsageError, "no such"),
+        ({"_target_": f"{__name__}.run_out_of_memory"}, MemoryError, "^$"),
+        ({"_target_": f"{__name__}.refuse", "speech": "x"}, UsageError, "unexpected.*'speech'"),
+        ({"_target_": f"{__name__}.nothing"}, UsageError, "nothing"),
+    ],
+)
+def test_building_raises_what_the_constructor_raised(config, error, message):
+    with pytest.raises(error, match=message):
+        build(config)
+
+
+def test_building_takes_further_arguments():
+    assert build({"_target_": "pathlib.PurePath"}) == Path()
+    config = {"_target_": "torch.nn.Linear", "in_features": 2}
+    assert build(config, out_features=3).weight.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("process", "device"),
+    [("MainProcess", 1), ("LokyProcess-1", [0]), ("LokyProcess-4", [3]), ("LokyProcess-5", [0])],
+)
+def test_each_process_of_a_parallel_launcher_has_a_gpu_of_its_own(monkeypatch, process, device):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(hardware.current_process(), "name", process)
+    assert hardware.trainer_devices("auto") == device
+    assert hardware.trainer_devices("cpu") == 1
+
+
+@pytest.mark.parametrize("accelerator", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UsageError, match=f"trainer.accelerator={accelerator}.*use auto or cpu"):
+        hardware.trainer_devices(accelerator)
