@@ -1,7 +1,6 @@
 """The parts of real runs, built from the configuration as `train.py` builds them."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from hydra import compose, initialize_config_dir
@@ -9,10 +8,9 @@ from lightning import LightningModule
 from omegaconf import DictConfig
 from torch_geometric.data import Data
 
+from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
 from curvlab.run.parts import build_data, build_task
-
-CONFIGS = Path(__file__).parents[3] / "configs"
 
 
 def compose_run(*overrides: str) -> DictConfig:

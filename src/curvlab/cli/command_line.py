@@ -23,6 +23,7 @@ from curvlab.cli.words import (
     check_words_of_table,
     is_read_by_nobody,
 )
+from curvlab.config.options import check_setting
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.values import check_kind, check_value
@@ -208,6 +209,7 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
         return  # lists of values, which are looked at as a whole
     for value in _values(override):
         if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
+            check_setting(key, default, value)
             check_kind(key, default, value)
             check_value(key, value)
 

@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
+from curvlab.config.sources import register_sources
 from curvlab.errors import UsageError
 
 LINKS = "links"
@@ -101,7 +102,8 @@ def training_triples(source: DictConfig) -> int:
 
 
 def register_resolvers() -> None:
-    """Make the functions that configurations call known to OmegaConf."""
+    """Make known the functions that configurations call, and the signatures that complete them."""
+    register_sources()
     OmegaConf.register_new_resolver("checksum_of", checksum_of, replace=True)
     OmegaConf.register_new_resolver("training_triples", training_triples, replace=True)
     OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)

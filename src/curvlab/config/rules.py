@@ -5,7 +5,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config.folder import CONFIGS
+from curvlab.config.options import check_options
 from curvlab.config.resolvers import base_name
+from curvlab.config.schema import is_subclass, spaces_of
 from curvlab.config.values import check_value
 from curvlab.errors import UsageError
 
@@ -22,21 +25,18 @@ def validate(config: DictConfig, multirun: bool) -> None:
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
     """
-    model, dataset, task, manifold = config.model, config.dataset, config.task, config.manifold
+    model, dataset, task = config.model, config.dataset, config.task
     if base_name(task.name) not in dataset.tasks:  # then values that come from both mean nothing
         raise UsageError(
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
         )
     plain = OmegaConf.to_container(config, resolve=True)
+    check_options(config)
     for path, value in _leaves(plain):
         check_value(path, value)
     check_task_of_model(config)
-    if manifold.name not in model.requires.manifolds:
-        raise UsageError(
-            f"model={model.name} cannot be built with manifold={manifold.name}; it can with "
-            f"{', '.join(model.requires.manifolds)}"
-        )
+    check_space(config)
     heads = model.get("heads", 1)
     if heads > 1 and model.get("head_dim") is None and model.dim % heads:
         divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
@@ -47,6 +47,26 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_batching(config)
     check_selection(config)
     check_devices(config, multirun)
+
+
+def check_space(config: DictConfig) -> None:
+    """Check that the model can be built with the space: by the type of the maker that it takes.
+
+    Raises:
+        UsageError: with the choices of `manifold=` that fit.
+    """
+    spaces = spaces_of(config.model._target_)
+    if not _fits(config.manifold._target_, spaces):
+        files = sorted((CONFIGS / "manifold").glob("*.yaml"))
+        others = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
+        raise UsageError(
+            f"model={config.model.name} cannot be built with manifold={config.manifold.name}; it "
+            f"can with {', '.join(name for name, space in others.items() if _fits(space, spaces))}"
+        )
+
+
+def _fits(space: str, spaces: tuple[str, ...]) -> bool:
+    return any(is_subclass(space, base) for base in spaces)
 
 
 def check_task_of_model(config: DictConfig) -> None:

@@ -5,14 +5,16 @@ from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.euclidean_space import Euclidean
 from curvlab.manifolds.lorentz_space import Lorentz
 from curvlab.manifolds.pseudo_hyperboloid_space import PseudoHyperboloid
-from curvlab.manifolds.stereographic_space import Stereographic
+from curvlab.manifolds.stereographic_space import PoincareBall, Sphere, Stereographic
 
 __all__ = [
     "Curvature",
     "EmbeddingSpace",
     "Euclidean",
     "Lorentz",
+    "PoincareBall",
     "PseudoHyperboloid",
     "Space",
+    "Sphere",
     "Stereographic",
 ]

@@ -8,6 +8,7 @@ from torch import Tensor
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.pairwise import factors
 from curvlab.manifolds.trigonometry import safe_sqrt
+from curvlab.options import Passed, PositiveFloat, PositiveInt
 
 
 class Euclidean(Space):
@@ -22,7 +23,9 @@ class Euclidean(Space):
     name = "Euclidean"
     reversible = True
 
-    def __init__(self, components: int = 1, conformal_factor: float = 2.0) -> None:
+    def __init__(
+        self, components: Passed[PositiveInt] = 1, conformal_factor: Passed[PositiveFloat] = 2.0
+    ) -> None:
         super().__init__(components)
         self.scale = conformal_factor
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from curvlab.manifolds import lorentz
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curvature import Curvature, not_positive
+from curvlab.options import NegativeFloat
 
 
 class Lorentz(geoopt.Manifold):
@@ -32,7 +33,7 @@ class Lorentz(geoopt.Manifold):
 
     def __init__(
         self,
-        kappa: float = -1.0,
+        kappa: NegativeFloat = -1.0,
         learnable: bool = True,
         min: float | None = None,
         max: float = 0.0,

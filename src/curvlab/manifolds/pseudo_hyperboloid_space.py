@@ -6,6 +6,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import pseudo_hyperboloid as pseudo
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.trigonometry import safe_sqrt
+from curvlab.options import NegativeFloat, PositiveInt
 
 
 class PseudoHyperboloid(nn.Module):
@@ -29,8 +30,8 @@ class PseudoHyperboloid(nn.Module):
 
     def __init__(
         self,
-        time_dims: int,
-        kappa: float = -1.0,
+        time_dims: PositiveInt = 8,
+        kappa: NegativeFloat = -1.0,
         learnable: bool = True,
         min: float | None = None,
         max: float = 0.0,

@@ -12,6 +12,7 @@ from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.manifolds.trigonometry import safe_sqrt
+from curvlab.options import Passed, PositiveInt
 
 
 class Stereographic(Space):
@@ -33,7 +34,7 @@ class Stereographic(Space):
 
     def __init__(
         self,
-        components: int = 1,
+        components: Passed[PositiveInt] = 1,
         kappa: float | Sequence[float] = 0.0,
         learnable: bool = True,
         min: float | None = None,
@@ -212,3 +213,53 @@ class Stereographic(Space):
 
     def _check_vector_on_tangent(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
         return True, None
+
+
+class PoincareBall(Stereographic):
+    """Product of Poincare balls: stereographic models whose curvatures stay negative.
+
+    Args:
+        components: number of blocks (one an attention head).
+        kappa: initial curvature of every component, or one value for each.
+        learnable: whether the curvatures are parameters.
+        min: open lower bound of the curvatures, None for none.
+        max: open upper bound of the curvatures.
+
+    Source: HGCN (Chami et al. 2019), Section 2.
+    """
+
+    name = "PoincareBall"
+
+    def __init__(
+        self,
+        components: Passed[PositiveInt] = 1,
+        kappa: float | Sequence[float] = -1.0,
+        learnable: bool = True,
+        min: float | None = None,
+        max: float | None = 0.0,
+    ) -> None:
+        super().__init__(components, kappa, learnable, min, max)
+
+
+class Sphere(Stereographic):
+    """Product of spheres in stereographic projection: the curvatures stay positive.
+
+    Args:
+        components: number of blocks (one an attention head).
+        kappa: initial curvature of every component, or one value for each.
+        learnable: whether the curvatures are parameters.
+        min: open lower bound of the curvatures.
+        max: open upper bound of the curvatures, None for none.
+    """
+
+    name = "Sphere"
+
+    def __init__(
+        self,
+        components: Passed[PositiveInt] = 1,
+        kappa: float | Sequence[float] = 1.0,
+        learnable: bool = True,
+        min: float | None = 0.0,
+        max: float | None = None,
+    ) -> None:
+        super().__init__(components, kappa, learnable, min, max)

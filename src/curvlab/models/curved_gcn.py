@@ -11,8 +11,6 @@ the tangent space's form of what `GraphNetwork` does.
 Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-loops, rows targets.
 """
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -28,6 +26,7 @@ from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import Encoder
+from curvlab.options import SpaceMaker
 
 
 class CurvedGCN(Encoder):
@@ -91,7 +90,7 @@ class HGCN(CurvedGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[[], Stereographic],
+        manifold: SpaceMaker[Stereographic],
         dim: int,
         layers: int,
         activation: str,
@@ -144,7 +143,7 @@ class HGAT(HGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[[], Stereographic],
+        manifold: SpaceMaker[Stereographic],
         dim: int,
         layers: int,
         activation: str,
@@ -190,7 +189,7 @@ class HGNN(CurvedGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[[], Stereographic],
+        manifold: SpaceMaker[Stereographic],
         dim: int,
         layers: int,
         activation: str,
@@ -242,7 +241,7 @@ class HAT(CurvedGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[..., Stereographic],
+        manifold: SpaceMaker[Stereographic],
         dim: int,
         heads: int,
         layers: int,
@@ -301,7 +300,7 @@ class KappaGCN(CurvedGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[..., Stereographic],
+        manifold: SpaceMaker[Stereographic],
         dim: int,
         components: int,
         layers: int,

@@ -6,6 +6,7 @@ signed curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelise
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +22,9 @@ from curvlab.layers.stereographic import (
     StereographicLayerNorm,
     TokenLinear,
 )
-from curvlab.manifolds import Space
+from curvlab.manifolds import Space, Stereographic
 from curvlab.models.encoder import Encoder
+from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
 class TokenFeatures(FeatureLinear, TokenLinear):
@@ -148,20 +150,21 @@ class FPST(Encoder):
         in_channels: number of input features.
         manifold: makes the space of one layer from its number of components: a stereographic
             product, or the Euclidean space, on which this is TokenGT.
-        dim: width of the model.
-        layers: number of blocks.
+        dim: width of tokens and embeddings, a multiple of `heads`.
+        layers: blocks.
         heads: heads of a block, each with a curvature of its own.
-        head_dim: width of one head; `None` is `dim / heads`.
+        head_dim: width of a head; None: `dim / heads`.
         ffn_ratio: width of the feed-forward layer over `dim`.
-        activation: `relu`, `elu`, `tanh` or `sigmoid`, in the tangent space.
-        layer_norm: normalise the input of attention and feed-forward.
-        attention: `linear` or `exact`, see `StereographicAttention`.
+        activation: of the feed-forward layer, in the tangent space.
+        layer_norm: normalise the inputs of attention and feed-forward.
+        attention: `linear` in the tokens, or `exact`: signed dot products, quadratic, a reference.
         out_proj: mix the heads after attention.
-        dropout: of the attention's output, and of the feed-forward's weights.
-        eigenvectors: number of Laplacian eigenvectors in the tokens.
-        token_fusion: `sum` or `linear`, see `GraphTokens`.
-        sign_flips: of the eigenvectors, see `GraphTokens`.
-        midpoint: see `StereographicAttention`.
+        midpoint: of attention; None: on the values' side of a sphere; `paper`: the printed
+            quotient, which jumps to the antipode beyond the equator.
+        dropout: of attention's output and of the feed-forward weights.
+        eigenvectors: of the Laplacian, in the tokens' node identifiers.
+        token_fusion: of features, identifiers and types, see `GraphTokens`.
+        sign_flips: turn a random half of the eigenvectors around in every training step.
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
@@ -175,21 +178,21 @@ class FPST(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[..., Space],
-        dim: int,
-        layers: int,
-        heads: int,
-        head_dim: int | None,
-        ffn_ratio: int,
-        activation: str,
-        layer_norm: bool,
-        attention: str,
-        out_proj: bool,
-        dropout: float,
-        eigenvectors: int,
-        token_fusion: str,
-        sign_flips: bool,
-        midpoint: str | None = None,
+        manifold: SpaceMaker[Space] = Stereographic,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 2,
+        head_dim: PositiveInt | None = None,
+        ffn_ratio: PositiveInt = 1,
+        activation: Activation = "relu",
+        layer_norm: bool = True,
+        attention: Literal["linear", "exact"] = "linear",
+        out_proj: bool = True,
+        midpoint: Literal["paper"] | None = None,
+        dropout: Dropout = 0.0,
+        eigenvectors: PositiveInt = 32,
+        token_fusion: Literal["sum", "linear"] = "sum",
+        sign_flips: bool = False,
     ) -> None:
         super().__init__()
         if dim % heads:

@@ -15,6 +15,7 @@ from curvlab.layers.hybonet import (
 from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.encoder import Encoder
+from curvlab.options import SpaceMaker
 
 SKIPS = ("sequential", "aggregate_all")
 
@@ -61,7 +62,7 @@ class HyboNet(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[[], Lorentz],
+        manifold: SpaceMaker[Lorentz],
         residual: Callable[..., LorentzResidual] | None,
         skip_mode: str,
         dim: int,

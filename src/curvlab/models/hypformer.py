@@ -12,6 +12,7 @@ from curvlab.layers.lorentz import LorentzLinear, lift_vectors
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
 from curvlab.models.encoder import Encoder
+from curvlab.options import SpaceMaker
 
 FUSIONS = ("tangent", "midpoint")
 LINEAR_MAPS = (None, "per_branch")
@@ -65,7 +66,7 @@ class Hypformer(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[..., Lorentz],
+        manifold: SpaceMaker[Lorentz],
         attention: Callable[..., nn.Module],
         graph_branch: Callable[..., GraphConvolutionBranch],
         kappa_in: float,

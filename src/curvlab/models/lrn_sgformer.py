@@ -9,6 +9,7 @@ from curvlab.layers.lorentz_residual import UNWEIGHTED, LorentzResidual
 from curvlab.manifolds import Lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.models.sgformer import SimpleTransformer
+from curvlab.options import SpaceMaker
 
 IN_TANGENT_SPACE = (UNWEIGHTED, "tangent_space")
 """Operators whose operands are scaled before they are lifted."""
@@ -51,7 +52,7 @@ class LRNSGFormer(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[[], Lorentz],
+        manifold: SpaceMaker[Lorentz],
         residual: Callable[..., LorentzResidual],
         graph_branch: Callable[[int, int], nn.Module],
         dim: int,

@@ -1,7 +1,5 @@
 """Q-GCN, the pseudo-Riemannian graph convolutional network."""
 
-from collections.abc import Callable
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -11,6 +9,7 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.graph_propagation import NeighbourhoodMean
 from curvlab.manifolds import PseudoHyperboloid
 from curvlab.models.encoder import Encoder
+from curvlab.options import SpaceMaker
 
 
 class PseudoLinear(nn.Linear):
@@ -66,7 +65,7 @@ class QGCN(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: Callable[[], PseudoHyperboloid],
+        manifold: SpaceMaker[PseudoHyperboloid],
         dim: int,
         layers: int,
         activation: str,

@@ -14,7 +14,9 @@ from torch import nn
 
 from curvlab.callbacks import BestValidation
 from curvlab.config.building import build
+from curvlab.config.schema import options_of
 from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
 from curvlab.run.hardware import trainer_accelerator, trainer_devices
 
@@ -42,15 +44,19 @@ def build_data(config: DictConfig) -> GraphDataModule:
 def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
     """Build the model from its configuration without what only describes it.
 
-    It is told the size of its inputs and what else it requires to know of the data.
+    The size of the inputs and what else the constructor takes of the data come from there, the
+    maker of spaces from `manifold=`.
     """
-    options = _without(
-        config.model, "name", "label", "requires", "hops", *config.model.requires.get("untold", ())
-    )
-    if "manifold" in options:
-        options["manifold"] = _without(config.manifold, "name")
+    signature = options_of(config.model._target_)
+    options = _without(config.model, "name", "label", "requires")
+    kept = {k: v for k, v in options.items() if k in signature or k.startswith("_")}
+    for name, option in signature.items():
+        if option.spaces:
+            kept[name] = _without(config.manifold, "name")
+        elif FROM_DATA in option.marks:
+            kept[name] = getattr(data, name)
     known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
-    return build(options, "model", **data.inputs, **known)
+    return build(kept, "model", **data.inputs, **known)
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:

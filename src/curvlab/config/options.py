@@ -1,0 +1,126 @@
+"""Values of a configuration, checked by the annotations of the classes that they are for."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from curvlab.config.schema import MISSING, Option, Part, bare, in_words, options_of
+from curvlab.errors import UsageError
+
+GROUPS = {
+    "": "curvlab.run.options.RunOptions",
+    "dataset": "curvlab.run.options.DatasetOptions",
+    "paths": "curvlab.run.options.PathsOptions",
+    "search": "curvlab.search.options.SearchOptions",
+}
+"""Classes of those parts of a configuration that have no `_target_`, since they are not built."""
+
+
+def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:
+    """The option that a key of a node is; None for a key that no signature has.
+
+    Args:
+        node: the mapping that the key is in, resolved or not.
+        path: of the node, dotted; empty for the whole configuration.
+        name: of the key.
+    """
+    target = node.get("_target_", GROUPS.get(path))
+    return options_of(str(target)).get(name) if target else None
+
+
+def check_options(config: DictConfig) -> None:
+    """Check every value of a composed configuration, resolved.
+
+    Raises:
+        UsageError: the first that its class does not take.
+    """
+    for path, node in _mappings(OmegaConf.to_container(config, resolve=True)):
+        for name, value in node.items():
+            option = option_of(node, path, str(name))
+            if option is not None and option.settable:
+                check_value(f"{path}.{name}" if path else str(name), option, value)
+
+
+def check_setting(key: str, config: DictConfig, value: Any) -> None:
+    """Check one value that is to replace another.
+
+    Args:
+        key: dotted.
+        config: the composed configuration without the value.
+        value: a plain one.
+
+    Raises:
+        UsageError: it is of another kind than the key's, or out of bounds.
+    """
+    path, _, name = key.rpartition(".")
+    node = OmegaConf.select(config, path) if path else config
+    option = option_of(node, path, name) if isinstance(node, DictConfig) else None
+    old = OmegaConf.select(config, key)
+    if isinstance(old, DictConfig):
+        may_go = value is None and option is not None and option.problem(None) is None
+        if not isinstance(value, dict) and not may_go:
+            names = [str(name) for name in old if not str(name).startswith("_")]
+            raise UsageError(
+                f"{key} has keys of its own, as {key}.{names[0] if names else '...'}: set these, "
+                f"not {_shown(value)}"
+            )
+        return
+    if option is not None:
+        check_value(key, option, value, old)
+
+
+def check_value(key: str, option: Option, value: Any, old: Any = MISSING) -> None:
+    """Check a value by its option.
+
+    Args:
+        key: dotted.
+        option: of the key.
+        value: a plain one.
+        old: what stands there, if anything.
+
+    Raises:
+        UsageError: it is of another kind, or out of bounds.
+    """
+    if option.problem(value) is None:
+        return
+    old = option.default if old is MISSING else old
+    if isinstance(old, ListConfig):
+        old = list(old)
+    if _is_part(option.annotation):
+        raise UsageError(
+            f"{key} is null here and cannot be {_shown(value)}: choose another "
+            f"{key.partition('.')[0]}=... that has keys for it, or leave it null"
+        )
+    kind = bare(option.annotation)
+    wrong_kind = Option("", kind, None, False, "").problem(value) is not None
+    if wrong_kind and old is not MISSING and old is not None and not _is_choice(option.annotation):
+        raise UsageError(
+            f"{key} is {in_words(kind)}, as in {key}={_shown(old)}, not {_shown(value)}"
+        )
+    raise UsageError(f"{key}={_shown(value)} must be {option.says}")
+
+
+def _is_part(kind: Any) -> bool:
+    return kind is Part or set(get_args(kind)) == {Part, type(None)}
+
+
+def _is_choice(kind: Any) -> bool:
+    return "Literal" in repr(get_origin(kind)) or "Literal" in repr(kind)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{','.join(_shown(v) for v in value)}]"
+    return "null" if value is None else str(value)
+
+
+def _mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Dotted paths and mappings of a nested container, the outermost first."""
+    if isinstance(node, dict):
+        yield path, node
+        for key, value in node.items():
+            yield from _mappings(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from _mappings(value, f"{path}[{i}]")

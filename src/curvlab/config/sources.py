@@ -1,0 +1,62 @@
+"""Configuration files, completed: what a file's YAML does not name of a class, the signature has.
+
+Hydra reads files through these sources, wherever they come from: this package's folder,
+`--config-dir` or `hydra.searchpath`. So every option can be set on a command line, whoever wrote
+the class.
+"""
+
+from typing import Any
+
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.core_plugins.importlib_resources_config_source import (
+    ImportlibResourcesConfigSource,
+)
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigResult
+from omegaconf import DictConfig, ListConfig
+
+from curvlab.config.schema import MISSING, completed
+
+
+def complete(node: Any) -> None:
+    """Give every mapping with a `_target_` the options that it does not name, at their defaults."""
+    if isinstance(node, ListConfig) and not (node._is_none() or node._is_interpolation()):
+        for i in range(len(node)):
+            complete(node._get_node(i))
+    if not isinstance(node, DictConfig) or node._is_none() or node._is_interpolation():
+        return
+    for key in list(node):
+        complete(node._get_node(key))
+    target = node._get_node("_target_")
+    if target is None or target._is_interpolation():
+        return
+    for name, option in completed(str(node["_target_"])).items():
+        if name not in node and option.default is not MISSING:
+            default = option.default
+            node[name] = list(default) if isinstance(default, tuple) else default
+
+
+class _Completed:
+    """A source whose files are completed."""
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        result: ConfigResult = super().load_config(config_path)  # type: ignore[misc]
+        complete(result.config)
+        return result
+
+
+class CompletedFiles(_Completed, FileConfigSource):
+    """Files of a folder."""
+
+
+class CompletedPackages(_Completed, ImportlibResourcesConfigSource):
+    """Files of a package."""
+
+
+def register_sources() -> None:
+    """Let Hydra read files through the sources above."""
+    Plugins.instance()  # which registers its own
+    registry = SourcesRegistry.instance()
+    for source in (CompletedFiles, CompletedPackages):
+        registry.types[source.scheme()] = source

@@ -1,0 +1,41 @@
+"""Types of options: a constructor's annotations, by which configurations are checked.
+
+    def __init__(self, in_channels: int, dim: PositiveInt = 16, dropout: Dropout = 0.0, ...)
+
+An option of a class is an argument with a default. Its annotation gives kind and bounds, its line
+in the docstring's `Args:` says what it is. Nothing here imports torch.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
+
+from annotated_types import Ge, Gt, Interval, Lt
+
+PositiveInt = Annotated[int, Ge(1)]
+NonNegativeInt = Annotated[int, Ge(0)]
+PositiveFloat = Annotated[float, Gt(0)]
+NonNegativeFloat = Annotated[float, Ge(0)]
+NegativeFloat = Annotated[float, Lt(0)]
+Dropout = Annotated[float, Interval(ge=0, lt=1)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+Fraction = Annotated[float, Interval(gt=0, lt=1)]
+Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]  # numpy's
+Activation = Literal["relu", "elu", "tanh", "sigmoid"]
+
+T = TypeVar("T")
+
+INCIDENTAL = "incidental"
+"""Mark of an option that decides no number: threads, progress, names of files."""
+
+FROM_DATA = "from_data"
+"""Mark of an argument that a run takes from its data, by name."""
+
+PASSED = "passed"
+"""Mark of an argument with a default that code passes and no configuration names."""
+
+Incidental = Annotated[T, INCIDENTAL]
+FromData = Annotated[T, FROM_DATA]
+Passed = Annotated[T, PASSED]
+
+SpaceMaker = Callable[..., T]
+"""Makes a space of class T; a run passes the class and options that `manifold=` chooses."""

@@ -1,0 +1,145 @@
+"""Options of a run that belong to none of its parts: how long, on what, from where.
+
+They are read from here as those of models are from their constructors (`curvlab.config.schema`).
+Nothing here imports torch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from curvlab.options import (
+    Incidental,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+)
+
+Precision = Literal["32-true", "64-true", "bf16-mixed"]
+Metric = Literal[
+    "accuracy", "f1_micro", "f1_macro", "f1_binary", "roc_auc", "ogb_acc", "ogb_rocauc",
+    "mrr", "hits1", "hits3", "hits10", "r2",
+]  # fmt: skip
+
+
+@dataclass
+class RunOptions:
+    """The whole run.
+
+    Attributes:
+        seed: of initialisation, features and dropout.
+        experiment: the table that this run is a cell of; tables set it.
+        rerun: run again although the same configuration has a finished result here.
+        print_config: print the resolved configuration and stop; with -m that of each run.
+    """
+
+    seed: Seed = 0
+    experiment: Incidental[str | None] = None
+    rerun: Incidental[bool] = False
+    print_config: Incidental[bool] = False
+
+
+@dataclass
+class PathsOptions:
+    """Folders.
+
+    Attributes:
+        data_dir: raw and processed files of data sets.
+        mirror: folder with the same layout, used instead of the network; null for none.
+        output_dir: runs and tables.
+    """
+
+    data_dir: Incidental[str] = "data"
+    mirror: Incidental[str | None] = None
+    output_dir: Incidental[str] = "outputs"
+
+
+@dataclass
+class DatasetOptions:
+    """A data set beside its source and its features.
+
+    Attributes:
+        name: what results, tables and output folders call it.
+        label: how tables and plots print it.
+        tasks: what it can be trained on.
+        metric: what validation chooses by and tables compare.
+        hops: of smoothing that token models start from here, where neighbours are alike.
+        batch_size: most nodes of a batch, where the graph does not fit in one.
+        neighbours: of a node in a graph made from features; null: no graph.
+        train_triples: of a knowledge graph, for the length of an epoch.
+    """
+
+    name: Incidental[str]
+    label: Incidental[str]
+    tasks: Incidental[Sequence[str]] = ()
+    metric: Metric | None = None
+    hops: NonNegativeInt = 0
+    batch_size: PositiveInt = 10000
+    neighbours: PositiveInt | None = None
+    train_triples: PositiveInt | None = None
+
+
+@dataclass
+class FixedSteps:
+    """So many steps; the last weights count.
+
+    Attributes:
+        max_steps: optimiser steps.
+        steps_per_epoch: between two points of the curves, two looks at the loss, two checkpoints.
+        accelerator: auto, cpu, cuda or mps.
+        devices: number of devices; with trainer.accelerator=cpu, of processes.
+        precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
+        gradient_clip: norm at which gradients are clipped; null for none.
+        deterministic: repeat a run of as many threads to the last bit; null: on the processor,
+            where it costs nothing; true: also on a GPU, slower.
+        threads: processor threads; null: all, or a fair share under a parallel launcher.
+        compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
+            before faster steps.
+        parallel_seeds: runs of as many seeds, from seed on, at once, a processor thread each.
+        progress: show the progress bar.
+        plots: draw pictures at the end of a run.
+    """
+
+    max_steps: PositiveInt = 10000
+    steps_per_epoch: PositiveInt = 100
+    accelerator: Incidental[Literal["auto", "cpu", "cuda", "mps"]] = "auto"
+    devices: PositiveInt = 1
+    precision: Precision = "32-true"
+    gradient_clip: PositiveFloat | None = None
+    deterministic: Incidental[bool | None] = None
+    threads: Incidental[PositiveInt | None] = None
+    compile: Incidental[bool] = False
+    parallel_seeds: Incidental[PositiveInt] = 1
+    progress: Incidental[bool] = True
+    plots: Incidental[bool] = True
+
+
+@dataclass
+class EarlyStopping(FixedSteps):
+    """At most so many steps; the weights of the best validation score count.
+
+    Attributes:
+        validate_every: steps between two validations, of which the best chooses the weights.
+        patience: steps without a better validation score after which a run ends; null: never.
+        min_steps: before which it does not end.
+    """
+
+    max_steps: PositiveInt = 1000
+    steps_per_epoch: PositiveInt = 25
+    validate_every: PositiveInt = 1
+    patience: PositiveInt | None = 100
+    min_steps: PositiveInt = 100
+
+
+@dataclass
+class Passes(EarlyStopping):
+    """Passes over the triples of a knowledge graph, a validation after each.
+
+    Attributes:
+        epochs: passes over the training triples.
+    """
+
+    epochs: PositiveInt = 200
+    patience: PositiveInt | None = None
+    min_steps: PositiveInt = 1
