@@ -100,9 +100,9 @@ def _rows(node: DictConfig, path: str, comments: Mapping[str, str]) -> Iterator[
     """Keys with their values, and what the class, or a file's comment, says of them."""
     plain = OmegaConf.to_container(node)
     assert isinstance(plain, dict)
-    for name, value in plain.items():
-        key, option = f"{path}.{name}", option_of(node, path, str(name))
-        if str(name).startswith("_") or name in ("name", "label", "requires"):
+    for name, value in ((str(k), v) for k, v in plain.items()):
+        key, option = f"{path}.{name}", option_of(node, path, name)
+        if name.startswith("_") or name in ("name", "label", "requires"):
             continue
         if isinstance(value, dict):
             if option is not None and option.doc:
@@ -110,8 +110,8 @@ def _rows(node: DictConfig, path: str, comments: Mapping[str, str]) -> Iterator[
             yield from _rows(node[name], key, {})
         elif option is not None:
             yield f"{key}={_shown(value)}", f"{option.says}: {option.doc}".rstrip(" :")
-        elif str(name) in comments:
-            yield f"{key}={_shown(value)}", comments[str(name)]
+        elif name in comments:
+            yield f"{key}={_shown(value)}", comments[name]
 
 
 def _shown(value: Any) -> str:

@@ -80,12 +80,11 @@ def check_task_of_model(config: DictConfig) -> None:
     model, task = config.model, config.task
     of_triples = is_of_triples(config)
     tasks = attribute(model._target_, "tasks")
-    if not is_subclass(model._target_, kind) or not (
-        tasks is None or base_name(task.name) in tasks
-    ):
-        embeds = "it embeds nodes of a graph"
-        made_for = "it scores triples" if is_subclass(model._target_, TRIPLES) else embeds
-        made_for = f"it is made for {', '.join(tasks)}" if tasks else made_for
+    scores = is_subclass(model._target_, TRIPLES)
+    fits = scores == of_triples if tasks is None else base_name(task.name) in tasks
+    if not fits:
+        tasks = tasks or (["kg_completion"] if scores else None)
+        made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
         others = "a model made for triples, such as distmult" if of_triples else "another of them"
         raise UsageError(
             f"model={model.name} cannot do task={task.name} of dataset={config.dataset.name}: "

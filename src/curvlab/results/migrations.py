@@ -78,7 +78,7 @@ def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
     """The step in which balls and spheres, trainers and TokenGT became classes of their own."""
     config = {**(stored.get("config") or {})}
     manifold, model = config.get("manifold") or {}, config.get("model") or {}
-    space = {"poincare": "PoincareBall", "sphere": "Sphere"}.get(manifold.get("name"))
+    space = {"poincare": "PoincareBall", "sphere": "Sphere"}.get(str(manifold.get("name")))
     if space:
         config["manifold"] = {**manifold, "_target_": f"curvlab.manifolds.{space}"}
     if model.get("name") == "tokengt":
