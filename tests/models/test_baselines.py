@@ -4,13 +4,13 @@ import functools
 
 import pytest
 import torch
+from curvlab.models.baselines import GraphNetwork, MeanSAGE
 from torch import nn
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 from torch_geometric.utils import add_self_loops
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
-from curvlab.models.baselines import GraphNetwork, MeanSAGE
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from curvlab.models.baselines import GraphNetwork
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from curvlab.errors import UsageError
-from curvlab.models.baselines import GraphNetwork
 from curvlab.models.dropedge import DropEdgeNetwork
 
 OPTIONS = {

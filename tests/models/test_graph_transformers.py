@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 import torch
+from curvlab.models.baselines import GraphNetwork
+from curvlab.models.graph_transformers import GraphGPS, GraphTrans
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from curvlab.errors import UsageError
-from curvlab.models.baselines import GraphNetwork
-from curvlab.models.graph_transformers import GraphGPS, GraphTrans
 
 NODES, FEATURES, DIM = 9, 5, 8
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from curvlab.models.baselines import GraphNetwork
 from omegaconf import OmegaConf
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
@@ -11,7 +12,6 @@ from torch_geometric.utils import stochastic_blockmodel_graph
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature, Stereographic
-from curvlab.models.baselines import GraphNetwork
 from curvlab.models.fpst import FPST
 from curvlab.tasks import node_classification
 from curvlab.tasks.node_classification import NodeClassification, split_parts
