@@ -4,12 +4,12 @@ from itertools import combinations
 
 import pytest
 import torch
-from curvlab.models.baselines import MeanSAGE
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from curvlab.data.loaders.neighbour_sampling import NeighbourSampler, distinct_integers
 from curvlab.errors import UsageError
+from curvlab.models.sage import MeanSAGE
 
 
 @pytest.fixture
