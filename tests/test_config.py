@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from curvlab.config.values import check_kind, check_value
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from hypothesis import given
@@ -13,7 +14,6 @@ from omegaconf import OmegaConf
 
 from curvlab.config import values as rules
 from curvlab.config.resolvers import register_resolvers, run_name
-from curvlab.config.values import check_kind, check_value
 from curvlab.errors import UsageError
 from curvlab.results.identity import identity, identity_hash
 

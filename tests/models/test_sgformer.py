@@ -20,13 +20,6 @@ def model(in_channels=5, graph_layers=2, graph_dropout=0.0, **options):
     defaults = {
         "dim": 4,
         "graph_weight": 0.3,
-        "layers": 1,
-        "heads": 1,
-        "dropout": 0.0,
-        "value_map": False,
-        "residual": False,
-        "layer_norm": False,
-        "transformer_weight_decay": None,
     }
 
     def branch(features, dim):
