@@ -7,9 +7,9 @@ import torch
 from hydra import compose, initialize_config_dir
 from torch import nn
 
+from curvlab.config.building import build
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
-from curvlab.optim import build_optimizer
 from curvlab.run.parts import build_encoder
 from curvlab.search.space import check_search
 
@@ -60,7 +60,7 @@ def test_attention_alone_learns_and_decays_at_its_own_rates(composed):
     config = composed("model=polyformer", "dataset=pubmed__quota")
     encoder = build_encoder(config, Described(500, 3))
     task = nn.ModuleDict({"encoder": encoder, "decoder": nn.Linear(encoder.dim_out, 3)})
-    optimizer = build_optimizer(task, config.optimizer)
+    optimizer = build(config.optimizer).build(task)
     rates = {
         id(p): (group["lr"], group["weight_decay"])
         for group in optimizer.param_groups

@@ -10,10 +10,10 @@ from functools import partial
 
 import torch
 
-from curvlab.bench.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.layers import LorentzResidual
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.run.hardware import prepare_processor
+from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
 
 SIZES = ((10_000, 2_048), (100_000, 4_096))
 """Points and space-like coordinates; the second on a GPU alone."""

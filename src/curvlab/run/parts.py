@@ -62,18 +62,15 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
 
-    It is told what it requires to know of the data. A task that is not about embeddings of nodes
-    has `save(graph, folder)`, which writes what there is to see instead of them.
+    What its constructor takes of the data comes from there. A task that is not about embeddings of
+    nodes has `save(graph, folder)`, which writes what there is to see instead of them.
     """
     encoder = build_encoder(config, data)
-    return build(
-        _without(config.task, "name", "requires", "of", "split", "classes_as_features"),
-        "task",
-        encoder=encoder,
-        optimizer=config.optimizer,
-        _recursive_=False,
-        **{name: getattr(data, name) for name in config.task.requires},
-    )
+    signature = options_of(config.task._target_)
+    kept = {k: v for k, v in _without(config.task).items() if k in signature or k.startswith("_")}
+    from_data = (name for name, option in signature.items() if FROM_DATA in option.marks)
+    kept |= {name: getattr(data, name) for name in from_data}
+    return build(kept, "task", encoder=encoder, optimizer=build(config.optimizer, "optimizer"))
 
 
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
