@@ -7,10 +7,12 @@ times for its own operator are below that limit of its card (448 GB/s: 0.55 ms a
 
 import argparse
 from functools import partial
+from typing import Literal
 
 import torch
 
 from curvlab.layers import LorentzResidual
+from curvlab.layers.lorentz_residual import Operator
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.run.hardware import prepare_processor
 from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
@@ -30,7 +32,7 @@ PAPER_MS = {
 }
 """Printed, on an RTX 3070."""
 
-FORMS = (
+FORMS: tuple[tuple[Operator, Literal["stable", "maps"]], ...] = (
     ("centroid", "stable"),
     ("space_addition", "stable"),
     ("parallel_transport", "stable"),

@@ -14,6 +14,7 @@ from torch import nn
 
 from curvlab.callbacks import BestValidation
 from curvlab.config.building import build
+from curvlab.config.rules import transforms_of
 from curvlab.config.schema import options_of
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.options import FROM_DATA
@@ -28,7 +29,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
     """
     split = config.task.get("split") or config.split
     transforms = [build(config.dataset.features)] if config.dataset.features else []
-    transforms += [build(t) for t in config.model.requires.transforms]
+    transforms += [build(t) for t in transforms_of(config)]
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
         source=build(config.dataset.source),
@@ -55,8 +56,7 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
             kept[name] = _without(config.manifold, "name")
         elif FROM_DATA in option.marks:
             kept[name] = getattr(data, name)
-    known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
-    return build(kept, "model", **data.inputs, **known)
+    return build(kept, "model", **data.inputs)
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
