@@ -77,8 +77,8 @@ def _one_size(
     for name, time in ms.items():
         ratio = time / ms[ADDITION]
         target = name == "centroid, stable, compiled"
-        operator, _, form = name.partition(", ")
-        printed = PAPER_MS.get((operator, form))
+        kind, _, shape = name.partition(", ")
+        printed = PAPER_MS.get((kind, shape))
         rows.append(
             [
                 name.replace("_", " "),
