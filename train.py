@@ -8,9 +8,10 @@ from tempfile import TemporaryDirectory
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from curvlab.cli.command_line import check_command_line, complain, only_prints, without_traces
+from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
@@ -26,7 +27,8 @@ def main(config: DictConfig) -> float | None:
             validate(config, multirun=HydraConfig.get().mode == RunMode.MULTIRUN)
         except UsageError as error:
             complain(str(error))
-        print(OmegaConf.to_yaml(config, resolve=True))
+        words = HydraConfig.get().overrides.task
+        print(with_origins(config, origins(words)), end="")
         return None
     # Imported here, so that --help and a misspelt word need not wait for torch.
     from curvlab.run.seeds import train_seeds

@@ -6,7 +6,7 @@ from tiny_runs import FAST, TINY, TREE, Command
 
 from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
-from curvlab.results.identity import identity, identity_hash
+from curvlab.results.identity import identity_hash, stored
 from curvlab.results.result import read_result
 from curvlab.run.checkpoints import evaluate, restore
 
@@ -64,7 +64,7 @@ def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(
         "config_hash": result.config_hash,
         "versions": result.versions,
     }
-    assert identity_hash(identity(run.config)) == result.config_hash
+    assert identity_hash(stored(run.config)) == result.config_hash
     assert evaluate(run) == result.metrics
 
 

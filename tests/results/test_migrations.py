@@ -25,6 +25,26 @@ def test_modules_that_moved_have_their_new_names_wherever_they_stand():
     assert config["optimizer"] == stored["config"]["optimizer"]
 
 
+def test_balls_trainers_and_tokengt_are_named_by_their_classes():
+    def config(model, manifold, trainer):
+        parts = {"model": model, "manifold": manifold, "trainer": trainer}
+        return migrated({"config": parts, "schema": 1})["config"]
+
+    ball = config({"name": "hgcn"}, {"name": "poincare", "_target_": "x"}, {"patience": 9})
+    assert ball["manifold"]["_target_"] == "curvlab.manifolds.PoincareBall"
+    assert ball["trainer"]["_target_"] == "curvlab.run.options.FixedSteps"
+    flat = config(
+        {"name": "tokengt"}, {"name": "euclidean", "_target_": "x"}, {"validate_every": 1}
+    )
+    assert flat["model"]["_target_"] == "curvlab.models.tokengt.TokenGT"
+    assert flat["manifold"]["_target_"] == "x"
+    assert flat["trainer"] == {
+        "_target_": "curvlab.run.options.EarlyStopping", "validate_every": 1
+    }  # fmt: skip
+    passes = config({}, {}, {"epochs": 3, "validate_every": 1})
+    assert passes["trainer"]["_target_"] == "curvlab.run.options.Passes"
+
+
 def test_what_is_of_today_stays_as_it_is():
     today = migrated({"config": {"split": {"_target_": "curvlab.data.splits.RandomSplit"}}})
     assert today["schema"] == SCHEMA

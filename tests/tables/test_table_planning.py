@@ -8,7 +8,7 @@ import torch
 
 from curvlab.bench.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
-from curvlab.results.identity import identity, identity_hash
+from curvlab.results.identity import identity_hash, stored
 from curvlab.tables import load_table
 from curvlab.tables.planning import PlannedCell, planned_cells
 
@@ -20,8 +20,8 @@ def finish(cell, seed, folder, status="finished"):
     cell.config.seed = seed
     result = {
         "status": status, "model": "gcn", "dataset": "texas", "task": "", "manifold": "",
-        "seed": seed, "experiment": None, "config": identity(cell.config),
-        "config_hash": identity_hash(identity(cell.config)),
+        "seed": seed, "experiment": None, "config": stored(cell.config),
+        "config_hash": identity_hash(stored(cell.config)),
     }  # fmt: skip
     path = folder / "fpst/table1/texas/gcn" / f"seed{seed}" / "result.json"
     path.parent.mkdir(parents=True)

@@ -1,3 +1,4 @@
+from curvlab.results.identity import built
 from curvlab.tables.collect import collect
 from curvlab.tables.protocols import describe_difference, one_protocol_per_cell, protocols
 
@@ -77,18 +78,14 @@ def test_results_that_were_set_aside_are_no_longer_there(spec, write_run, tmp_pa
     assert len(left_out) == 0
 
 
-def test_a_mirror_is_no_protocol():
-    here = {"seed": 0, "paths": {"mirror": None}, "dataset": {"mirror": None}}
-    there = {"seed": 1, "paths": {"mirror": "/data"}, "dataset": {"mirror": "/data"}}
-    one, other = protocols([here, there])
-    assert one == other
-
-
 def test_where_a_run_computes_and_what_it_shows_is_no_protocol():
-    here = {"seed": 0, "report": {"title": "a"}, "trainer": {"threads": 1, "max_steps": 9}}
-    there = {"seed": 1, "logger": {"project": "b"}, "trainer": {"threads": 2, "max_steps": 9}}
-    one, other = protocols([here, there])
-    assert one == other == {"trainer.max_steps": 9}
+    trainer = {"_target_": "curvlab.run.options.FixedSteps", "max_steps": 9}
+    here = {"seed": 0, "report": {"title": "a"}, "trainer": {**trainer, "threads": 1}}
+    there = {"seed": 1, "logger": {"project": "b"}, "trainer": {**trainer, "threads": 2}}
+    one, other = protocols([built(here), built(there)])
+    assert one == other
+    assert one["trainer.max_steps"] == 9
+    assert "trainer.threads" not in one
 
 
 def test_a_fixed_seed_of_the_data_is_protocol():

@@ -9,13 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.cli.help import page, screen
 from curvlab.cli.words import (
     check_key_is_for_users,
     check_recipe,
@@ -23,15 +23,15 @@ from curvlab.cli.words import (
     check_words_of_table,
     is_read_by_nobody,
 )
+from curvlab.config.compose import compose
 from curvlab.config.options import check_setting
-from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import check_devices, validate
-from curvlab.config.values import check_kind, check_value
 from curvlab.errors import UsageError
 from curvlab.search.space import check_search, values_by_key
 
+PROGRAM = "python train.py"
 # Flags of Hydra that only show something.
-INFORMATION = {"--help", "-h", "--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
+INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
 MULTIRUN = ("-m", "--multirun")
 SLURM = ("slurm", "submitit_slurm", "submitit_local")
 LAUNCHERS = ("parallel", "basic", "joblib", *SLURM)
@@ -45,6 +45,12 @@ def complain(message: str) -> NoReturn:
     sys.exit(2)
 
 
+def inform(text: str) -> NoReturn:
+    """Print what was asked for and leave."""
+    print(text)
+    sys.exit(0)
+
+
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
     """Check the words after `train.py` against the configuration folder; leave if one is wrong.
 
@@ -56,6 +62,14 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         The words as Hydra wants them: `-m` first, since it refuses it between others, and in a
         sweep `++` before keys that only the cells have.
     """
+    if {"--help", "-h"}.intersection(arguments):
+        inform(screen(config_dir, PROGRAM))
+    topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]
+    if topics:
+        try:
+            inform("\n\n".join(page(topic, config_dir) for topic in topics))
+        except UsageError as error:
+            complain(str(error))
     multirun = any(word in MULTIRUN for word in arguments)
     arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
     if INFORMATION.intersection(arguments):
@@ -77,7 +91,7 @@ def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
     overrides = {word: _parse(word) for word in arguments if not word.startswith("-")}
     fixed = [o for o in overrides.values() if not o.is_sweep_override()]
     groups = [_first(o) for o in fixed if _is_group(o.key_or_group, config_dir)]
-    known = _keys(_compose(groups, config_dir))
+    known = _keys(compose(groups, config_dir))
     missing = [
         word
         for word, o in overrides.items()
@@ -142,12 +156,12 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     groups += [o for o in planned if _is_group(o.key_or_group, config_dir)]
     settings = [o for o in overrides if o not in groups]
     for choices in _variations([o for o in groups if o.key_or_group != "table"]):
-        default = _compose(choices, config_dir)
+        default = compose(choices, config_dir)
         check_split_is_used(overrides, default)
         for override in settings:
             _check_setting(override, default, " ".join(choices))
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
-    config = _compose([*(_first(o) for o in groups), *settled], config_dir)
+    config = compose([*(_first(o) for o in groups), *settled], config_dir)
     _check_batching(groups, config)
     if config.trainer.parallel_seeds > 1:
         _check_seeds([*overrides, *planned], config.trainer.parallel_seeds)
@@ -210,8 +224,6 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     for value in _values(override):
         if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
             check_setting(key, default, value)
-            check_kind(key, default, value)
-            check_value(key, value)
 
 
 def _parse(word: str) -> Override:
@@ -345,15 +357,6 @@ def _check_launcher(name: Any) -> None:
         _refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
     if name in SLURM and find_spec("hydra_plugins.hydra_submitit_launcher") is None:
         raise UsageError(f"hydra/launcher={name} needs a plugin: pip install 'curvlab[cluster]'")
-
-
-def _compose(groups: list[str], config_dir: Path) -> DictConfig:
-    register_resolvers()
-    try:
-        with initialize_config_dir(str(config_dir.resolve()), version_base="1.3"):
-            return compose("train", overrides=groups)
-    except HydraException as error:
-        raise UsageError(" ".join(str(error).split())) from None
 
 
 def _check_key(key: str, default: DictConfig, where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a configuration must satisfy before anything is built."""
+"""Rules between the groups of a configuration, checked before anything is built."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,10 +8,10 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import check_options
 from curvlab.config.resolvers import base_name
-from curvlab.config.schema import is_subclass, spaces_of
-from curvlab.config.values import check_value
+from curvlab.config.schema import attribute, is_subclass, spaces_of
 from curvlab.errors import UsageError
 
+TRIPLES = "curvlab.models.triple_scorer.TripleScorer"
 EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
 
 
@@ -31,10 +31,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
         )
-    plain = OmegaConf.to_container(config, resolve=True)
     check_options(config)
-    for path, value in _leaves(plain):
-        check_value(path, value)
     check_task_of_model(config)
     check_space(config)
     heads = model.get("heads", 1)
@@ -69,6 +66,11 @@ def _fits(space: str, spaces: tuple[str, ...]) -> bool:
     return any(is_subclass(space, base) for base in spaces)
 
 
+def is_of_triples(config: DictConfig) -> bool:
+    """Whether the task is about the triples of a knowledge graph, not the nodes of a graph."""
+    return attribute(config.task._target_, "data_kind") == "triples"
+
+
 def check_task_of_model(config: DictConfig) -> None:
     """Check that the model is made for what the task is about: nodes of a graph, or triples.
 
@@ -76,14 +78,14 @@ def check_task_of_model(config: DictConfig) -> None:
         UsageError: it is made for other tasks.
     """
     model, task = config.model, config.task
-    of_triples = "of" in task
-    tasks = model.requires.get("tasks")
-    fits = not of_triples if tasks is None else base_name(task.name) in tasks
+    of_triples = is_of_triples(config)
+    tasks = attribute(model._target_, "tasks")
+    scores = is_subclass(model._target_, TRIPLES)
+    fits = scores == of_triples if tasks is None else base_name(task.name) in tasks
     if not fits:
+        tasks = tasks or (["kg_completion"] if scores else None)
         made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
-        others = (
-            f"a model made for {task.of}, such as distmult" if of_triples else "another of them"
-        )
+        others = "a model made for triples, such as distmult" if of_triples else "another of them"
         raise UsageError(
             f"model={model.name} cannot do task={task.name} of dataset={config.dataset.name}: "
             f"{made_for}; choose {others}"
@@ -129,7 +131,7 @@ def check_batching(config: DictConfig) -> None:
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
         )
-    if config.model.requires.get("whole_graph", False):
+    if attribute(config.model._target_, "whole_graph", False):
         raise UsageError(
             f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
             "batching="
@@ -161,9 +163,9 @@ def check_selection(config: DictConfig) -> None:
         way = "chooses its weights by validation" if chooses else "keeps the last weights"
         other = "early_stopping" if chooses else "default"
         raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
-    if "of" in task and config.split:
+    if is_of_triples(config) and config.split:
         raise UsageError(f"the files of dataset={dataset.name} are its split: drop split=...")
-    split_of_nodes = chooses and "of" not in task and "split" not in task
+    split_of_nodes = chooses and not is_of_triples(config) and "split" not in task
     if "split" not in task and split_of_nodes != bool(config.split):
         needs = "needs a split of the nodes" if chooses else "uses all nodes"
         raise UsageError(

@@ -7,11 +7,13 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from curvlab.results.files import atomic_write, held
-from curvlab.results.identity import identity_hash
+from curvlab.results.identity import identity_hash, older
+from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 
 CONFIG = "config.yaml"
@@ -63,7 +65,8 @@ class RunDirectory:
         result = read_result(self.path)
         if result is None or result.status not in CONCLUSIVE:
             return None
-        return result if identity_hash(result.config) == config_hash else None
+        own = identity_hash(result.config, result.revisions)
+        return result if own == config_hash else None
 
     def twin(self, tables: Path, config_hash: str) -> Path | None:
         """The folder of the same cell in another table, if the same configuration ended there.
@@ -114,8 +117,9 @@ class RunDirectory:
         left = self._hash_of_contents()
         if left is not None and (fresh or left != result.config_hash):
             self._set_aside(left)
-        identity = {"config_hash": result.config_hash, **result.config}
-        atomic_write(self.path / CONFIG, yaml.safe_dump(identity, sort_keys=False))
+        kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
+        text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
+        atomic_write(self.path / CONFIG, text)
         for end in (FILE, TRACEBACK, BEST):
             (self.path / end).unlink(missing_ok=True)
         return self.checkpoint if self.checkpoint.exists() else None
@@ -155,11 +159,24 @@ class RunDirectory:
     def _aside(self, name: str) -> Path:
         return self.path / SET_ASIDE / name
 
+    def aged(self) -> list[str]:
+        """Classes of an interrupted run here whose revision was raised since, in words."""
+        try:
+            return older(*self._left()) if self.checkpoint.exists() else []
+        except (OSError, yaml.YAMLError, KeyError, TypeError):
+            return []
+
+    def _left(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """Configuration and revisions of what an earlier run left here."""
+        config = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
+        del config["config_hash"]
+        kept = {name: config.pop(name) for name in ("schema", "revisions") if name in config}
+        now = migrated({"config": config, **kept})
+        return now["config"], now.get("revisions") or {}
+
     def _hash_of_contents(self) -> str | None:
         try:
-            identity = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
-            del identity["config_hash"]
-            return identity_hash(identity)
+            return identity_hash(*self._left())
         except (OSError, yaml.YAMLError, KeyError, TypeError):
             return "unknown" if any(_products(self.path)) else None
 

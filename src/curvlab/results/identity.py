@@ -1,83 +1,103 @@
-"""What identifies a run: the part of its configuration that decides the result."""
+"""What identifies a run: what it built, from classes, their revisions and arguments.
+
+A result keeps its configuration, resolved and whole. Its identity is made from that: of each object
+the class, the class's `revision`, and the arguments that differ from the signature's defaults. So a
+new option at its default changes nothing, and a class whose numbers change raises its `revision`:
+
+    class FPST(Encoder):
+        revision = 2  # 2: midpoints of attention stay on the values' side of a sphere
+"""
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-# Keys that change where and how a run is computed, but not what.
-NOT_IDENTITY = ("paths", "logger", "rerun", "print_config", "experiment", "report", "table")
-NOT_IDENTITY_TRAINER = (
-    "accelerator",
-    "devices",
-    "threads",
-    "compile",
-    "deterministic",
-    "parallel_seeds",
-    "progress",
-    "plots",
-)
-NOT_IDENTITY_BATCHING = ("workers", "memory_gb")
-MACHINE_KEYS = ("data_dir", "mirror")
+from curvlab.config.options import GROUPS as UNBUILT
+from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of
 
-# What of the rest says what a run is called, from where its files come and what it may be used for.
-DESCRIPTIONS = ("label", "url")
-DESCRIPTIVE = (
-    "dataset.tasks",
-    "model.requires.bases",
-    "model.requires.manifolds",
-    "model.requires.tasks",
-    "task.requires",
-    "optimizer.fused",
-)
+GROUPS = (
+    "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer", "search",
+    "seed",
+)  # fmt: skip
+"""Parts of a configuration that can decide a result."""
+
+PLACES = ("data_dir", "mirror")
+"""Arguments that name folders of this machine."""
+
+Node = Mapping[str, Any]
 
 
-def identity(config: DictConfig) -> dict[str, Any]:
-    """The part of a resolved configuration that decides the result, as plain containers."""
+def stored(config: DictConfig) -> dict[str, Any]:
+    """What a result keeps of its configuration: resolved, without folders of this machine."""
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
-    kept = {str(key): value for key, value in plain.items() if key not in NOT_IDENTITY}
-    kept["trainer"] = {
-        key: value for key, value in kept["trainer"].items() if key not in NOT_IDENTITY_TRAINER
-    }
-    if config.trainer.devices != 1:  # each has a batch of its own in a step
-        kept["trainer"]["devices"] = config.trainer.devices
-    if kept["batching"]["one_graph"]:
-        del kept["batching"]  # the only way that there was, once
-    else:
-        for key in NOT_IDENTITY_BATCHING:
-            kept["batching"].pop(key, None)
-    return _without_machine(kept)
+    return {str(k): _without_places(v) for k, v in plain.items() if k in GROUPS}
 
 
-def _without_machine(node: Any) -> Any:
-    """A copy without the keys that name folders of this machine."""
-    if isinstance(node, dict):
-        return {k: _without_machine(v) for k, v in node.items() if k not in MACHINE_KEYS}
-    return [_without_machine(v) for v in node] if isinstance(node, list) else node
+def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """What a run builds, as nested mappings with the addresses that the configuration has.
 
-
-def deciding(identity: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """What of an identity decides the result, without what describes, and what is null or empty.
-
-    So an option that is new and off, or a task more for a dataset, does not make earlier results
-    those of another configuration.
+    Args:
+        config: as `stored` returns it.
+        revisions: of classes by `_target_`, where they are not 1; None: today's.
     """
-    kept = {}
-    for key, value in identity.items():
-        own = f"{path}{key}"
-        if key not in DESCRIPTIONS and own not in DESCRIPTIVE:
-            kept[key] = deciding(value, f"{own}.") if isinstance(value, dict) else value
-    return {key: value for key, value in kept.items() if value is not None and value != {}}
+    model, task = config.get("model") or {}, config.get("task") or {}
+    batching = config.get("batching") or {}
+    parts = {key: config[key] for key in GROUPS if key in config} | {
+        "transforms": (model.get("requires") or {}).get("transforms") or [],
+        "manifold": config.get("manifold") if _takes_space(model) else None,
+        "split": None if task.get("split") else config.get("split"),
+        "batching": None if batching.get("one_graph", True) else batching,
+    }
+    made = {key: _built(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
+    if task.get("split"):  # code outside of the task builds it
+        made["task"]["split"] = _built(task["split"], revisions)
+    return {key: part for key, part in made.items() if part is not None and part not in ({}, [])}
 
 
-def decides(key: str) -> bool:
-    """Whether a key of a configuration, or a group's, can decide the result."""
-    trainer = tuple(f"trainer.{name}" for name in NOT_IDENTITY_TRAINER)
-    batching = tuple(f"batching.{name}" for name in NOT_IDENTITY_BATCHING)
-    where = any(f"{key}.".startswith(f"{k}.") for k in (*NOT_IDENTITY, *trainer, *batching))
-    return not where and key.rpartition(".")[2] not in MACHINE_KEYS
+def revisions_of(config: Node) -> dict[str, int]:
+    """Today's revisions of the classes that a configuration names, where they are not 1."""
+    found = {target: _revision(target) for target in _targets(config)}
+    return {target: revision for target, revision in sorted(found.items()) if revision != 1}
+
+
+def older(config: Node, revisions: Mapping[str, int]) -> list[str]:
+    """The classes of a result whose numbers changed since, as `FPST of revision 1`."""
+    found = {target: (revisions.get(target, 1), _revision(target)) for target in _targets(config)}
+    return [
+        f"{target.rpartition('.')[2]} of revision {was}"
+        for target, (was, now) in sorted(found.items())
+        if was < now
+    ]
+
+
+def identity_hash(config: Node, revisions: Mapping[str, int] | None = None) -> str:
+    """A name for what a configuration builds, equal where that is equal, 16 hexadecimal digits."""
+    return hashlib.sha256(canonical(built(config, revisions)).encode()).hexdigest()[:16]
+
+
+def decides(key: str, config: Node) -> bool:
+    """Whether a key of a configuration, or a group's choice, can decide its result.
+
+    Args:
+        key: dotted, such as `trainer.max_steps`, or a group.
+        config: a configuration that has it, as `stored` returns it.
+    """
+    first, *rest = key.split(".")
+    if first not in GROUPS:
+        return False
+    node: Any = config.get(first)
+    for name in rest:
+        if not isinstance(node, Mapping):
+            return True
+        option = options_of(str(node.get("_target_", ""))).get(name)
+        if option is not None and option.incidental:
+            return False
+        node = node.get(name)
+    return True
 
 
 def canonical(value: Any) -> str:
@@ -86,6 +106,59 @@ def canonical(value: Any) -> str:
     return json.dumps(numbers_alike, sort_keys=True)
 
 
-def identity_hash(identity: dict[str, Any]) -> str:
-    """A name for what decides a result, equal where it is equal, 16 hexadecimal digits."""
-    return hashlib.sha256(canonical(deciding(identity)).encode()).hexdigest()[:16]
+def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None = None) -> Any:
+    """A part of a configuration as what it builds, or options of a class that is not built."""
+    if isinstance(node, list | tuple):
+        return [_built(value, revisions) for value in node]
+    if not isinstance(node, Mapping):
+        return node
+    target = str(node.get("_target_", ""))
+    signature = options_of(target or unbuilt or "")
+    made: dict[str, Any] = {}
+    if target:
+        made["_target_"] = target
+        revision = _revision(target) if revisions is None else revisions.get(target, 1)
+        if revision != 1:
+            made["revision"] = revision
+    for key, value in node.items():
+        option = signature.get(key)
+        if str(key).startswith("_") or (
+            option is not None and (option.incidental or option.spaces)
+        ):
+            continue
+        if option is None and target and signature and not _of_library(target):
+            continue  # it is for others to be made of, which have it
+        if value is None and option is None:
+            continue
+        default = MISSING if option is None else option.default
+        if default is MISSING or canonical(value) != canonical(default):
+            made[str(key)] = _built(value, revisions)
+    return made
+
+
+def _of_library(target: str) -> bool:
+    return target.partition(".")[0] in LIBRARIES
+
+
+def _takes_space(model: Node) -> bool:
+    return any(option.spaces for option in options_of(str(model.get("_target_"))).values())
+
+
+def _revision(target: str) -> int:
+    return int(attribute(target, "revision", 1))
+
+
+def _targets(node: Any) -> set[str]:
+    if isinstance(node, list):
+        return set().union(*map(_targets, node))
+    if not isinstance(node, Mapping):
+        return set()
+    own = {str(node["_target_"])} if "_target_" in node else set()
+    return own.union(*map(_targets, node.values()))
+
+
+def _without_places(node: Any) -> Any:
+    """A copy without the keys that name folders of this machine."""
+    if isinstance(node, dict):
+        return {k: _without_places(v) for k, v in node.items() if k not in PLACES}
+    return [_without_places(v) for v in node] if isinstance(node, list) else node

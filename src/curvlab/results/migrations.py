@@ -74,7 +74,27 @@ def modules_moved(moved: dict[str, str]) -> Callable[[Stored], Stored]:
     return lambda stored: {**stored, "config": with_targets(stored.get("config"), rename)}
 
 
-STEPS: tuple[Callable[[Stored], Stored], ...] = (modules_moved(MOVED_TO_ROOMS),)
+def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
+    """The step in which balls and spheres, trainers and TokenGT became classes of their own."""
+    config = {**(stored.get("config") or {})}
+    manifold, model = config.get("manifold") or {}, config.get("model") or {}
+    space = {"poincare": "PoincareBall", "sphere": "Sphere"}.get(str(manifold.get("name")))
+    if space:
+        config["manifold"] = {**manifold, "_target_": f"curvlab.manifolds.{space}"}
+    if model.get("name") == "tokengt":
+        config["model"] = {**model, "_target_": "curvlab.models.tokengt.TokenGT"}
+    trainer = config.get("trainer")
+    if isinstance(trainer, dict):
+        kind = "EarlyStopping" if "validate_every" in trainer else "FixedSteps"
+        kind = "Passes" if "epochs" in trainer else kind
+        config["trainer"] = {"_target_": f"curvlab.run.options.{kind}", **trainer}
+    return {**stored, "config": config}
+
+
+STEPS: tuple[Callable[[Stored], Stored], ...] = (
+    modules_moved(MOVED_TO_ROOMS),
+    spaces_and_trainers_are_classes,
+)
 """Step n takes what was stored by schema n to schema n + 1."""
 
 SCHEMA = len(STEPS)

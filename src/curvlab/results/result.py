@@ -31,7 +31,7 @@ class Result:
     seed: int
     experiment: str | None  # the table it is a cell of
     config_hash: str
-    config: dict[str, Any]  # what decides the result, resolved
+    config: dict[str, Any]  # resolved; what it builds identifies the run
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # {"test": {"map": 98.9}}
     score: float | None = None  # the metric that the task is about, of the test part
     val_score: float | None = None  # of the validation part, where weights are chosen by it
@@ -49,6 +49,7 @@ class Result:
     git_commit: str | None = None
     error: str | None = None
     changed: list[str] = field(default_factory=list)  # by the command line, of what the table says
+    revisions: dict[str, int] = field(default_factory=dict)  # of classes, where they are not 1
     schema: int = SCHEMA  # of the configuration, see `curvlab.results.migrations`
 
     @property

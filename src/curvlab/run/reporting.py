@@ -106,6 +106,13 @@ def damaged(checkpoint: Path) -> None:
     _console.print(f"{shown(checkpoint)} was damaged: the run starts anew")
 
 
+def aged(checkpoint: Path, classes: Sequence[str]) -> None:
+    """Say that a run does not go on from weights of other arithmetic."""
+    _console.print(
+        f"{shown(checkpoint)} is of {', '.join(classes)}, which has changed: the run starts anew"
+    )
+
+
 def already_done(result: Result, folder: Path) -> None:
     """Say that a run is not repeated."""
     _console.print(

@@ -44,7 +44,7 @@ def train_seeds(config: DictConfig) -> list[Result]:
         RunFailedError: a seed ended without a score (not in a sweep).
     """
     hydra = HydraConfig.get()
-    multirun, changed = hydra.mode == RunMode.MULTIRUN, changed_words(hydra)
+    multirun, changed = hydra.mode == RunMode.MULTIRUN, changed_words(hydra, config)
     validate(config, multirun)
     runs = [(seed, folder_of(config, seed)) for seed in seeds_of(config)]
     prepare_processor(config.trainer.threads)

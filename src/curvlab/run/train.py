@@ -31,7 +31,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.compilation import compile_parts
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory
-from curvlab.results.identity import decides, identity, identity_hash
+from curvlab.results.identity import decides, identity_hash, revisions_of, stored
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part, save_best
@@ -73,7 +73,7 @@ def train(config: DictConfig) -> Result:
     hydra = HydraConfig.get()
     multirun = hydra.mode == RunMode.MULTIRUN
     folder = RunDirectory(Path(hydra.runtime.output_dir))
-    return train_in(config, folder, multirun, changed_words(hydra))
+    return train_in(config, folder, multirun, changed_words(hydra, config))
 
 
 def train_in(
@@ -100,6 +100,9 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
         validate(config, multirun)
         if folder.discard_damaged_checkpoint():
             reporting.damaged(folder.checkpoint)
+        aged = [] if config.rerun else folder.aged()
+        if aged:
+            reporting.aged(folder.checkpoint, aged)
         checkpoint = folder.prepare(result, fresh=config.rerun)
         _run(config, result, folder, checkpoint)
         folder.drop_last()
@@ -128,7 +131,7 @@ def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> R
     return done
 
 
-def changed_words(hydra: HydraConf) -> list[str]:
+def changed_words(hydra: HydraConf, config: DictConfig) -> list[str]:
     """What the command line says against the table that it names, sorted; without a table nothing.
 
     Not which of the table's cells it runs, nor what decides no result.
@@ -137,15 +140,17 @@ def changed_words(hydra: HydraConf) -> list[str]:
     keys = [word.partition("=")[0] for word in words]
     if "table" not in keys:
         return []
-    swept = hydra.sweeper.params or {}
+    swept, what = hydra.sweeper.params or {}, stored(config)
     return sorted(
-        word for key, word in zip(keys, words, strict=True) if key not in swept and decides(key)
+        word
+        for key, word in zip(keys, words, strict=True)
+        if key not in swept and decides(key, what)
     )
 
 
 def describe(config: DictConfig) -> Result:
     """The result of a run that has not started."""
-    what = identity(config)
+    what = stored(config)
     return Result(
         status="failed",
         model=config.model.name,
@@ -156,6 +161,7 @@ def describe(config: DictConfig) -> Result:
         experiment=config.experiment,
         config_hash=identity_hash(what),
         config=what,
+        revisions=revisions_of(what),
     )
 
 

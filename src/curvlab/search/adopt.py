@@ -14,7 +14,7 @@ from rich.table import Table
 from curvlab.config.resolvers import LINKS, recipe, register_resolvers
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
-from curvlab.results.identity import canonical, identity
+from curvlab.results.identity import canonical, stored
 from curvlab.results.result import Result, read_result
 from curvlab.run.reporting import shown
 from curvlab.search.study import (
@@ -87,7 +87,7 @@ def _check_split_and_metric(folder: Path, result: Result, configs: Path) -> None
     words += [f"split={split['name']}"] if split else []
     register_resolvers()
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        own = identity(compose("train", [*words, "recipe=none"]))
+        own = stored(compose("train", [*words, "recipe=none"]))
     for key in ("split", "task.split", "task.metric"):
         group, _, name = key.partition(".")
         searched, taken = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.values import check_kind, check_value
+from curvlab.config.options import check_setting
 from curvlab.errors import UsageError
 
 SPACE = "search.space"
@@ -44,12 +44,12 @@ def check_search(config: DictConfig) -> None:
         )
     options = config.search
     for key in ("trials", "minutes"):
-        check_value(f"search.{key}", options[key])
+        check_setting(f"search.{key}", config, options[key])
     seeds = options.seeds
     if not (isinstance(seeds, ListConfig) and seeds and len(set(seeds)) == len(seeds)):
         raise UsageError(f"search.seeds={seeds} must be a list of different seeds, as in [0,1,2]")
     for seed in seeds:
-        check_value("seed", seed)
+        check_setting("seed", config, seed)
     _check_space(config)
 
 
@@ -68,8 +68,7 @@ def _check_space(config: DictConfig) -> None:
                 f"leave it out by {SPACE}.{key}=null"
             )
         for value in values:
-            check_kind(key, config, value)
-            check_value(key, value)
+            check_setting(key, config, value)
     _check_heads(config, space)
 
 

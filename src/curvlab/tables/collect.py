@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.results.identity import built, older
 from curvlab.results.result import load, result_files
 from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
 
@@ -16,13 +17,13 @@ log = logging.getLogger(__name__)
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
     "row", "column", "seed", "status", "value", "second", "steps", "patience", "device", "seconds",
-    "config", "changed", "path",
+    "config", "built", "older", "changed", "path",
 )  # fmt: skip
 
 NUMBER = int | float
 KINDS: dict[str, Any] = {
     "seed": int, "steps": int | None, "wall_seconds": NUMBER | None, "device": str | None,
-    "changed": list | None, "config": dict, "config.trainer": dict,
+    "changed": list | None, "revisions": dict | None, "config": dict, "config.trainer": dict,
     "config.trainer.max_steps": int, "config.trainer.epochs": int,
     "config.trainer.patience": NUMBER | None, "config.trainer.precision": str,
     "config.task": dict | None, "config.task.split": dict | None,
@@ -51,7 +52,8 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `second`
         (the second number; NaN also for results that lack it), `steps`,
-        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `changed` (words of
+        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `built` (what it
+        built of that), `older` (classes whose revision was raised since), `changed` (words of
         its command line against the table), `path`. A finished
         run that validation could end has as its steps those that it was given; its patience is NaN
         for runs that have none.
@@ -93,7 +95,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
         raise NotAResultError("no known status")
     try:
         _check_kinds(result)
-        config = lookup(result, "config")
+        config, revisions = lookup(result, "config"), result.get("revisions") or {}
         if any(lookup(config, key) != value for key, value in report.where.items()):
             return None
         run = {
@@ -108,6 +110,8 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "device": result.get("device") or "",
             "seconds": float(result.get("wall_seconds") or nan),
             "config": config,
+            "built": built(config, revisions),
+            "older": ", ".join(older(config, revisions)),
             "changed": ", ".join(map(str, result.get("changed") or ())),
         }
         if run["status"] == "finished":

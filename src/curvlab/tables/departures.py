@@ -17,8 +17,8 @@ def with_departures(spec: TableSpec, runs: pd.DataFrame) -> pd.DataFrame:
     """Add `departure`, in words, where each run departs from the table's protocol.
 
     A run departs if it was to be shorter than the table says, if its command line said more than
-    which cells to run, or if it has another draw of its split than the split's configuration. The
-    table's own protocol is an empty text.
+    which cells to run, if it has another draw of its split than the split's configuration, or if a
+    class that it built has another revision today. The table's own protocol is an empty text.
 
     Args:
         spec: The table.
@@ -47,7 +47,7 @@ def departures(runs: pd.DataFrame) -> dict[str, str]:
 
 def _departure(spec: TableSpec, run: "pd.Series[Any]") -> str:
     trainer = run["config"].get("trainer") or {}
-    words = []
+    words = [run["older"]] if run["older"] else []
     for key, planned in spec.planned_length.items():
         length = trainer.get(key)
         if length is not None and (length < planned or f"trainer.{key}=" in run["changed"]):

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity, identity_hash
+from curvlab.results.identity import identity_hash, stored
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _cell(
     for seed in seeds:
         composed.seed = config.seed = seed
         folder = RunDirectory(results / table / composed.hydra.sweep.subdir)
-        own = identity_hash(identity(config))
+        own = identity_hash(stored(config))
         if folder.conclusion(own) is None:
             left.append(seed)
             if folder.twin(results, own) is not None:

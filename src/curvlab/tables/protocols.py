@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.results.identity import canonical, decides, deciding
+from curvlab.results.identity import canonical
 
 CELL = ["row", "column"]
 
@@ -48,21 +48,18 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def protocols(configs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each run's protocol: its flattened config without what changes from seed to seed.
+def protocols(built: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each run's protocol: what it built, flattened, without what changes from seed to seed.
 
-    Left out are what does not decide a result (`decides`), keys that hold one of a run's paths
-    (`dataset.mirror`), and keys named after the seed whose value is the run's seed in all the runs
+    Left out are keys named after the seed whose value is the run's seed in all the runs
     (`dataset.noise_seed`).
 
     Args:
-        configs: Configs of the runs of one cell.
+        built: what the runs of one cell built, see `curvlab.results.identity.built`.
     """
-    flat = [flatten(deciding(dict(config))) for config in configs]
+    flat = [flatten(made) for made in built]
     keys = set().union(*flat)
-    left_out = {key for key in keys if not decides(key)}
-    left_out |= {key for config in flat for key in _places(config)}
-    left_out |= {
+    left_out = {
         key
         for key in keys
         if key.endswith("seed") and all(config.get(key) == config.get("seed") for config in flat)
@@ -70,28 +67,23 @@ def protocols(configs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in config.items() if k not in left_out} for config in flat]
 
 
-def _places(config: Mapping[str, Any]) -> set[str]:
-    """Keys whose value is one of the config's paths, or lies below one."""
-    places = [v for k, v in config.items() if k.startswith("paths.") and isinstance(v, str)]
-    return {
-        key
-        for key, value in config.items()
-        if isinstance(value, str)
-        and any(value == place or ("/" in place and place in value) for place in places)
-    }
-
-
 def _choose(cell: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     """The runs of the chosen protocol; number and reason of the runs of each other one."""
-    found = protocols(cell["config"])
+    found = protocols(cell["built"])
+    whole = [flatten(config) for config in cell["config"]]  # with the values that are defaults
     texts = pd.Series([canonical(p) for p in found], cell.index)
     groups = [group for _, group in cell.groupby(texts, sort=False)]
     groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)
-    position = {label: found[i] for i, label in enumerate(cell.index)}
+    position = {label: i for i, label in enumerate(cell.index)}
     kept = position[groups[0].index[0]]
-    return groups[0], [
-        (len(group), describe_difference(position[group.index[0]], kept)) for group in groups[1:]
-    ]
+
+    def difference(group: pd.DataFrame) -> str:
+        other = position[group.index[0]]
+        keys = found[other].keys() | found[kept].keys()
+        pair = ({k: whole[i].get(k, found[i].get(k)) for k in keys} for i in (other, kept))
+        return describe_difference(*pair)
+
+    return groups[0], [(len(group), difference(group)) for group in groups[1:]]
 
 
 def describe_difference(other: Mapping[str, Any], kept: Mapping[str, Any]) -> str:

@@ -1,0 +1,90 @@
+"""Where each value of a composed configuration is from: a file, the command line, a class."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.config.folder import CONFIGS
+
+COLUMN = 58
+
+
+def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
+    """The last file, or the command line, that gave a key its value; Hydra must be initialised.
+
+    Keys that are not there have the default of their class.
+
+    Args:
+        words: the overrides that the configuration is composed with.
+        configs: the folder of configurations.
+    """
+    loader = GlobalHydra.instance().config_loader()
+    listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
+    found: dict[str, str] = {}
+    for default in listed.defaults:
+        path = configs / f"{default.config_path}.yaml"
+        if default.config_path is None or not path.is_file():
+            continue
+        node = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        package = "" if default.package in (None, "_global_") else default.package
+        if isinstance(node, dict):
+            node.pop("defaults", None)
+            found |= dict.fromkeys(_leaves(node, package or ""), f"{default.config_path}.yaml")
+    for override in OverridesParser.create().parse_overrides(list(words)):
+        key = override.key_or_group
+        if "." not in key and (configs / key).is_dir():  # its file has said what it brings
+            continue
+        found = {k: v for k, v in found.items() if not k.startswith(f"{key}.")}
+        found[key] = "command line"
+    return found
+
+
+def with_origins(config: DictConfig, found: Mapping[str, str]) -> str:
+    """A configuration as YAML, resolved, each value with a comment that says where it is from.
+
+    Args:
+        config: the composed configuration.
+        found: as `origins` returns it.
+    """
+    return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), found, "", 0)) + "\n"
+
+
+def _lines(node: Any, found: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
+    """Lines of a mapping."""
+    target = str(node.get("_target_", "")).rpartition(".")[2]
+    for name, value in node.items():
+        key = f"{path}.{name}" if path else str(name)
+        if isinstance(value, dict) and value:
+            yield f"{'  ' * depth}{name}:"
+            yield from _lines(value, found, key, depth + 1)
+            continue
+        shown = yaml.safe_dump({name: value}, default_flow_style=None, width=10_000).strip()
+        shown = shown[1:-1] if shown.startswith("{") else shown
+        first, *others = ["  " * depth + line for line in shown.splitlines()]
+        origin = _origin(key, found) or (f"default of {target}" if target else "")
+        yield f"{first:<{COLUMN}} # {origin}" if origin else first
+        yield from others
+
+
+def _origin(key: str, found: Mapping[str, str]) -> str:
+    """Of a key, or of what it lies in."""
+    while key:
+        if key in found:
+            return found[key]
+        key = key.rpartition(".")[0]
+    return ""
+
+
+def _leaves(node: Mapping[Any, Any], path: str) -> Iterator[str]:
+    for name, value in node.items():
+        key = f"{path}.{name}" if path else str(name)
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, key)
+        else:
+            yield key
