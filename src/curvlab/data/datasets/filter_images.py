@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -15,16 +15,8 @@ from torch_geometric.utils import grid
 from curvlab.data.files.sources import RemoteFile, fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, NonNegativeInt, Passed
+from curvlab.options import FilterPair, Incidental, NonNegativeInt, Passed
 
-FilterPair = Literal[
-    "mixed_low_pass",
-    "mixed_high_pass",
-    "mixed_band_pass",
-    "mixed_rejection_pass",
-    "low_high_pass",
-    "band_rejection_pass",
-]
 Filter = Callable[[np.ndarray], np.ndarray]
 
 DEGREE = 64

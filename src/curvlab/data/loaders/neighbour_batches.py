@@ -24,8 +24,8 @@ class NeighbourDataModule(MiniBatchDataModule):
     Source: GraphSAGE (Hamilton et al. 2017).
 
     Args:
-        size: most training nodes of a batch.
         fan_outs: most neighbours drawn of a node, hop by hop, for as many layers.
+        size: most training nodes of a batch.
         **options: of `MiniBatchDataModule`.
 
     Raises:
@@ -33,7 +33,7 @@ class NeighbourDataModule(MiniBatchDataModule):
     """
 
     def __init__(
-        self, size: PositiveInt = 1000, fan_outs: Sequence[PositiveInt] = (10, 5), **options: Any
+        self, fan_outs: Sequence[PositiveInt] = (10, 5), size: PositiveInt = 1000, **options: Any
     ) -> None:
         super().__init__(size, **options)
         check_fan_outs(fan_outs)
