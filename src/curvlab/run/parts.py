@@ -16,6 +16,7 @@ from curvlab.callbacks import BestValidation
 from curvlab.config.building import build
 from curvlab.config.rules import transforms_of
 from curvlab.config.schema import options_of
+from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
@@ -32,7 +33,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
     transforms += [build(t) for t in transforms_of(config)]
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
-        source=build(config.dataset.source),
+        source=build_source(config.dataset, config.paths),
         transforms=transforms,
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
         seed=config.seed,
