@@ -2,28 +2,19 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from composing import CONFIGS, composed
 from curvlab.config import values as rules
-from curvlab.config.resolvers import register_resolvers, run_name
+from curvlab.config.resolvers import run_name
 from curvlab.config.values import check_kind, check_value
 from curvlab.errors import UsageError
 from curvlab.results.identity import identity, identity_hash
-
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-
-
-def composed(*words):
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("train", list(words))
 
 
 def hash_of(config):
