@@ -1,4 +1,4 @@
-"""What values of real configurations may be, what recipes variants have, what a folder is called."""
+"""Values of real configurations, recipes of variants, names of folders."""
 
 import re
 
