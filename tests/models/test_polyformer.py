@@ -222,7 +222,7 @@ def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     layer = bare if heads else partial(SharedCoefficients, basis="cheb")
     torch.manual_seed(2)
     encoder = PolyFormer(1, "cheb", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None)
-    task = FilterRegression(encoder, None, "r2", None)
+    task = FilterRegression(encoder)
     encoder.input.bias.zero_()
     task.read_out.bias.zero_()
     data = random_graph(features=1, basis="cheb", orders=4)

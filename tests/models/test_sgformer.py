@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple_attention
-from curvlab.optim.parameter_groups import parameter_groups
+from curvlab.optim import parameter_groups
 
 Q = torch.tensor([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5]])
 K = torch.tensor([[2.0, 0.0], [1.0, 1.0], [-1.0, 3.0]])

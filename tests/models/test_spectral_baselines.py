@@ -16,7 +16,7 @@ from curvlab.models.nagphormer import NAGphormer
 from curvlab.models.specformer import LargeSpecformer, Specformer
 from curvlab.models.spectral import FilteredPerceptron
 from curvlab.models.transformer import NodeTransformer
-from curvlab.optim.parameter_groups import parameter_groups
+from curvlab.optim import parameter_groups
 
 
 @pytest.fixture

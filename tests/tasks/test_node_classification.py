@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from omegaconf import OmegaConf
 from torch_geometric.data import Data
 from torch_geometric.utils import stochastic_blockmodel_graph
 
@@ -12,6 +11,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.models.fpst import FPST
 from curvlab.models.gcn import GCN
+from curvlab.optim import Adam
 from curvlab.tasks import node_classification
 from curvlab.tasks.node_classification import NodeClassification, split_parts
 
@@ -58,23 +58,8 @@ def fpst():
 
 
 def task(encoder, **options):
-    optimizer = OmegaConf.create(
-        {
-            "_target_": "torch.optim.Adam",
-            "_partial_": True,
-            "lr": 0.01,
-            "curvature_lr": 1e-4,
-            "weight_decay": 5e-4,
-        }
-    )
-    defaults = {
-        "metric": "accuracy",
-        "decoder": "auto",
-        "logit_curvature": "geometric",
-        "num_classes": 3,
-        "multi_label": False,
-    }
-    return NodeClassification(encoder=encoder, optimizer=optimizer, **{**defaults, **options})
+    optimizer = Adam(curvature_lr=1e-4, weight_decay=5e-4)
+    return NodeClassification(encoder, optimizer=optimizer, **{"num_classes": 3, **options})
 
 
 def trained(made, graph, steps=200):

@@ -65,6 +65,7 @@ def _lines(node: Any, found: Mapping[str, str], path: str, depth: int) -> Iterat
             yield from _lines(value, found, key, depth + 1)
             continue
         shown = yaml.safe_dump({name: value}, default_flow_style=None, width=10_000).strip()
+        shown = shown[1:-1] if shown.startswith("{") else shown
         first, *others = ["  " * depth + line for line in shown.splitlines()]
         origin = _origin(key, found) or (f"default of {target}" if target else "")
         yield f"{first:<{COLUMN}} # {origin}" if origin else first

@@ -7,11 +7,12 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from curvlab.results.files import atomic_write, held
-from curvlab.results.identity import identity_hash
+from curvlab.results.identity import identity_hash, older
 from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 
@@ -158,13 +159,24 @@ class RunDirectory:
     def _aside(self, name: str) -> Path:
         return self.path / SET_ASIDE / name
 
+    def aged(self) -> list[str]:
+        """Classes of an interrupted run here whose revision was raised since, in words."""
+        try:
+            return older(*self._left()) if self.checkpoint.exists() else []
+        except (OSError, yaml.YAMLError, KeyError, TypeError):
+            return []
+
+    def _left(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """Configuration and revisions of what an earlier run left here."""
+        config = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
+        del config["config_hash"]
+        kept = {name: config.pop(name) for name in ("schema", "revisions") if name in config}
+        now = migrated({"config": config, **kept})
+        return now["config"], now.get("revisions") or {}
+
     def _hash_of_contents(self) -> str | None:
         try:
-            config = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
-            del config["config_hash"]
-            kept = {name: config.pop(name) for name in ("schema", "revisions") if name in config}
-            now = migrated({"config": config, **kept})
-            return identity_hash(now["config"], now.get("revisions", {}))
+            return identity_hash(*self._left())
         except (OSError, yaml.YAMLError, KeyError, TypeError):
             return "unknown" if any(_products(self.path)) else None
 

@@ -14,6 +14,8 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
+from curvlab.results.identity import older
+from curvlab.results.migrations import migrated
 from curvlab.results.result import Result, package_versions
 from curvlab.run import reporting
 from curvlab.run.hardware import default_dtype, prepare_determinism, prepare_processor
@@ -56,6 +58,8 @@ def save_best(folder: Path, task: LightningModule, config: DictConfig, result: R
         "step": result.best_step,
         "config": OmegaConf.to_container(config, resolve=True),
         "config_hash": result.config_hash,
+        "schema": result.schema,
+        "revisions": result.revisions,
         "versions": package_versions(),
     }
     with arriving(folder / BEST) as partial:
@@ -71,7 +75,7 @@ def restore(folder: Path | str, data_dir: str | None = None, mirror: str | None 
         mirror: likewise.
 
     Raises:
-        UsageError: the folder has no such file.
+        UsageError: the folder has no such file, or a class has another revision now.
     """
     path = Path(folder) / BEST
     if not path.is_file():
@@ -81,7 +85,13 @@ def restore(folder: Path | str, data_dir: str | None = None, mirror: str | None 
         )
     moved = {"data_dir": data_dir, "mirror": mirror}
     places = {key: place for key, place in moved.items() if place is not None}
-    kept = torch.load(path, map_location="cpu", weights_only=True)
+    kept = migrated(torch.load(path, map_location="cpu", weights_only=True))
+    aged = older(kept["config"], kept.get("revisions", {}))
+    if aged:
+        raise UsageError(
+            f"{path} was written with {', '.join(aged)}, which computes other numbers today: run "
+            "it again, or restore it with the version that wrote it"
+        )
     config = OmegaConf.create(_placed(kept.pop("config"), places))
     assert isinstance(config, DictConfig)
     register_resolvers()

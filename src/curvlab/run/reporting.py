@@ -20,7 +20,7 @@ from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.models.encoder import Encoder
-from curvlab.models.polyformer import PolyFormer
+from curvlab.models.token_network import TokenMixer
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.run.hardware import DOUBLE
@@ -104,6 +104,13 @@ def copying(twin: Path) -> None:
 def damaged(checkpoint: Path) -> None:
     """Say that a run cannot go on."""
     _console.print(f"{shown(checkpoint)} was damaged: the run starts anew")
+
+
+def aged(checkpoint: Path, classes: Sequence[str]) -> None:
+    """Say that a run does not go on from weights of other arithmetic."""
+    _console.print(
+        f"{shown(checkpoint)} is of {', '.join(classes)}, which has changed: the run starts anew"
+    )
 
 
 def already_done(result: Result, folder: Path) -> None:
@@ -220,7 +227,7 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     encoder = task.get_submodule("encoder")
     if not getattr(encoder, "filters_nodes", False):
         return
-    assert isinstance(encoder, PolyFormer)
+    assert isinstance(encoder, TokenMixer)
     encoder.eval()
     graph = graph.to(str(encoder.input.weight.device))
     weights = None

@@ -100,6 +100,9 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
         validate(config, multirun)
         if folder.discard_damaged_checkpoint():
             reporting.damaged(folder.checkpoint)
+        aged = [] if config.rerun else folder.aged()
+        if aged:
+            reporting.aged(folder.checkpoint, aged)
         checkpoint = folder.prepare(result, fresh=config.rerun)
         _run(config, result, folder, checkpoint)
         folder.drop_last()
