@@ -14,7 +14,7 @@ from curvlab.errors import UsageError
 RUNS = {
     "model.dim": "model=fpst", "model.dropout": "model=fpst", "model.activation": "model=fpst",
     "model.last_heads": "model=gat_wide dataset=cora",
-    "model.layer.K": "model=sgc", "model.K": "model=sgc",
+    "model.K": "model=sgc",
     "model.later_dropout": "model=idgl dataset=cora", "model.threshold": "model=idgl dataset=cora",
     "model.entropy": "model=cat dataset=cora", "model.kappa_in": "model=hypformer dataset=cora",
     "task.scheduler": "model=distmult dataset=wn18rr",
@@ -66,7 +66,7 @@ def test_the_curvature_of_a_lorentz_space_is_negative(value):
 NONSENSE = {
     "seed": [-1, 2**32, 0.5, True, None],
     "model.last_heads": [0, -1],
-    "model.layer.K": [0, -1],
+    "model.K": [0, -1],
     "model.input_dropout": [2.5, float("nan"), 1],
     "model.later_dropout": [2.5, float("nan"), True],
     "model.threshold": [float("nan"), float("inf")],
