@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -108,7 +108,7 @@ def _is_part(kind: Any) -> bool:
 
 
 def _is_choice(kind: Any) -> bool:
-    return "Literal" in repr(get_origin(kind)) or "Literal" in repr(kind)
+    return any(get_origin(part) is Literal for part in (kind, *get_args(kind)))
 
 
 def _shown(value: Any) -> str:

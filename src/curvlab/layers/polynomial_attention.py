@@ -50,9 +50,9 @@ class PolynomialAttention(nn.Module):
         orders: highest order of the tokens.
         dim: width of a token.
         heads: of attention, a divisor of `dim`.
-        dropout: of the scores and of the output.
         expansion: width of the order-wise networks over `dim`.
         power: exponent by which higher orders count less.
+        dropout: of the scores and of the output.
         pre_norm: normalise the tokens first.
         residual: add the tokens to the output.
 
@@ -67,9 +67,9 @@ class PolynomialAttention(nn.Module):
         orders: int,
         dim: int,
         heads: Passed[PositiveInt] = 1,
-        dropout: Passed[Dropout] = 0.0,
         expansion: PositiveFloat = 1.0,
         power: NonNegativeFloat = 1.0,
+        dropout: Passed[Dropout] = 0.0,
         pre_norm: bool = True,
         residual: bool = True,
     ) -> None:
