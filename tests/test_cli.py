@@ -75,7 +75,7 @@ WRONG = {
     "model=hybonet dataset=airport model.residual=centroid": "no key model.residual",
     "model=distmult dataset=wn18rr dataset.features=foo": "dataset.features is null here",
     "model=unifilter_mono dataset=filter_images task.scheduler=foo": "choose another task=",
-    "model=cat dataset=cora model.branches=null": "is a list, as in model.branches=.eucl.*not null",
+    "model=cat dataset=cora model.branches=null": "is a list.*as in model.branches=.eucl.*not null",
     "model=gcn dataset=cora batching=neighbours batching.fan_outs=null": "list, .* not null",
     "model=nodeformer dataset=cora model.heads=null": "heads is a whole number.* not null",
     "model=graphtrans dataset=cora model.ffn_dim=null": "ffn_dim is a whole number.* not null",

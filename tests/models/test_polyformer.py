@@ -217,14 +217,9 @@ def test_the_head_drops_before_and_after_its_layer_and_nothing_else_drops():
 def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     """Applied to the signal they make the model's own output, but for the biases (None: shared)."""
     torch.manual_seed(2)
-<<<<<<< HEAD
-    encoder = PolyFormer(1, "cheb", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None)
-    task = FilterRegression(encoder)
-=======
     options = {"basis": "cheb", "orders": 4, "dim": 8, "hidden": False}
     encoder = PolyAttn(1, heads=heads, **options) if heads else UniFilter(1, **options)
-    task = FilterRegression(encoder, None, "r2", None)
->>>>>>> hyps
+    task = FilterRegression(encoder)
     encoder.input.bias.zero_()
     task.read_out.bias.zero_()
     data = random_graph(features=1, basis="cheb", orders=4)

@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from curvlab.results.migrations_graphs import migrate_graphs
+from curvlab.results.migrations_tasks import migrate_tasks
+
 Stored = dict[str, Any]
 
 MOVED_TO_ROOMS = {
@@ -94,6 +97,8 @@ def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
 STEPS: tuple[Callable[[Stored], Stored], ...] = (
     modules_moved(MOVED_TO_ROOMS),
     spaces_and_trainers_are_classes,
+    migrate_tasks,
+    migrate_graphs,
 )
 """Step n takes what was stored by schema n to schema n + 1."""
 
