@@ -26,14 +26,10 @@ def model(in_channels=5, **options):
         "dim": 4,
         "layers": 2,
         "heads": 3,
-        "head_dim": 4,
-        "dropout": 0.0,
         "random_features": 10,
         "gumbel_samples": 3,
-        "temperature": 0.25,
         "orders": 2,
         "edge_loss": 1.0,
-        "jumping_knowledge": False,
     }
     return NodeFormer(in_channels, **{**defaults, **options})
 
@@ -288,9 +284,7 @@ def test_a_training_step_adds_the_term_to_its_loss(related):
     for weight in (0.0, 0.5, 1.0):
         made = model(edge_loss=weight)
         torch.manual_seed(5)
-        task = NodeClassification(
-            made, {}, "accuracy", "auto", "geometric", num_classes=3, multi_label=False
-        )
+        task = NodeClassification(made, num_classes=3, metric="accuracy")
         torch.manual_seed(6)
         losses.append(task.training_step(related, 0).item())
     assert losses[1] > losses[0]
