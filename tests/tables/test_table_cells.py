@@ -11,7 +11,7 @@ from tiny_data import TinyGraph, shrink, take_a_step
 
 from composing import CONFIGS, composed, with_hydra
 from curvlab.config.building import build
-from curvlab.config.resolvers import base_name
+from curvlab.config.resolvers import recipe_name
 from curvlab.config.rules import validate
 from curvlab.tables import build_report, load_table, table_names
 
@@ -38,7 +38,11 @@ def telling(keys):
     first = {key: values[0] for key, values in keys.items()}
     cells = [{**first, key: value} for key, values in keys.items() for value in values]
     for model, dataset in product(keys.get("model", ()), keys.get("dataset", ())):
-        if list((CONFIGS / "recipe").glob(f"*/{base_name(model)}/{base_name(dataset)}[@.]*")):
+        if list(
+            (CONFIGS / "recipe").glob(
+                f"*/{recipe_name('model', model)}/{recipe_name('dataset', dataset)}[@.]*"
+            )
+        ):
             cells.append({**first, "model": model, "dataset": dataset})
     return {tuple(cell.values()): cell for cell in cells}.values()
 
@@ -161,7 +165,7 @@ def test_nodeformer_on_points_has_its_authors_values():
             *(optimizer.lr, optimizer.weight_decay, model.dropout, model.dim, model.heads),
             *(model.orders, model.edge_loss, config.trainer.max_steps),
         )
-        assert found == released.get(dataset, released[base_name(dataset)])
+        assert found == released.get(dataset, released[recipe_name("dataset", dataset)])
         plain = composed("model=nodeformer", f"dataset={dataset}", "recipe=none")
         assert plain.model.heads == 4
 
