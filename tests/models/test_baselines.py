@@ -22,7 +22,7 @@ from curvlab.models.sign import SIGN
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
-KINDS = {  # layer, what it is given of the graph, heads
+KINDS = {  # layer, form of the graph, heads
     "mlp": (nn.Linear, "none", 1),
     "gcn": (GCNConv, "edge_index", 1),
     "gat": (GATConv, "edge_index", 1),
