@@ -13,8 +13,7 @@ import logging
 import sys
 from pathlib import Path
 
-from curvlab.config.building import build
-from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.data.datasets.named import dataset_names, named_source
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -40,9 +39,8 @@ def main() -> int:
     code = 0
     for name in dataset_names(CONFIGS) if everything else arguments.names:
         try:
-            config = dataset_config(name, CONFIGS, arguments.data_dir)
-            files = build(config.source).download()
-            print(f"{config.name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
+            files = named_source(name, arguments.data_dir, CONFIGS).download()
+            print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
         except UsageError as error:
             print(f"download.py: {error}", file=sys.stderr)
             code = 2

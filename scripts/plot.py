@@ -37,8 +37,7 @@ from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
-from curvlab.config.building import build
-from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
 from curvlab.tables.folders import results_folder
@@ -150,8 +149,10 @@ def parse_arguments() -> argparse.Namespace:
 
 def load_graphs(arguments: argparse.Namespace) -> dict[str, Data]:
     """The graphs that the command line names, by their labels."""
-    configs = [dataset_config(name, CONFIGS, arguments.data_dir) for name in arguments.names]
-    return {config.label: build(config.source).load() for config in configs}
+    return {
+        dataset_config(name, CONFIGS).label: named_source(name, arguments.data_dir, CONFIGS).load()
+        for name in arguments.names
+    }
 
 
 def plot_curvature(arguments: argparse.Namespace) -> None:

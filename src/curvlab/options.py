@@ -21,6 +21,10 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 Fraction = Annotated[float, Interval(gt=0, lt=1)]
 Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]  # numpy's
 Activation = Literal["relu", "elu", "tanh", "sigmoid"]
+FilterPair = Literal[
+    "mixed_low_pass", "mixed_high_pass", "mixed_band_pass", "mixed_rejection_pass",
+    "low_high_pass", "band_rejection_pass",
+]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from curvlab.analysis.figures import comparison_figure
 from curvlab.analysis.plots import run_curves
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.config.building import build
-from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
 
 
@@ -67,13 +67,13 @@ def test_every_dataset_says_what_it_is_and_can_be_built(configs):
         assert config.name == name
         assert config.label
         assert config.tasks
-        build(config.source)
+        named_source(name)
 
 
 def test_wrong_values_are_reported_as_the_users_not_as_hydras(configs):
     config = dataset_config("synthetic_web", configs)
-    config.source.num_nodes = -5
-    with pytest.raises(UsageError, match="num_nodes=-5"):
+    config.source.num_leaves = 5
+    with pytest.raises(UsageError, match="num_leaves"):
         build(config.source)
 
 

@@ -6,7 +6,9 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
-from curvlab.data.datasets.named import dataset_config
+from curvlab.config.options import check_options
+from curvlab.config.sources import complete
+from curvlab.data.datasets.named import build_source, dataset_config
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NOWHERE = "http://127.0.0.1:9"  # port 9 (discard) of this machine refuses connections
@@ -20,17 +22,16 @@ def without_checksums(node):
 
 
 @pytest.fixture
-def described(tmp_path):
-    """`described(name, mirror, key=value, ...)`: a dataset's configuration without a network.
+def described():
+    """`described(name, key=value, ...)`: a dataset's configuration without a network.
 
-    Raw files come from the mirror and go to `tmp_path / "data"`; keys with dots lie below `source`.
+    Keys with dots lie below `source`.
     """
 
-    def make(name: str, mirror: Path | None = None, **changes) -> DictConfig:
-        config = dataset_config(name, CONFIGS, tmp_path / "data")
+    def make(name: str, **changes) -> DictConfig:
+        config = dataset_config(name, CONFIGS)
         if "url" in config.source:
             config.source.url = NOWHERE
-            config.source.mirror = mirror and str(mirror)
         for key, value in changes.items():
             OmegaConf.update(config, key, value, force_add=True)
         return config
@@ -39,17 +40,31 @@ def described(tmp_path):
 
 
 @pytest.fixture
-def tiny(described, tmp_path):
+def source(described, tmp_path):
+    """`source(name, mirror, key=value, ...)`: its source, checked as a run checks it.
+
+    Raw files come from the mirror and go to `tmp_path / "data"`.
+    """
+
+    def make(name: str | DictConfig, mirror: Path | None = None, **changes):
+        config = described(name, **changes) if isinstance(name, str) else name
+        check_options(OmegaConf.create({"dataset": config}))
+        return build_source(config, {"data_dir": tmp_path / "data", "mirror": mirror})
+
+    return make
+
+
+@pytest.fixture
+def tiny(described, source, tmp_path):
     """`tiny(name, statistics, **changes)`: a source for files that the test put into the mirror.
 
     The folder is `tmp_path / "mirror"`; no checksum is asserted, and only these statistics are.
     """
 
     def make(name: str, statistics: dict, **changes):
-        config = described(name, tmp_path / "mirror", **changes)
-        plain = without_checksums(OmegaConf.to_container(config.source))
-        plain["statistics"] = statistics
-        return build(OmegaConf.create(plain))
+        plain = without_checksums(OmegaConf.to_container(described(name, **changes)))
+        plain["source"]["statistics"] = statistics
+        return source(OmegaConf.create(plain), tmp_path / "mirror")
 
     return make
 
@@ -62,6 +77,8 @@ def split():
         config = OmegaConf.load(CONFIGS / "split" / f"{name}.yaml")
         config = OmegaConf.create({"split": config, "dataset": {"name": dataset}})
         config.split.update(changes)
+        complete(config)
+        check_options(config)
         return build(config.split)
 
     return make

@@ -114,11 +114,6 @@ def test_the_graph_moves_once_and_then_stays():
     assert data.transfer_batch_to_device(data.graph, device, 0).x is storage
 
 
-def test_steps_per_epoch_must_be_positive():
-    with pytest.raises(UsageError, match="steps_per_epoch=-3"):
-        GraphDataModule(SyntheticWeb(10, 0.5, 0), [], steps_per_epoch=-3, seed=0)
-
-
 EDGES = torch.tensor([[0, 1], [1, 0]])
 
 

@@ -2,10 +2,12 @@
 
 import logging
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
+from curvlab.data.datasets import networks
 from curvlab.data.datasets.knowledge_graphs import KnowledgeGraph
 from curvlab.data.datasets.labelled import LabelledGraph
 from curvlab.data.datasets.networks import EdgeListNetwork
@@ -128,7 +130,9 @@ def test_another_revision_of_a_reader_reads_again(tmp_path, monkeypatch):
     raw.parent.mkdir(parents=True)
     raw.write_text("the same file")
     files = [{"path": "pairs.txt", "sha256": None}]
-    source = Pairs("pairs", "pairs/raw", None, files, {"num_classes": 2}, None, tmp_path)
+    source = Pairs(
+        folder="pairs/raw", files=files, statistics={"num_classes": 2}, data_dir=tmp_path
+    )
 
     def found():
         return source.load().x[0, 0].item()
@@ -149,7 +153,7 @@ def test_another_revision_of_a_knowledge_graphs_reader_reads_again(tmp_path, mon
     raw.parent.mkdir(parents=True)
     raw.write_text("the same file")
     files = [{"path": "all.txt", "sha256": None}]
-    source = OneRelation("kg", "kg/raw", "", files, {}, tmp_path)
+    source = OneRelation("kg/raw", files, {}, data_dir=tmp_path)
 
     def found():
         return source.load().relation_names
@@ -165,11 +169,14 @@ def test_another_revision_of_a_networks_reader_reads_again(tmp_path, monkeypatch
     raw = tmp_path / "net" / "raw" / "net.csv"
     raw.parent.mkdir(parents=True)
     raw.write_text("0,1\n1,2\n")
-    source = EdgeListNetwork("net", "net/raw/net.csv", "", None, 3, 2, 2, tmp_path)
-    source.sha256 = "none stated"
+    files = [{"path": "net.csv", "sha256": None}]
+    source = EdgeListNetwork("net/raw", files, {}, data_dir=tmp_path)
     assert source.load().num_nodes == 3
-    raw.write_text("0,1\n1,2\n2,3\n")  # stands for a reader that makes another graph
-    source.statistics = dict.fromkeys(source.statistics)
+
+    def other(_):
+        return np.array([[0, 1], [1, 2], [2, 3]])
+
+    monkeypatch.setattr(networks, "read_edge_list", other)
     assert source.load().num_nodes == 3
     monkeypatch.setattr(EdgeListNetwork, "revision", 2)
     assert source.load().num_nodes == 4

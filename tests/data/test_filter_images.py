@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.config.building import build
 from curvlab.data.datasets.filter_images import FILTERS, filtered, generated_grid
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
@@ -20,20 +19,19 @@ TARGETS = {  # at pixels 5050 and 0, and the sum of squares on the scored pixels
 
 
 @pytest.fixture
-def source(described):
-    """`source(mirror, key=value, ...)`: the images as their configuration describes them."""
+def images(source):
+    """`images(mirror, key=value, ...)`: the images as their configuration describes them."""
 
     def make(mirror=None, filter="low_high_pass", **changes):
-        return build(
-            described("filter_images", mirror, **{"source.filter": filter, **changes}).source
-        )
+        changes = {f"source.{key}": value for key, value in changes.items()}
+        return source("filter_images", mirror, **{"source.filter": filter, **changes})
 
     return make
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_the_targets_of_the_paper(name, source, mirror):
-    data = source(mirror, name).load()
+def test_the_targets_of_the_paper(name, images, mirror):
+    data = images(mirror, name).load()
     below, above, total = TARGETS[name]
     assert int((data.x < 0.5).sum()) == 5685
     assert int(data.scored.sum()) == 9216
@@ -61,29 +59,29 @@ def test_a_filter_and_the_rest_add_up_to_the_image():
     np.testing.assert_allclose(low + high, image, atol=1e-12)
 
 
-def test_a_generated_grid_is_like_the_file(source):
-    data = source(**{"source.generated": True, "source.side": 9}).load()
+def test_a_generated_grid_is_like_the_file(images):
+    data = images(generated=True, side=9).load()
     degree = torch.bincount(data.edge_index[0])
     assert degree.bincount().tolist() == [0, 0, 4, 28, 49]
     assert int(data.scored.sum()) == 25
     assert (float(data.x.min()), float(data.x.max())) == (0, 1)
-    other = source(**{"source.generated": True, "source.side": 9, "source.image": 2}).load()
+    other = images(generated=True, side=9, image=2).load()
     assert not torch.equal(data.x, other.x)
 
 
 @pytest.mark.parametrize(
     ("changes", "answer"),
     [
-        ({"source.filter": "low"}, "dataset.filter=low must be one of mixed_low_pass"),
-        ({"source.generated": True, "source.side": 4}, "side=4 must be at least 5"),
+        ({"filter": "low"}, "filter=low must be one of mixed_low_pass"),
+        ({"generated": True, "side": 4}, "side=4 must be a whole number of at least 5"),
         ({}, "dataset.source.generated=true"),
     ],
 )
-def test_what_cannot_be_is_said(source, changes, answer):
+def test_what_cannot_be_is_said(images, changes, answer):
     with pytest.raises(UsageError, match=answer):
-        source(**changes).load()
+        images(**changes).load()
 
 
-def test_an_image_that_is_not_there(source, mirror):
+def test_an_image_that_is_not_there(images, mirror):
     with pytest.raises(UsageError, match="has images 0 to 49"):
-        source(mirror, **{"source.image": 50}).load()
+        images(mirror, image=50).load()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.config.building import build
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.datasets.triple_folder import drawn
 from curvlab.data.datasets.triples import MASKS, KnownTails
@@ -20,7 +19,7 @@ TRAIN = "a\tlikes\tb\nb\tlikes\tc\nc\tknows\ta\na\tknows\tc\n"
 
 
 @pytest.fixture
-def folder(described, tmp_path):
+def folder(source, tmp_path):
     """`folder(train, valid, test, unseen=...)`: the source of a folder with these files."""
 
     def make(train=TRAIN, valid="b\tlikes\ta\n", test="c\tlikes\tb\n", **options):
@@ -31,7 +30,7 @@ def folder(described, tmp_path):
                 raw = text if isinstance(text, bytes) else text.encode()
                 (place / f"{name}.txt").write_bytes(raw)
         changes = {f"source.{key}": value for key, value in options.items()}
-        return build(described("kg_folder", **{"source.path": str(place)}, **changes).source)
+        return source("kg_folder", **{"source.path": str(place)}, **changes)
 
     return make
 
@@ -72,15 +71,15 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
         ({"valid_share": 0.5}, "valid.txt has the validation triples already"),
         ({"valid_share": 1.5}, "valid_share=1.5 must be a number between 0 and 1"),
         ({"columns": ["head", "tail"]}, "columns=.*must be head, relation and tail"),
-        ({"separator": "tabs"}, "separator='tabs' must be one of tab, comma"),
-        ({"header": "yes"}, "header=yes must be true, false, or null"),
+        ({"separator": "tabs"}, "separator=tabs must be one of tab, comma"),
+        ({"header": "yes"}, "header=yes must be true or false, or null"),
         (
             {"valid": None, "valid_share": 0.5, "train": "a\tr\tb\nc\tq\td\n"},
             "no training triple can be spared",
         ),
         ({"test": "a\tlikes\tz\n"}, "1 .* test triples have one of 1 entities .* 'z'.*unseen=keep"),
         ({"test": "a\thates\tb\n"}, "1 relations are in validation or test .*'hates'"),
-        ({"unseen": "maybe"}, "unseen=maybe must be refuse or keep"),
+        ({"unseen": "maybe"}, "unseen=maybe must be one of refuse, keep"),
     ],
 )
 def test_what_is_wrong_with_a_folder_is_one_sentence(folder, files, answer):
@@ -205,30 +204,30 @@ def test_repeated_triples_are_counted_in_a_warning(folder, caplog):
 
 
 @pytest.mark.parametrize("name", ["fb15k237", "wn18rr"])
-def test_a_published_graph_is_its_files(name, described, mirror, tmp_path):
+def test_a_published_graph_is_its_files(name, source, mirror):
     """PyTorch Geometric's triples, by the names that they have in the files."""
-    source = build(described(name, mirror).source)
-    data = source.load()
-    paths = source.download()
+    graph = source(name, mirror)
+    data = graph.load()
+    paths = graph.download()
     numbers = []
     for path, mask in zip(paths, MASKS.values(), strict=True):
         named = Counter(relation for _, relation, _ in read_triples(path))
         counts = torch.bincount(data.edge_type[data[mask]], minlength=len(data.relation_names))
         assert named == +Counter(dict(zip(data.relation_names, counts.tolist(), strict=True)))
         numbers.append(int(counts.sum()))
-    assert numbers == [source.statistics[part] for part in MASKS]
-    assert source.load().relation_names == data.relation_names  # of the cache
+    assert numbers == [graph.statistics[part] for part in MASKS]
+    assert graph.load().relation_names == data.relation_names  # of the cache
 
 
-def test_a_damaged_file_of_a_published_graph_is_named(described, mirror, tmp_path):
-    config = described("wn18rr", mirror)
+def test_a_damaged_file_of_a_published_graph_is_named(described, source, mirror):
+    config = described("wn18rr")
     for file in config.source.files:
         file.sha256 = None
-    source = build(config.source)
-    paths = source.download()
+    graph = source(config, mirror)
+    paths = graph.download()
     paths[1].write_text("one\ttwo\n")
     with pytest.raises(UsageError, match=r"valid.txt, line 1: .* found 2 columns"):
-        source.load()
+        graph.load()
 
 
 def test_the_generated_graph_has_the_patterns_that_it_says():
@@ -279,8 +278,6 @@ def test_processes_share_out_a_pass():
     assert torch.equal(parts.sort().values, torch.arange(len(data.train_triples[0])))
     with pytest.raises(UsageError, match="do not make 1000000 batches"):
         data.rounds(0, 10**6)
-    with pytest.raises(UsageError, match="must be one of triples, pairs"):
-        module(data.source, shuffle="heads")
 
 
 def test_inverse_relations_double_the_triples():

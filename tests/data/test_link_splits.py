@@ -175,9 +175,7 @@ def test_the_split_follows_the_runs_seed_unless_it_is_fixed():
 @pytest.mark.parametrize(
     ("options", "network", "said"),
     [
-        ({"val": 0.0}, nx.path_graph(9), "must be greater than 0 and leave edges"),
         ({"val": 0.5, "test": 0.5}, nx.path_graph(9), "their sum must be below 1"),
-        ({"draw": -1}, nx.path_graph(9), "task.split.draw=-1 must be a whole number"),
         ({}, nx.path_graph(9), "leave a part of the 8 edges empty"),
         ({"val": 0.3, "test": 0.3}, nx.complete_graph(5), "all pairs of the graph's 5 nodes"),
         (

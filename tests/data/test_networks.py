@@ -6,8 +6,6 @@ import logging
 import numpy as np
 import pytest
 import torch
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -23,9 +21,8 @@ def tiny_network(tmp_path, text="7,3\n3,9\n9,7\n9,4\n", **statistics):
     raw.write_text(text)
     expected = {"num_nodes": 4, "num_edges": 4, "max_degree": 3} | statistics
     sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return EdgeListNetwork(
-        "tiny", path, "http://127.0.0.1:9/x", sha256, **expected, data_dir=tmp_path
-    )
+    files = [{"path": "tiny.edges.csv", "sha256": sha256}]
+    return EdgeListNetwork("Networks/tiny/raw", files, expected, data_dir=tmp_path)
 
 
 def test_numbered_by_first_appearance_and_symmetric(tmp_path):
@@ -102,19 +99,14 @@ def test_processed_file_is_used_and_rebuilt_when_damaged(tmp_path, caplog):
 def test_a_processed_file_does_not_hide_a_corrupt_raw_file(tmp_path):
     network = tiny_network(tmp_path)
     network.load()
-    (tmp_path / network.file.path).write_text("7,3\n")
+    network.download()[0].write_text("7,3\n")
     with pytest.raises(UsageError, match="corrupt"):
         network.load()
 
 
 @pytest.mark.parametrize("name", ["web_edu", "power", "facebook", "bio_worm"])
-def test_real_networks_have_the_papers_statistics_and_are_connected(
-    name, mirror, tmp_path, request
-):
-    root = request.config.rootpath
-    config = OmegaConf.create({"paths": {"data_dir": str(tmp_path), "mirror": str(mirror)}})
-    config["dataset"] = OmegaConf.load(root / "configs" / "dataset" / f"{name}.yaml")
-    graph = instantiate(config.dataset.source).load()  # asserts nodes, edges, largest degree
+def test_real_networks_have_the_papers_statistics_and_are_connected(name, mirror, source):
+    graph = source(name, mirror).load()  # asserts nodes, edges, largest degree
     row, col = graph.edge_index.numpy()
     adjacency = csr_array((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2)
     assert connected_components(adjacency)[0] == 1

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.config.building import build
 from curvlab.data.splits.nodes import PARTS
-from curvlab.data.splits.published import HGCNSplit
+from curvlab.data.splits.published import HGCN_FRACTIONS, HGCNSplit
 from curvlab.data.transforms.features import DegreeFeatures
 from curvlab.errors import UsageError
 
@@ -36,13 +35,12 @@ def sums(data):
 
 
 @pytest.fixture
-def real(described, mirror):
+def real(source, mirror):
     """`real(name)`: a graph from the mirror."""
 
     def load(name, **changes):
-        config = described(name, mirror)
-        config.source.update(changes)
-        return build(config.source).load()
+        changes = {f"source.{key}": value for key, value in changes.items()}
+        return source(name, mirror, **changes).load()
 
     return load
 
@@ -185,11 +183,11 @@ def test_hgcns_split_is_refused_for_other_datasets(split):
         split("hgcn", dataset="cora")
 
 
-def test_hgcn_split_entries_follow_the_lists_as_published():
+def test_hgcn_split_entries_follow_the_lists_as_published(monkeypatch):
     """Two lists, shuffled one after the other by one generator; a worked example."""
     y = torch.tensor([0, 1, 0, 1, 0, 1, 1, 0, 0, 0])
-    fractions = {"toy": {"val": 0.25, "test": 0.5}}
-    data = HGCNSplit("hgcn", "toy", fractions, draw=3)(Data(y=y, num_nodes=10), 0)
+    monkeypatch.setitem(HGCN_FRACTIONS, "toy", (0.25, 0.5))
+    data = HGCNSplit("toy", draw=3)(Data(y=y, num_nodes=10), 0)
     rng = np.random.RandomState(3)
     ones, zeros = np.array([1, 3, 5, 6]), np.array([0, 2, 4, 7, 8, 9])
     rng.shuffle(ones)

@@ -10,7 +10,6 @@ import torch
 from omegaconf import OmegaConf
 from scipy.sparse import csr_matrix, random_array, save_npz
 
-from curvlab.config.building import build
 from curvlab.data.files.pickles import read_pickle
 from curvlab.errors import UsageError
 
@@ -71,18 +70,17 @@ def test_heterophilous_files(name, tiny, put):
     assert data.given == "given"
 
 
-def test_wikipedia_files_and_the_switch_between_them(described, put, tmp_path):
+def test_wikipedia_files_and_the_switch_between_them(described, source, put, tmp_path):
     put("WikipediaFiltered/chameleon/raw/chameleon_filtered.npz", heterophilous())
     original = heterophilous(labels=(1, 1, 1, 1, 0))
     put("WikipediaFiltered/chameleon/raw/chameleon.npz", original)
     labels = {}
     for filtered in (True, False):
-        config = described("chameleon", tmp_path / "mirror")
-        config.source.filtered = filtered
+        config = described("chameleon", **{"source.filtered": filtered})
         for version in config.source.versions.values():
             version.file.sha256 = None
             version.statistics = {"num_nodes": 5, "num_classes": 3 if filtered else 2}
-        labels[filtered] = build(config.source).load().y.tolist()
+        labels[filtered] = source(config, tmp_path / "mirror").load().y.tolist()
     assert labels == {True: [0, 1, 2, 1, 0], False: [1, 1, 1, 1, 0]}
 
 
@@ -257,19 +255,21 @@ def test_a_file_that_is_no_graph_is_named_with_a_remedy(content, tiny, put):
     assert "\n" not in str(caught.value)
 
 
-def test_a_corrupt_raw_file_is_refused_by_its_checksum(described, put, tmp_path):
+def test_a_corrupt_raw_file_is_refused_by_its_checksum(source, put, tmp_path):
     put("HGCN/airport/raw/airport.p", b"rubbish")
     with pytest.raises(UsageError, match=r"airport\.p is corrupt: its SHA-256 is"):
-        build(described("airport", tmp_path / "mirror").source).load()
+        source("airport", tmp_path / "mirror").load()
 
 
 @pytest.mark.parametrize("name", ["cora", "texas", "actor", "coauthor_cs", "squirrel", "airport"])
-def test_with_neither_network_nor_mirror_the_error_says_what_to_put_where(name, described):
+def test_with_neither_network_nor_mirror_the_error_says_what_to_put_where(
+    name, described, source, tmp_path
+):
     config = described(name)
     with pytest.raises(UsageError) as caught:
-        build(config.source).load()
+        source(config).load()
     sentence = str(caught.value)
-    assert f"{config.source.data_dir}/{config.source.folder}/" in sentence
+    assert f"{tmp_path}/data/{config.source.folder}/" in sentence
     assert config.source.url in sentence
     assert "CURVLAB_MIRROR" in sentence
     assert "\n" not in sentence

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from omegaconf import OmegaConf
 
-from curvlab.config.building import build
 from curvlab.data.datasets import ogb
 from curvlab.data.datasets.ogb import _trusting, mean_of_edges
 from curvlab.data.files.disk_graph import open_disk_graph
@@ -287,12 +287,12 @@ def test_another_graph_than_stated_is_refused(statistic, value, words, tiny, arc
 def test_every_file_that_the_archive_lacks_is_named(name, tiny, archived, described, tmp_path):
     """Without them OGB's class would ask at a prompt, or download."""
     files = contents(name)
-    for number, path in enumerate(described(name).source.contents):
+    for path in described(name).source.contents:
+        shutil.rmtree(tmp_path / "data", ignore_errors=True)
         archive = archived(name, {other: files[other] for other in files if other != path})
-        place = {"source.data_dir": str(tmp_path / f"data{number}")}
         missing = f"does not hold {archive.stem}/{path}, .*delete it"
         with pytest.raises(UsageError, match=missing) as caught:
-            tiny(name, SMALL, **place).load()
+            tiny(name, SMALL).load()
         assert "\n" not in str(caught.value)
 
 
@@ -365,7 +365,7 @@ def test_a_newer_release_of_the_format_fails_at_once(tiny, archived):
         tiny("ogbn_arxiv", SMALL, **{"source.contents": wanted}).load()
 
 
-def test_it_is_downloaded_and_kept(described, archived, tmp_path):
+def test_it_is_downloaded_and_kept(described, source, archived):
     archive = archived("ogbn_arxiv", contents("ogbn_arxiv"))
 
     class Quiet(SimpleHTTPRequestHandler):
@@ -376,22 +376,24 @@ def test_it_is_downloaded_and_kept(described, archived, tmp_path):
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        config = described("ogbn_arxiv").source
-        config.url = f"http://127.0.0.1:{server.server_port}"
-        config.statistics = OmegaConf.create(SMALL)
-        first = build(config).load()
+        config = described("ogbn_arxiv")
+        config.source.url = f"http://127.0.0.1:{server.server_port}"
+        config.source.statistics = OmegaConf.create(SMALL)
+        first = source(config).load()
         server.shutdown()
         thread.join()
-    assert torch.equal(build(config).load().edge_index, first.edge_index)  # no server any more
+    assert torch.equal(source(config).load().edge_index, first.edge_index)  # no server any more
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_without_network_and_mirror_the_error_says_what_to_put_where(name, described):
+def test_without_network_and_mirror_the_error_says_what_to_put_where(
+    name, described, source, tmp_path
+):
     config = described(name)
     with pytest.raises(UsageError) as caught:
-        build(config.source).load()
+        source(config).load()
     sentence = str(caught.value)
-    assert f"{config.source.data_dir}/OGB/{PLACES[name][0]} is missing" in sentence
+    assert f"{tmp_path}/data/OGB/{PLACES[name][0]} is missing" in sentence
     assert config.source.url in sentence
 
 

@@ -73,17 +73,9 @@ def test_what_takes_less_memory_is_chosen(features, dim, dtype, allowed, stored,
     assert isinstance(transform.on(data), PolynomialTokens if stored else NormalisedAdjacency)
 
 
-@pytest.mark.parametrize(
-    ("change", "answer"),
-    [
-        ({"basis": "fourier"}, "basis=fourier must be one of mono, cheb"),
-        ({"orders": -1}, "orders=-1 must be a whole number"),
-        ({"dtype": "int8"}, "token_dtype=int8 must be one of float32"),
-    ],
-)
-def test_bad_options(change, answer):
-    with pytest.raises(UsageError, match=answer):
-        tokens(path(), **{"basis": "mono", "orders": 2, "dtype": "float32", **change})
+def test_an_unknown_basis_is_refused():
+    with pytest.raises(UsageError, match="basis=fourier must be one of mono, cheb"):
+        tokens(path(), "fourier", 2)
 
 
 def test_what_a_type_cannot_hold_is_said():

@@ -7,7 +7,6 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from curvlab.data.transforms.relations import NeighbourRelations
-from curvlab.errors import UsageError
 
 
 def ring(nodes, alone=0):
@@ -49,9 +48,3 @@ def test_directions_and_self_loops_do_not_matter():
 
 def test_no_orders_add_nothing():
     assert "relations" not in NeighbourRelations(0)(ring(4))
-
-
-@pytest.mark.parametrize("orders", [-1, 1.5, True])
-def test_impossible_orders_are_refused(orders):
-    with pytest.raises(UsageError, match="orders="):
-        NeighbourRelations(orders)

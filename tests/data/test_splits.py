@@ -154,7 +154,12 @@ def test_quota_takes_the_whole_of_small_classes(split):
         ("random_per_class", {}, [500, 500], "only 960 nodes are not trained on"),
         ("random_per_class", {"val": 0}, [600, 700], "split.val=0"),
         ("random_60_20_20", {"val": 0.8}, [30, 30], "their sum must be below 1"),
-        ("random_60_20_20", {"test": 0.0}, [30, 30], "greater than 0"),
+        (
+            "random_60_20_20",
+            {"test": 0.0},
+            [30, 30],
+            "split.test=0.0 must be a number between 0 and 1",
+        ),
         ("fpst", {}, [1, 1], "leaves val without a node in a graph of 2"),
         ("quota", {"train": 0.7, "val": 0.3}, [30, 30], "their sum must be below 1"),
         ("quota", {"draw": 10}, [30, 30], "has 10 published seeds, numbers 0 to 9, not 10"),

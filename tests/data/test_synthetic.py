@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from torch_geometric.utils import degree
 
 from curvlab.data.datasets.synthetic import SyntheticWeb, preferential_attachment
-from curvlab.errors import UsageError
 
 
 def components(graph):
@@ -78,19 +77,3 @@ def test_same_graph_on_every_machine():
     edges = SyntheticWeb(50, 0.5, seed=0).load().edge_index.numpy().astype("<i8")
     digest = hashlib.sha256(edges.tobytes()).hexdigest()
     assert digest[:16] == "bed95321beea755b"
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ((-5, 0.5, 0), "num_nodes=-5"),
-        ((1, 0.5, 0), "at least 2"),
-        ((10, -0.1, 0), "cycle_fraction"),
-        ((10, 1.5, 0), "cycle_fraction"),
-        ((10, float("nan"), 0), "cycle_fraction"),
-        ((10, 0.5, -1), "seed"),
-    ],
-)
-def test_impossible_options_are_refused(options, words):
-    with pytest.raises(UsageError, match=words):
-        SyntheticWeb(*options)

@@ -113,8 +113,6 @@ def test_directed_edges_and_self_loops_are_read_as_the_simple_undirected_graph()
 def test_impossible_numbers_of_eigenvectors_are_refused():
     with pytest.raises(UsageError, match="at most 3"):
         LaplacianEigenvectors(4)(graph_of(nx.path_graph(3)))
-    with pytest.raises(UsageError, match="at least 1"):
-        LaplacianEigenvectors(0)
 
 
 @settings(max_examples=20, deadline=None)
@@ -135,12 +133,6 @@ def test_noise_is_uniform_on_every_entry():
 def test_features_that_would_not_fit_are_refused_before_memory_is():
     with pytest.raises(UsageError, match=r"10,000,000 nodes .* GB"):
         IdentityFeatures(0.02)(Data(num_nodes=10_000_000))
-
-
-@pytest.mark.parametrize("noise", [-0.1, float("nan"), float("inf")])
-def test_impossible_noise_is_refused(noise):
-    with pytest.raises(UsageError, match="noise"):
-        IdentityFeatures(noise)
 
 
 def test_the_cache_is_hit_across_features_and_missed_across_graphs_and_options(tmp_path):

@@ -1,19 +1,15 @@
 """CAT: counts, routing, its entropy term, its layouts of tokens, nodes and triples."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from torch_geometric.data import Data
 
-from curvlab.config.resolvers import register_resolvers
+from composing import composed
 from curvlab.errors import UsageError
 from curvlab.models.cat import CAT, RoutingEntropy
 from curvlab.run.parts import build_encoder
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 class Sizes:
@@ -24,9 +20,7 @@ class Sizes:
 
 
 def model(name="cat", *words, dataset="wn18rr", **sizes):
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [f"model={name}", f"dataset={dataset}", *words])
+    config = composed(f"model={name}", f"dataset={dataset}", *words)
     inputs = {"num_entities": 9, "num_relations": 3} if dataset == "wn18rr" else {"in_channels": 5}
     torch.manual_seed(0)
     return build_encoder(config, Sizes(**(inputs | sizes)))

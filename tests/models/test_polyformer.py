@@ -219,7 +219,7 @@ def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     torch.manual_seed(2)
     options = {"basis": "cheb", "orders": 4, "dim": 8, "hidden": False}
     encoder = PolyAttn(1, heads=heads, **options) if heads else UniFilter(1, **options)
-    task = FilterRegression(encoder, None, "r2", None)
+    task = FilterRegression(encoder)
     encoder.input.bias.zero_()
     task.read_out.bias.zero_()
     data = random_graph(features=1, basis="cheb", orders=4)

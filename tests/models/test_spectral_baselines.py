@@ -17,7 +17,7 @@ from curvlab.models.specformer import Specformer
 from curvlab.models.specformer_large import LargeSpecformer
 from curvlab.models.spectral import FilteredPerceptron
 from curvlab.models.transformer import NodeTransformer
-from curvlab.optim.parameter_groups import parameter_groups
+from curvlab.optim import parameter_groups
 
 
 @pytest.fixture

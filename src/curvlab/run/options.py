@@ -6,9 +6,12 @@ Nothing here imports torch.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge
 
 from curvlab.options import (
+    FilterPair,
     Incidental,
     NonNegativeInt,
     PositiveFloat,
@@ -60,24 +63,30 @@ class DatasetOptions:
     """A data set beside its source and its features.
 
     Attributes:
-        name: what results, tables and output folders call it.
-        label: how tables and plots print it.
-        tasks: what it can be trained on.
-        metric: what validation chooses by and tables compare.
+        name: in results, tables and output folders; in an identity it stands for the files.
+        label: in tables and plots.
+        tasks: that it can be trained on.
+        metric: that validation chooses by and tables compare.
         hops: of smoothing that token models start from here, where neighbours are alike.
         batch_size: most nodes of a batch, where the graph does not fit in one.
-        neighbours: of a node in a graph made from features; null: no graph.
-        train_triples: of a knowledge graph, for the length of an epoch.
+        neighbours: nearest points that a point is joined to, itself counted; null: no graph.
+        train_triples: number of training triples, for the length of an epoch.
+        filtered: leave out nodes that are there more than once; false: as before 2023.
+        filter: pair of spectral filters.
+        files: checksum of the user's files.
     """
 
-    name: Incidental[str]
+    name: str
     label: Incidental[str]
     tasks: Incidental[Sequence[str]] = ()
     metric: Metric | None = None
     hops: NonNegativeInt = 0
     batch_size: PositiveInt = 10000
-    neighbours: PositiveInt | None = None
+    neighbours: Annotated[int, Ge(2)] | None = None
     train_triples: PositiveInt | None = None
+    filtered: bool = True
+    filter: FilterPair | None = None
+    files: str | None = None
 
 
 @dataclass

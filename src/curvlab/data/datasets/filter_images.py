@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from scipy.io import loadmat
 from scipy.sparse import csr_array
 from torch_geometric.data import Data
@@ -13,6 +15,7 @@ from torch_geometric.utils import grid
 from curvlab.data.files.sources import RemoteFile, fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
+from curvlab.options import FilterPair, Incidental, NonNegativeInt, Passed
 
 Filter = Callable[[np.ndarray], np.ndarray]
 
@@ -31,7 +34,7 @@ def _rest(filter_of: Filter) -> Filter:
     return lambda eigenvalue: 1 - filter_of(eigenvalue)
 
 
-FILTERS: dict[str, tuple[Filter, Filter]] = {
+FILTERS: dict[FilterPair, tuple[Filter, Filter]] = {
     "mixed_low_pass": (_bump(5, 0), _bump(20, 0)),
     "mixed_high_pass": (_rest(_bump(5, 0)), _rest(_bump(20, 0))),
     "mixed_band_pass": (_bump(5, 1), _bump(20, 1)),
@@ -52,35 +55,35 @@ class FilterImages:
     normalised Laplacian L of the grid. Filters are applied by a Chebyshev expansion in float64.
 
     Args:
-        filter: One of `FILTERS`.
-        image: Number of the image, from 0.
-        generated: Draw an image on a grid of `side` by `side` pixels instead of reading the file.
-        side: Of a generated grid, at least 5.
-        path: Place of the file inside `data_dir`, and inside the mirror.
-        url: Where it is downloaded from.
-        sha256: Checksum of the file.
-        data_dir: Folder of raw and processed files.
-        mirror: Folder with the same layout, used instead of the network.
+        filter: pair of filters, one of `FILTERS`.
+        image: number of the image, 0 to 49; the paper's numbers are of 15.
+        generated: draw an image instead of reading the file.
+        side: pixels in a row of a generated image.
+        path: of the file inside `data_dir`, and inside the mirror.
+        url: address of the file.
+        sha256: checksum of the file.
+        data_dir: folder of raw and processed files.
+        mirror: folder with the same layout, used instead of the network.
 
     Source: PolyFormer, Section 4.1.1 and Appendix D.2, with BernNet's images.
     """
 
     def __init__(
         self,
-        filter: str,
-        image: int,
-        generated: bool,
-        side: int,
-        path: str,
-        url: str,
-        sha256: str,
-        data_dir: str | Path,
-        mirror: str | Path | None = None,
+        filter: FilterPair = "low_high_pass",
+        image: NonNegativeInt = 15,
+        generated: bool = False,
+        side: Annotated[int, Ge(5)] = 100,
+        path: Incidental[str] = "FilterImages/raw/2Dgrid.mat",
+        url: Incidental[str] = (
+            "https://raw.githubusercontent.com/ivam-he/BernNet/main/Learning_filters/2Dgrid.mat"
+        ),
+        sha256: Incidental[str | None] = (
+            "0df971bd4392136887f4147112dc8aff13608bab545b66b07b1d35d41eeb566f"
+        ),
+        data_dir: Passed[str | Path] = "data",
+        mirror: Passed[str | Path | None] = None,
     ) -> None:
-        if filter not in FILTERS:
-            raise UsageError(f"dataset.filter={filter} must be one of {', '.join(FILTERS)}")
-        if generated and side <= 2 * BORDER:
-            raise UsageError(f"dataset.source.side={side} must be at least {2 * BORDER + 1}")
         self.filter = filter
         self.image = image
         self.generated = generated

@@ -31,11 +31,11 @@ class AirportGraph(LabelledGraph):
     numbers: four features and the quantity whose bins are the classes.
 
     Args:
-        population: Whether that quantity is a feature too, the fifth; it tells the classes.
-        **options: Of `LabelledGraph`; the statistics count the fifth.
+        population: keep that quantity as a fifth feature, which gives the classes away.
+        **options: of `LabelledGraph`; the statistics count the fifth.
     """
 
-    def __init__(self, population: bool, **options: Any) -> None:
+    def __init__(self, population: bool = False, **options: Any) -> None:
         super().__init__(**options)
         self.population = population
 

@@ -6,80 +6,31 @@ A knowledge graph is a `Data` with `edge_index [2, triples]` (heads, tails), `ed
 several relations may join the same pair.
 """
 
-import hashlib
 import io
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pooch
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from curvlab.data.datasets.triples import MASKS, check_triples
-from curvlab.data.files.cache import cached
 from curvlab.data.files.checks import check_statistics
-from curvlab.data.files.sources import RemoteFile, fetch
+from curvlab.data.files.sources import Downloaded
 from curvlab.data.files.triple_files import read_triples
 
-STATISTICS = {
-    "entities": "entities",
-    "relations": "relations",
-    "train": "training triples",
-    "val": "validation triples",
-    "test": "test triples",
-}
-"""Keys of `statistics`, and what messages call them."""
 
-
-class KnowledgeGraph:
+class KnowledgeGraph(Downloaded):
     """A knowledge graph that is downloaded, read by a subclass, cached and checked.
 
-    Args:
-        name: What messages call it.
-        folder: Place of the raw files inside `data_dir`, and inside the mirror.
-        url: Where they are downloaded from.
-        files: `path` after the address and `sha256` of training, validation and test triples.
-        statistics: `entities`, `relations`, `train`, `val` and `test`, numbers that are asserted.
-        data_dir: Folder of raw and processed files.
-        mirror: Folder with the same layout, used instead of the network.
-
-    Attributes:
-        revision: raised whenever `read` returns something else for the same files, so that what is
-            on disk of an earlier reader is not taken for it; a subclass that reads in a way of its
-            own sets its own.
+    Its files are those of training, validation and test triples, its statistics the numbers of
+    `entities`, `relations`, and triples of `train`, `val` and `test`.
     """
-
-    revision = 1
-
-    def __init__(
-        self,
-        name: str,
-        folder: str,
-        url: str,
-        files: Sequence[Mapping[str, str]],
-        statistics: Mapping[str, int],
-        data_dir: str | Path,
-        mirror: str | Path | None = None,
-    ) -> None:
-        self.name = name
-        self.folder = folder
-        self.files = [
-            RemoteFile(f"{folder}/{file['path']}", f"{url}/{file['path']}", file["sha256"])
-            for file in files
-        ]
-        self.statistics = statistics
-        self.data_dir = Path(data_dir)
-        self.mirror = mirror
-
-    def download(self) -> list[Path]:
-        """Fetch the raw files and return where they are."""
-        return [fetch(file, self.data_dir, self.mirror) for file in self.files]
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
@@ -92,23 +43,14 @@ class KnowledgeGraph:
             UsageError: A file cannot be had, is corrupt or malformed, or the graph does not have
                 the stated statistics.
         """
-        paths = self.download()
-        sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
-        key = f"{self.name}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
-        processed = paths[0].parent.parent / "processed"
-        tensors = cached(processed, key, lambda: _packed(self.read(paths)), self.revision)
-        data = _unpacked(tensors)
+        data = _unpacked(self.processed(lambda paths: _packed(self.read(paths))))
         check_triples(data)
         found = {
             "entities": data.num_nodes,
             "relations": len(data.relation_names),
             **{name: int(data[mask].sum()) for name, mask in MASKS.items()},
         }
-        check_statistics(
-            self.name,
-            {word: found[key] for key, word in STATISTICS.items()},
-            {STATISTICS[key]: value for key, value in self.statistics.items()},
-        )
+        check_statistics(self.name, found, self.statistics)
         return data
 
 
@@ -116,8 +58,8 @@ class PyGKnowledgeGraph(KnowledgeGraph):
     """A dataset class of PyTorch Geometric, given its raw files in a folder that is thrown away.
 
     Args:
-        dataset: Makes the dataset from its `root`, the first part of `folder`.
-        **options: Of `KnowledgeGraph`.
+        dataset: makes the dataset from its `root`, the first part of `folder`.
+        **options: of `Downloaded`.
     """
 
     def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
@@ -133,12 +75,12 @@ class PyGKnowledgeGraph(KnowledgeGraph):
             raw.mkdir(parents=True)
             for path in paths:
                 shutil.copyfile(path, raw / path.name)
-            data = self.processed(Path(place) / Path(self.folder).parts[0])
+            data = self.numbered(Path(place) / Path(self.folder).parts[0])
         data.relation_names = self.relation_names(paths)
         return data
 
     @abstractmethod
-    def processed(self, root: Path) -> Data:
+    def numbered(self, root: Path) -> Data:
         """The triples as the class numbers them, with masks of the parts."""
 
     @abstractmethod
@@ -149,7 +91,7 @@ class PyGKnowledgeGraph(KnowledgeGraph):
 class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
-    def processed(self, root: Path) -> Data:
+    def numbered(self, root: Path) -> Data:
         """Put the parts together."""
         parts = [self.dataset(root=str(root), split=name)[0] for name in MASKS]
         sizes = [part.num_edges for part in parts]
@@ -169,7 +111,7 @@ class SplitObjects(PyGKnowledgeGraph):
 class SplitMasks(PyGKnowledgeGraph):
     """A class with one object and masks, whose relations are numbered alphabetically (WN18RR)."""
 
-    def processed(self, root: Path) -> Data:
+    def numbered(self, root: Path) -> Data:
         """Take the object as it is: its triples are sorted, the masks with them."""
         (data,) = self.dataset(root=str(root))
         return data

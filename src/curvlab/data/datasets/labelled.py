@@ -2,106 +2,44 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from traceback import clear_frames
 from typing import Any
 
 import numpy as np
-import pooch
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.files.cache import cached
 from curvlab.data.files.checks import check_statistics
 from curvlab.data.files.cleaning import cleaned, homophily
-from curvlab.data.files.sources import RemoteFile, fetch
+from curvlab.data.files.sources import Downloaded
 from curvlab.errors import UsageError
+from curvlab.options import Incidental
 
 GIVEN = ("given_train", "given_val", "given_test")
-WORDS = {
-    "num_nodes": "nodes",
-    "raw_edges": "edges in the raw list",
-    "num_edges": "undirected edges",
-    "num_features": "features",
-    "num_classes": "classes",
-    "class_counts": "nodes of each class",
-    "homophily": "homophily",
-    "given_sizes": "nodes in the parts of its split",
-}
-"""What messages call the statistics."""
 
 
-class LabelledGraph(ABC):
-    """A graph of node classification; a subclass says how its raw files are read.
+class LabelledGraph(Downloaded, ABC):
+    """A graph of node classification; a subclass reads its raw files.
 
-    What is read is cleaned (`curvlab.data.files.cleaning`) and kept in the folder `processed`
-    beside the raw files, under a name made from their contents. The statistics are asserted
-    whenever the graph is loaded, so that a file that parses but is another graph is noticed.
+    The graph is cleaned (`curvlab.data.files.cleaning`) and kept on disk. The statistics are
+    asserted whenever it is loaded, so that a file that parses but is another graph is noticed.
+    They are `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected, after
+    cleaning), `num_features`, `num_classes`, `class_counts`, `homophily` (of the edge list as it
+    came, to four digits) and `given_sizes` (nodes of the three parts of the first given split). Of
+    several labels a node, classes are the labels, and there is no homophily.
 
     Args:
-        name: What messages call the graph.
-        folder: Folder of the raw files inside `data_dir`, and inside the mirror.
-        url: Address that the files' paths continue; None if they cannot be downloaded.
-        files: The raw files: `path` after the address, whose last part is the name in the folder
-            if there is no `name`, and `sha256`, None where nobody has stated one.
-        statistics: `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected,
-            after cleaning), `num_features`, `num_classes`, `class_counts`, `homophily` (of the edge
-            list as it came, to four digits) and `given_sizes` (nodes of the three parts of the
-            first given split) that the graph must have; None where unknown. Of several labels a
-            node, classes are the labels, and there is no homophily.
-        given: What the splits that come with the graph are called; None if there are none.
-        data_dir: Folder of raw and processed files.
-        mirror: Folder with the same layout, used instead of the network.
-
-    Attributes:
-        revision: raised whenever `read` returns something else for the same files, so that what is
-            on disk of an earlier reader is not taken for it; a subclass that reads in a way of its
-            own sets its own.
+        given: name of the splits that come with the graph; null if there are none.
+        **options: of `Downloaded`.
     """
 
-    revision = 1
-
-    def __init__(
-        self,
-        name: str,
-        folder: str,
-        url: str | None,
-        files: Sequence[Mapping[str, Any]],
-        statistics: Mapping[str, Any],
-        given: str | None,
-        data_dir: str | Path,
-        mirror: str | Path | None = None,
-    ) -> None:
-        self.name = name
-        self.folder = folder
-        self.files = [
-            RemoteFile(
-                f"{folder}/{file.get('name', PurePosixPath(file['path']).name)}",
-                None if url is None else f"{url}/{file['path']}",
-                file["sha256"],
-            )
-            for file in files
-        ]
-        self.num_classes = int(statistics["num_classes"])
-        self.statistics = {
-            key: list(value) if isinstance(value, Sequence) else value
-            for key, value in statistics.items()
-        }
+    def __init__(self, given: Incidental[str | None] = None, **options: Any) -> None:
+        super().__init__(**options)
         self.given = given
-        self.data_dir = Path(data_dir)
-        self.mirror = mirror
-
-    def download(self) -> list[Path]:
-        """Fetch the raw files and return where they are."""
-        return [fetch(file, self.data_dir, self.mirror) for file in self.files]
-
-    @property
-    def variant(self) -> str:
-        """What `read` depends on besides files and `revision`, for the processed file's name."""
-        return ""
+        self.num_classes = int(str(self.statistics["num_classes"]))
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
@@ -119,11 +57,7 @@ class LabelledGraph(ABC):
             UsageError: A file cannot be had, is corrupt or malformed, features or labels are
                 unusable, or the graph does not have the stated statistics.
         """
-        paths = self.download()
-        sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
-        key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
-        processed = paths[0].parent.parent / "processed"
-        tensors = cached(processed, key, lambda: self._process(paths), self.revision)
+        tensors = self.processed(self._process)
         data = _unpacked(tensors)
         self._check(data, tensors)
         if self.given is not None:
@@ -166,18 +100,7 @@ class LabelledGraph(ABC):
             "homophily": round(float(tensors["raw_homophily"]), 4),
             "given_sizes": [int(data[name][:, 0].sum()) for name in GIVEN if name in data],
         }
-        check_found(self.name, found, self.statistics)
-
-
-def check_found(name: str, found: Mapping[str, Any], statistics: Mapping[str, Any]) -> None:
-    """Refuse a graph of which some statistics, those that are found, are not what they must be.
-
-    Raises:
-        UsageError: See `check_statistics`.
-    """
-    expected = {WORDS[key]: value for key, value in statistics.items()}
-    known = {WORDS[key]: value for key, value in found.items()}
-    check_statistics(name, known, {word: expected[word] for word in known if word in expected})
+        check_statistics(self.name, found, self.statistics)
 
 
 def class_counts(data: Data) -> list[int]:

@@ -1,49 +1,85 @@
-"""Datasets by the names of their configurations, for scripts that train nothing."""
+"""Sources of graphs from their configurations, also by name, for scripts that train nothing."""
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config.building import build
+from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
+from curvlab.config.schema import options_of
+from curvlab.config.sources import complete
+from curvlab.data.files.sources import GraphSource
 from curvlab.errors import UsageError
 
 
-def dataset_names(config_dir: Path) -> list[str]:
-    """Names of all datasets that the configuration folder describes."""
-    return sorted(path.stem for path in (config_dir / "dataset").glob("*.yaml"))
-
-
-def dataset_config(name: str, config_dir: Path, data_dir: Path | None = None) -> DictConfig:
-    """The dataset's configuration, its places resolved as a run would resolve them.
+def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> GraphSource:
+    """Build a data set's source; one that reads files receives its name and its folders.
 
     Args:
-        name: For instance `web_edu`.
-        config_dir: The folder `configs`.
-        data_dir: Where raw files are; by default what `configs/paths` says.
+        dataset: the configuration of the data set.
+        paths: `data_dir`, folder of raw and processed files, and `mirror`, used instead of the
+            network, None for none.
+    """
+    known = options_of(dataset.source._target_)
+    passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
+    return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
+
+
+def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIGS) -> GraphSource:
+    """Build the source of a data set by name, `named_source("cora").load()`.
+
+    Args:
+        name: for instance `web_edu`.
+        data_dir: folder of raw files; None: that of `configs/paths`.
+        configs: the folder of configurations.
 
     Raises:
-        UsageError: There is no dataset of that name.
+        UsageError: There is no data set of that name.
     """
-    names = dataset_names(config_dir)
+    paths = OmegaConf.load(configs / "paths" / "default.yaml")
+    assert isinstance(paths, DictConfig)
+    if data_dir is not None:
+        paths.data_dir = str(data_dir)
+    return build_source(dataset_config(name, configs), paths)
+
+
+def dataset_names(configs: Path = CONFIGS) -> list[str]:
+    """Names of all data sets that the configuration folder describes."""
+    return sorted(path.stem for path in (configs / "dataset").glob("*.yaml"))
+
+
+def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
+    """A data set's configuration, resolved, without the groups that it chooses.
+
+    Args:
+        name: for instance `web_edu`.
+        configs: the folder of configurations.
+
+    Raises:
+        UsageError: There is no data set of that name.
+    """
+    names = dataset_names(configs)
     if name not in names:
         near = difflib.get_close_matches(name, names, n=3)
         choices = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}."
         raise UsageError(f"there is no dataset {name}: {choices}")
     register_resolvers()
-    paths = OmegaConf.load(config_dir / "paths" / "default.yaml")
-    if data_dir is not None:
-        paths.data_dir = str(data_dir)
-    config = OmegaConf.create({"paths": paths, "dataset": _described(name, config_dir / "dataset")})
+    config = OmegaConf.create({"dataset": _described(configs / "dataset" / f"{name}.yaml")})
+    complete(config)
     OmegaConf.resolve(config)
     return config.dataset
 
 
-def _described(name: str, folder: Path) -> DictConfig:
-    """A dataset's file over that of which it is a variant, without the groups that it chooses."""
-    dataset = OmegaConf.load(folder / f"{name}.yaml")
+def _described(path: Path) -> DictConfig:
+    """A data set's file over those that it is based on."""
+    dataset = OmegaConf.load(path)
     assert isinstance(dataset, DictConfig)
     bases = [base for base in dataset.pop("defaults", []) if isinstance(base, str)]
-    merged = OmegaConf.merge(*(_described(base, folder) for base in bases), dataset)
+    files = (path.parent / f"{base.partition('@')[0]}.yaml" for base in bases)
+    merged = OmegaConf.merge(*map(_described, files), dataset)
     assert isinstance(merged, DictConfig)
     return merged

@@ -8,64 +8,20 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from curvlab.data.files.cache import cached
 from curvlab.data.files.checks import check_statistics
 from curvlab.data.files.cleaning import simple_edges
-from curvlab.data.files.sources import RemoteFile, fetch
+from curvlab.data.files.sources import Downloaded
 from curvlab.errors import UsageError
 
 
-class EdgeListNetwork:
+class EdgeListNetwork(Downloaded):
     """An undirected graph from a two-column, comma-separated edge list without a header.
 
     Nodes are numbered in the order of their first appearance; the graph is made symmetric,
-    coalesced and freed of self-loops. The statistics are asserted when it is loaded, so that
-    a file that parses but is another graph is noticed.
-
-    Args:
-        name: What messages call the network.
-        path: Place of the raw file inside `data_dir`, and inside the mirror.
-        url: Where the file is downloaded from.
-        sha256: Checksum of the file.
-        num_nodes: Number of nodes that the graph must have.
-        num_edges: Number of undirected edges that it must have.
-        max_degree: Largest number of neighbours that a node must have.
-        data_dir: Folder of raw and processed files.
-        mirror: Folder with the same layout, used instead of the network.
-
-    Attributes:
-        revision: raised whenever the same file becomes another graph, so that what is on disk of an
-            earlier reader is not taken for it.
+    coalesced and freed of self-loops. The statistics `num_nodes`, `num_edges` (undirected) and
+    `max_degree` are asserted when it is loaded, so that a file that parses but is another graph is
+    noticed.
     """
-
-    revision = 1
-
-    def __init__(
-        self,
-        name: str,
-        path: str,
-        url: str,
-        sha256: str,
-        num_nodes: int,
-        num_edges: int,
-        max_degree: int,
-        data_dir: str | Path,
-        mirror: str | Path | None = None,
-    ) -> None:
-        self.name = name
-        self.file = RemoteFile(path, url, sha256)
-        self.sha256 = sha256
-        self.statistics = {
-            "nodes": num_nodes,
-            "undirected edges": num_edges,
-            "neighbours at most": max_degree,
-        }
-        self.data_dir = Path(data_dir)
-        self.mirror = mirror
-
-    def download(self) -> list[Path]:
-        """Fetch the raw edge list and return where it is."""
-        return [fetch(self.file, self.data_dir, self.mirror)]
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features.
@@ -74,21 +30,15 @@ class EdgeListNetwork:
             UsageError: The file cannot be had, is corrupt or malformed, or the graph does not
                 have the stated statistics.
         """
-        (raw,) = self.download()
-        folder = raw.parent.parent / "processed"
-        key = f"{raw.stem}-{self.sha256[:16]}"
-        tensors = cached(folder, key, lambda: _process(raw), self.revision)
+        tensors = self.processed(lambda paths: _process(paths[0]))
         data = Data(edge_index=tensors["edge_index"], num_nodes=int(tensors["num_nodes"]))
-        self._check(data)
-        return data
-
-    def _check(self, data: Data) -> None:
         found = {
-            "nodes": int(data.num_nodes or 0),
-            "undirected edges": data.num_edges // 2,
-            "neighbours at most": int(degree(data.edge_index[0], data.num_nodes).max()),
+            "num_nodes": data.num_nodes,
+            "num_edges": data.num_edges // 2,
+            "max_degree": int(degree(data.edge_index[0], data.num_nodes).max()),
         }
         check_statistics(self.name, found, self.statistics)
+        return data
 
 
 def _process(raw: Path) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from curvlab.data.transforms.nearest_neighbours import NearestNeighbourGraph
 from curvlab.errors import UsageError
+from curvlab.options import Fraction
 
 FOLDERS = ("20news-bydate-train", "20news-bydate-test")  # both are used
 ENCODING = "latin1"
@@ -25,14 +26,30 @@ class NewsgroupsGraph(NearestNeighbourGraph):
     their groups, of training and test folder and of their names.
 
     Args:
-        categories: The newsgroups, which are the classes, numbered in the order of their names.
-        min_share: Smallest fraction of the postings that a word must be in.
-        **options: Of `NearestNeighbourGraph`; the one file is scikit-learn's archive.
+        categories: newsgroups, which are the classes, numbered in the order of their names.
+        min_share: smallest fraction of the postings that a word must be in.
+        **options: of `NearestNeighbourGraph`; the one file is scikit-learn's archive.
 
     Source: Hypformer, Table 3; scikit-learn's `fetch_20newsgroups(subset="all")`.
     """
 
-    def __init__(self, categories: Sequence[str], min_share: float, **options: Any) -> None:
+    def __init__(
+        self,
+        categories: Sequence[str] = (
+            "alt.atheism",
+            "comp.sys.ibm.pc.hardware",
+            "misc.forsale",
+            "rec.autos",
+            "rec.sport.hockey",
+            "sci.crypt",
+            "sci.electronics",
+            "sci.med",
+            "sci.space",
+            "talk.politics.guns",
+        ),
+        min_share: Fraction = 0.05,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
         self.categories = sorted(categories)
         self.min_share = min_share

@@ -20,11 +20,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.labelled import GIVEN, LabelledGraph, check_found
+from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
 from curvlab.data.files.archives import unpack_zip
-from curvlab.data.files.checks import check_labels, not_finite
+from curvlab.data.files.checks import check_labels, check_statistics, not_finite
 from curvlab.data.files.disk_graph import DiskGraph, DiskGraphWriter
 from curvlab.errors import UsageError
+from curvlab.options import Incidental
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
 BINARY = "raw/data.npz"  # of sets that are too large for text
@@ -40,11 +41,11 @@ class OGBGraph(LabelledGraph):
 
     Args:
         dataset: OGB's name of it, for instance `ogbn-arxiv`.
-        contents: Paths that its archive must hold below the folder that is named like it.
-        **options: Of `LabelledGraph`; the one file is the archive.
+        contents: paths that its archive must hold, below a folder with the archive's name.
+        **options: of `LabelledGraph`; the one file is the archive.
     """
 
-    def __init__(self, dataset: str, contents: Sequence[str], **options: Any) -> None:
+    def __init__(self, dataset: str, contents: Incidental[Sequence[str]], **options: Any) -> None:
         super().__init__(**options)
         self.dataset = dataset
         self.contents = contents
@@ -121,7 +122,7 @@ def binary_to_disk(
             "class_counts": counts,
             "given_sizes": [int(mask.sum()) for mask in masks.values()],
         }
-        check_found(name, found, statistics)
+        check_statistics(name, found, statistics)
         writer = DiskGraphWriter(folder, features[0])
         if by_column:
             pairs = _pieces(files, "edge_index", 2 * raw_edges, 0, 2)
@@ -129,7 +130,7 @@ def binary_to_disk(
         else:
             rows = (_pieces(files, "edge_index", raw_edges, i * raw_edges) for i in range(2))
             writer.edges(np.stack(ends) for ends in zip(*rows, strict=True))
-        check_found(name, {"num_edges": writer.entries // 2}, statistics)
+        check_statistics(name, {"num_edges": writer.entries // 2}, statistics)
         numbers = _pieces(files, "node_feat", features[0] * features[1], 0, features[1])
         pieces = (piece.reshape(-1, features[1]) for piece in numbers)
         writer.features(_finite(name, pieces), features[1])

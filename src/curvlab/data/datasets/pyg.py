@@ -40,8 +40,8 @@ class PyGGraph(LabelledGraph):
     nobody reads what it has half written.
 
     Args:
-        dataset: Makes the dataset from its `root`, the first part of `folder`.
-        **options: Of `LabelledGraph`.
+        dataset: makes the dataset from its `root`, the first part of `folder`.
+        **options: of `LabelledGraph`.
     """
 
     def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:

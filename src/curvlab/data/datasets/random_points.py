@@ -1,30 +1,25 @@
 """Random vectors without edges: what an operation on points is timed with."""
 
-from pathlib import Path
-
 import torch
 from torch_geometric.data import Data
 
-from curvlab.errors import UsageError
+from curvlab.data.files.sources import Generated
+from curvlab.options import PositiveInt, Seed
 
 
-class RandomPoints:
+class RandomPoints(Generated):
     """Normal vectors of length about one, `x [nodes, dim]`, and no edges.
 
     Args:
-        num_nodes: number of vectors, at least 1.
-        dim: number of coordinates, at least 1.
+        num_nodes: number of vectors.
+        dim: number of coordinates.
         seed: of the vectors, not of the run.
     """
 
-    def __init__(self, num_nodes: int, dim: int, seed: int) -> None:
-        if min(num_nodes, dim) < 1:
-            raise UsageError(f"num_nodes={num_nodes} and dim={dim} must be at least 1.")
+    def __init__(
+        self, num_nodes: PositiveInt = 10000, dim: PositiveInt = 2048, seed: Seed = 0
+    ) -> None:
         self.num_nodes, self.dim, self.seed = num_nodes, dim, seed
-
-    def download(self) -> list[Path]:
-        """Return no files: the vectors are generated."""
-        return []
 
     def load(self) -> Data:
         """Return the vectors."""

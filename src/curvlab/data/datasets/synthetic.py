@@ -1,15 +1,17 @@
 """A generated graph that needs no file: scale-free and tree-like, with some cycles."""
 
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.networks import undirected_graph
-from curvlab.errors import UsageError
+from curvlab.data.files.sources import Generated
+from curvlab.options import Seed, Share
 
 
-class SyntheticWeb:
+class SyntheticWeb(Generated):
     """A web-like graph: a preferential-attachment tree and short cycles along it.
 
     Each new node links to an endpoint of a uniformly drawn earlier edge, that is to a node
@@ -18,25 +20,17 @@ class SyntheticWeb:
     of one template are, or a node is linked to its grandparent. Connected by construction.
 
     Args:
-        num_nodes: Number of nodes, at least 2.
-        cycle_fraction: Extra edges as a fraction of the tree's `num_nodes - 1`, in [0, 1].
-        seed: Seed of the graph, not of the run: every run trains on the same graph.
+        num_nodes: number of nodes.
+        cycle_fraction: edges that close a triangle, as a fraction of the tree's.
+        seed: of the graph, not of the run: every run trains on the same graph.
     """
 
-    def __init__(self, num_nodes: int, cycle_fraction: float, seed: int) -> None:
-        if num_nodes < 2:
-            raise UsageError(f"num_nodes={num_nodes} is too small: a graph needs at least 2 nodes.")
-        if not 0 <= cycle_fraction <= 1:
-            raise UsageError(f"cycle_fraction={cycle_fraction} must lie between 0 and 1.")
-        if seed < 0:
-            raise UsageError(f"seed={seed} must not be negative.")
+    def __init__(
+        self, num_nodes: Annotated[int, Ge(2)] = 3000, cycle_fraction: Share = 0.5, seed: Seed = 0
+    ) -> None:
         self.num_nodes = num_nodes
         self.cycle_fraction = cycle_fraction
         self.seed = seed
-
-    def download(self) -> list[Path]:
-        """Return no files: the graph is generated."""
-        return []
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""

@@ -1,16 +1,18 @@
 """A generated graph that needs no file: a tree along which a disease has spread."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
 from curvlab.data.files.cleaning import cleaned
+from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
+from curvlab.options import Fraction, PositiveInt, Seed
 
 
-class SyntheticDisease:
+class SyntheticDisease(Generated):
     """Disease after an SIR process on a random tree, with HGCN's counts and moments, not its data.
 
     Every node down to the last level but one has a number of children drawn evenly from a range.
@@ -21,45 +23,41 @@ class SyntheticDisease:
     alone do not tell the classes apart.
 
     Args:
-        depth: Levels below the root, at least 1.
-        min_children: Fewest children, at least 1.
-        max_children: Most children.
-        infection: Probability that an exposed node is infected, between 0 and 1.
-        susceptible: Mean and standard deviation of the features of susceptible nodes.
-        resistant: Mean and standard deviation of the features of resistant nodes.
-        features: Number of features, at least 1.
-        seed: Seed of the graph, not of the run: every run trains on the same graph.
+        depth: levels below the root.
+        min_children: fewest children of a node that is not on the last level.
+        max_children: most children of such a node.
+        infection: probability that an exposed node is infected.
+        susceptible: mean and standard deviation of the features of susceptible nodes.
+        resistant: mean and standard deviation of the features of resistant nodes.
+        features: number of features.
+        seed: of the graph, not of the run: every run trains on the same graph.
+
+    Raises:
+        UsageError: The most children are fewer than the fewest.
     """
 
     def __init__(
         self,
-        depth: int,
-        min_children: int,
-        max_children: int,
-        infection: float,
-        susceptible: tuple[float, float],
-        resistant: tuple[float, float],
-        features: int,
-        seed: int,
+        depth: PositiveInt = 5,
+        min_children: PositiveInt = 2,
+        max_children: PositiveInt = 6,
+        infection: Fraction = 0.618,
+        susceptible: Sequence[float] = (0.244, 0.84),
+        resistant: Sequence[float] = (0.62, 0.75),
+        features: PositiveInt = 1000,
+        seed: Seed = 0,
     ) -> None:
-        if min(depth, min_children, features) < 1 or max_children < min_children or seed < 0:
+        if max_children < min_children:
             raise UsageError(
-                f"depth={depth}, features={features} and min_children={min_children} must be at "
-                f"least 1, max_children={max_children} at least min_children and seed={seed} at "
-                "least 0."
+                f"dataset.source.max_children={max_children} must be at least "
+                f"dataset.source.min_children={min_children}."
             )
-        if not 0 < infection < 1:
-            raise UsageError(f"infection={infection} must lie between 0 and 1.")
         self.depth = depth
         self.children = (min_children, max_children)
         self.infection = infection
         self.moments = np.array([resistant, susceptible])
         self.features = features
         self.seed = seed
-
-    def download(self) -> list[Path]:
-        """Return no files: the graph is generated."""
-        return []
 
     def load(self) -> Data:
         """Return the graph: `x [nodes, features]`, `y [nodes]` 0 or 1, `edge_index [2, 2M]`.

@@ -4,20 +4,24 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge, Gt
 from torch_geometric.data import Data
 
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph, DiskGraphWriter
+from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
+from curvlab.options import NonNegativeFloat, PositiveFloat, PositiveInt, Seed, Share
 
 DRAWN_EDGES = 2**23
 """Edges that are drawn at a time; of graphs with more, another number would make another graph."""
 
 
-class SyntheticLarge:
+class SyntheticLarge(Generated):
     """A degree-corrected stochastic block model with Gaussian features.
 
     Node v has a class y_v, each with equal probability, and a propensity w_v from a Pareto law,
@@ -32,14 +36,17 @@ class SyntheticLarge:
     Source: Karrer and Newman 2011, "Stochastic blockmodels and community structure in networks".
 
     Args:
-        num_nodes: Number of nodes, at least 2.
-        mean_degree: Mean number of neighbours, before duplicates and loops are left out.
-        exponent: Of the density of degrees, `p(d) ~ d^-exponent`, above 2.
-        classes: Number of classes, at least 2 and at most `num_nodes`.
-        homophily: Probability that an edge joins two nodes of a class, 0 to 1.
-        features: Number of features, at least 1.
-        signal: Length of the mean of the features of a class, at least 0.
-        seed: Seed of the graph, not of the run: every run trains on the same graph.
+        num_nodes: number of nodes.
+        mean_degree: mean number of neighbours, before duplicates and loops are left out.
+        exponent: of the density of degrees, `p(d) ~ d^-exponent`; up to 2 degrees have no mean.
+        classes: number of classes, at most `num_nodes`.
+        homophily: probability that an edge joins two nodes of a class.
+        features: number of features.
+        signal: length of the mean of a class's features; their noise has standard deviation 1.
+        seed: of the graph, not of the run: every run trains on the same graph.
+
+    Raises:
+        UsageError: There are fewer nodes than classes or neighbours.
 
     Attributes:
         revision: raised whenever the same options make another graph.
@@ -49,28 +56,21 @@ class SyntheticLarge:
 
     def __init__(
         self,
-        num_nodes: int,
-        mean_degree: float,
-        exponent: float,
-        classes: int,
-        homophily: float,
-        features: int,
-        signal: float,
-        seed: int,
+        num_nodes: Annotated[int, Ge(2)] = 1000000,
+        mean_degree: PositiveFloat = 10.0,
+        exponent: Annotated[float, Gt(2)] = 2.5,
+        classes: Annotated[int, Ge(2)] = 10,
+        homophily: Share = 0.6,
+        features: PositiveInt = 32,
+        signal: NonNegativeFloat = 1.0,
+        seed: Seed = 0,
     ) -> None:
-        if not 2 <= classes <= num_nodes or features < 1 or seed < 0:
+        if classes > num_nodes or mean_degree >= num_nodes:
             raise UsageError(
-                f"classes={classes} must be from 2 to num_nodes={num_nodes}, features={features} "
-                f"at least 1 and seed={seed} at least 0."
+                f"dataset.source.classes={classes} must be at most, and "
+                f"dataset.source.mean_degree={mean_degree} less than, "
+                f"dataset.source.num_nodes={num_nodes}."
             )
-        if not 0 < mean_degree < num_nodes or not exponent > 2 or not 0 <= signal < float("inf"):
-            raise UsageError(
-                f"mean_degree={mean_degree} must lie between 0 and num_nodes={num_nodes}, "
-                f"exponent={exponent} above 2 (else degrees have no mean) and signal={signal} not "
-                "below 0."
-            )
-        if not 0 <= homophily <= 1:
-            raise UsageError(f"homophily={homophily} must lie between 0 and 1.")
         self.num_nodes = num_nodes
         self.mean_degree = mean_degree
         self.exponent = exponent
@@ -79,10 +79,6 @@ class SyntheticLarge:
         self.features = features
         self.signal = signal
         self.seed = seed
-
-    def download(self) -> list[Path]:
-        """Return no files: the graph is generated."""
-        return []
 
     def load(self) -> Data:
         """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""

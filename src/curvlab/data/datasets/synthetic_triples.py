@@ -1,19 +1,22 @@
 """A generated knowledge graph that needs no file: groups, a tree and rings of entities."""
 
-from pathlib import Path
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import MASKS, check_triples
+from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
+from curvlab.options import Seed
 
 RELATIONS = ("sibling", "counterpart", "parent", "ancestor", "next", "after_next")
 PARTS = (0.8, 0.1, 0.1)
 
 
-class SyntheticKnowledgeGraph:
+class SyntheticKnowledgeGraph(Generated):
     """Two symmetric, two hierarchical and two cyclic relations that follow from one another.
 
     Entities come in groups. Within a group all are siblings, and on a ring the next one and the
@@ -24,28 +27,23 @@ class SyntheticKnowledgeGraph:
     relation has them does not find it.
 
     Args:
-        groups: Number of groups, even, at least 4.
-        size: Entities of a group, at least 4.
-        seed: Of the division into 80 % training, 10 % validation and 10 % test triples, not of the
+        groups: number of groups, even, since each has a twin.
+        size: entities of a group.
+        seed: of the division into 80 % training, 10 % validation and 10 % test triples, not of the
             run.
 
     Raises:
-        UsageError: A number is too small, or there is a group without a twin.
+        UsageError: There is a group without a twin.
     """
 
-    def __init__(self, groups: int, size: int, seed: int) -> None:
-        if groups < 4 or groups % 2 or size < 4 or seed < 0:
-            raise UsageError(
-                f"groups={groups} must be even and at least 4, size={size} at least 4 and "
-                f"seed={seed} at least 0."
-            )
+    def __init__(
+        self, groups: Annotated[int, Ge(4)] = 40, size: Annotated[int, Ge(4)] = 5, seed: Seed = 0
+    ) -> None:
+        if groups % 2:
+            raise UsageError(f"dataset.source.groups={groups} must be even: each has a twin.")
         self.groups = groups
         self.size = size
         self.seed = seed
-
-    def download(self) -> list[Path]:
-        """Return no files: the graph is generated."""
-        return []
 
     def load(self) -> Data:
         """Return the graph."""

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,13 +12,13 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import MASKS, check_triples
 from curvlab.data.files.triple_files import (
-    COLUMNS,
     Triple,
     TripleFormat,
     check_headers,
     read_triples,
 )
 from curvlab.errors import UsageError
+from curvlab.options import Fraction, Incidental, Seed
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +35,16 @@ class TripleFolder:
     those are whose entities and relation are in others that stay.
 
     Args:
-        path: The folder.
-        unseen: What becomes of validation and test triples with an entity that no training triple
-            has, whose embedding nothing trains: `refuse` them, or `keep` them.
-        columns: See `TripleFormat`.
-        separator: See `TripleFormat`.
-        header: See `TripleFormat`.
-        valid_share: Share of the training triples that becomes the validation triples, between 0
-            and 1; None where there is a `valid.txt`.
-        seed: Of their draw, not of the run.
+        path: of the folder.
+        unseen: refuse or keep validation and test triples with an entity that no training triple
+            has, whose embedding nothing trains.
+        columns: order of head, relation and tail in a line.
+        separator: between the columns.
+        header: true: the first line of every file names the columns; false: it is a triple; null:
+            refuse a first line that looks like a header.
+        valid_share: share of train.txt's triples that are drawn for validation; null: there is a
+            valid.txt.
+        seed: of their draw, not of the run.
 
     Raises:
         UsageError: A value is something else.
@@ -51,16 +52,14 @@ class TripleFolder:
 
     def __init__(
         self,
-        path: str | Path,
-        unseen: str,
-        columns: Sequence[str] = COLUMNS,
-        separator: str = "tab",
+        path: Incidental[str | Path] = "data/kg",
+        unseen: Literal["refuse", "keep"] = "refuse",
+        columns: Sequence[str] = ("head", "relation", "tail"),
+        separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab",
         header: bool | None = None,
-        valid_share: float | None = None,
-        seed: int = 0,
+        valid_share: Fraction | None = None,
+        seed: Seed = 0,
     ) -> None:
-        if unseen not in ("refuse", "keep"):
-            raise UsageError(f"dataset.source.unseen={unseen} must be refuse or keep")
         number = isinstance(valid_share, int | float) and not isinstance(valid_share, bool)
         if valid_share is not None and not (number and 0 < valid_share < 1):
             raise UsageError(

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import LabelledGraph
+from curvlab.options import Incidental
 
 
 class WikipediaGraph(LabelledGraph):
@@ -18,12 +19,14 @@ class WikipediaGraph(LabelledGraph):
     sets alike; the filtered ones hold each of them once (Platonov et al., 2023).
 
     Args:
-        filtered: Which of the two versions it is.
         versions: `file` and `statistics` of the versions `filtered` and `original`.
-        **options: Of `LabelledGraph`, but for `files` and `statistics`.
+        filtered: read the filtered version.
+        **options: of `LabelledGraph`, but for `files` and `statistics`.
     """
 
-    def __init__(self, filtered: bool, versions: Mapping[str, Any], **options: Any) -> None:
+    def __init__(
+        self, versions: Incidental[Mapping[str, Any]], filtered: bool = True, **options: Any
+    ) -> None:
         version = versions["filtered" if filtered else "original"]
         super().__init__(files=[version["file"]], statistics=version["statistics"], **options)
 

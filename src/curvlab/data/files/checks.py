@@ -12,6 +12,24 @@ from curvlab.errors import UsageError
 
 log = logging.getLogger(__name__)
 
+STATISTICS = {
+    "num_nodes": "nodes",
+    "raw_edges": "edges in the raw list",
+    "num_edges": "undirected edges",
+    "max_degree": "neighbours at most",
+    "num_features": "features",
+    "num_classes": "classes",
+    "class_counts": "nodes of each class",
+    "homophily": "homophily",
+    "given_sizes": "nodes in the parts of its split",
+    "entities": "entities",
+    "relations": "relations",
+    "train": "training triples",
+    "val": "validation triples",
+    "test": "test triples",
+}
+"""Keys of a data set's `statistics`, and their names in messages."""
+
 
 def check_graph(data: Data) -> None:
     """Refuse a graph that cannot be trained on; nodes without neighbours are only counted.
@@ -130,17 +148,17 @@ def check_statistics(name: str, found: Mapping[str, Any], expected: Mapping[str,
     """Refuse a graph that is another one than its configuration describes.
 
     Args:
-        name: What messages call the graph.
-        found: Its statistics, by what messages call them.
-        expected: What they must be; None where nothing is known.
+        name: of the graph in messages.
+        found: its statistics, those of `STATISTICS` that are known.
+        expected: their right values; None where nothing is known.
 
     Raises:
         UsageError: All statistics that differ, in one sentence.
     """
     differing = [
-        f"{_shown(found[key])} {key} instead of {_shown(value)}"
+        f"{_shown(found[key])} {STATISTICS[key]} instead of {_shown(value)}"
         for key, value in expected.items()
-        if value is not None and found[key] != value
+        if key in found and value is not None and found[key] != value
     ]
     if differing:
         raise UsageError(

@@ -1,17 +1,21 @@
 """Raw files: where they come from, what they must contain, and how they reach the data folder."""
 
+import hashlib
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
 
 import pooch
 import requests
+from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.files.cache import cached
 from curvlab.errors import UsageError
+from curvlab.options import Incidental, Passed
 from curvlab.results.files import arriving
 
 log = logging.getLogger(__name__)
@@ -23,7 +27,7 @@ class GraphSource(Protocol):
     """What a dataset's `source` must offer to be trained on."""
 
     def download(self) -> list[Path]:
-        """Put the raw files in place and return where they are (none for a generated graph)."""
+        """Put the raw files in place and return their paths (none for a generated graph)."""
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` coalesced, `num_nodes`, perhaps `x` and `y`."""
@@ -40,6 +44,82 @@ class RemoteFile:
     path: str
     url: str | None
     sha256: str | None
+
+
+class Generated:
+    """A source that needs no file."""
+
+    def download(self) -> list[Path]:
+        """Return no files."""
+        return []
+
+
+class Downloaded:
+    """A source that reads downloaded files once and keeps the result on disk.
+
+    The result lies in the folder `processed` beside the raw files, under a name made from their
+    contents.
+
+    Args:
+        folder: folder of the raw files inside `data_dir`, and inside the mirror.
+        files: of each raw file `path`, its address after `url`, `name`, its name in the folder (by
+            default the last part of `path`), and `sha256`, null where nobody has stated one.
+        statistics: numbers that the graph must have, null where unknown.
+        url: address that the files' paths continue; null if they cannot be downloaded.
+        name: of the graph in messages and in the cache.
+        data_dir: folder of raw and processed files.
+        mirror: folder with the same layout, used instead of the network.
+
+    Attributes:
+        revision: raised whenever the same files are read into another graph, so that the results of
+            an earlier reader are not used; a subclass with a reader of its own sets its own.
+    """
+
+    revision = 1
+
+    def __init__(
+        self,
+        folder: Incidental[str],
+        files: Incidental[Sequence[Mapping[str, Any]]],
+        statistics: Incidental[Mapping[str, Any]],
+        url: Incidental[str | None] = None,
+        name: Passed[str] = "graph",
+        data_dir: Passed[str | Path] = "data",
+        mirror: Passed[str | Path | None] = None,
+    ) -> None:
+        self.folder = folder
+        self.files = [
+            RemoteFile(
+                f"{folder}/{file.get('name', PurePosixPath(file['path']).name)}",
+                None if url is None else f"{url}/{file['path']}",
+                file["sha256"],
+            )
+            for file in files
+        ]
+        self.statistics = {
+            key: list(value) if isinstance(value, Sequence) else value
+            for key, value in statistics.items()
+        }
+        self.name = name
+        self.data_dir = Path(data_dir)
+        self.mirror = mirror
+
+    @property
+    def variant(self) -> str:
+        """Options that the result depends on, for its name."""
+        return ""
+
+    def download(self) -> list[Path]:
+        """Fetch the raw files and return their paths."""
+        return [fetch(file, self.data_dir, self.mirror) for file in self.files]
+
+    def processed(self, compute: Callable[[list[Path]], dict[str, Tensor]]) -> dict[str, Tensor]:
+        """The tensors computed from the raw files, through the disk cache."""
+        paths = self.download()
+        sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
+        key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
+        folder = paths[0].parent.parent / "processed"
+        return cached(folder, key, lambda: compute(paths), self.revision)
 
 
 def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = None) -> Path:

@@ -13,6 +13,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.partition import InducedSubgraphs, RandomPartition
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import UsageError
+from curvlab.options import PositiveInt
 
 
 class MiniBatches:
@@ -52,18 +53,15 @@ class MiniBatchDataModule(GraphDataModule):
     shorter.
 
     Args:
-        size: Nodes that a batch is made from.
-        accumulate: Batches of a step in each process.
-        **options: Of `GraphDataModule`.
-
-    Raises:
-        UsageError: A step would have no batch.
+        size: most nodes that a batch is made from.
+        accumulate: batches of a step in each process, whose gradients are averaged.
+        **options: of `GraphDataModule`.
     """
 
-    def __init__(self, size: int, accumulate: int, **options: Any) -> None:
+    def __init__(
+        self, size: PositiveInt = 10000, accumulate: PositiveInt = 1, **options: Any
+    ) -> None:
         super().__init__(**options)
-        if accumulate < 1:
-            raise UsageError(f"batching.accumulate={accumulate} must be at least 1.")
         self.size = size
         self.accumulate = accumulate
         self._pass = 0
@@ -144,7 +142,7 @@ class PartitionDataModule(MiniBatchDataModule):
     Source: the code of Hypformer for large graphs, after SGFormer.
 
     Args:
-        **options: Of `MiniBatchDataModule`; `size` is the most nodes of a batch, see
+        **options: of `MiniBatchDataModule`; `size` is the most nodes of a batch, see
             `RandomPartition`.
 
     Raises:

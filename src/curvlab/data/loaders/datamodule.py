@@ -13,6 +13,7 @@ from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform
 from curvlab.errors import UsageError
+from curvlab.options import Passed, PositiveInt, Seed
 from curvlab.run.hardware import default_dtype
 
 
@@ -49,15 +50,15 @@ class GraphDataModule(LightningDataModule):
     """One graph, prepared once, kept on the device; an epoch is `steps_per_epoch` steps on it.
 
     Args:
-        source: Where the graph comes from.
-        transforms: Applied in order, once; random ones draw from `seed`.
-        steps_per_epoch: Optimiser steps between two validations, at least 1.
-        seed: The run's seed: of random transforms (noise on the features), and of the split if the
-            split does not fix its own.
-        cache_dir: Folder of the disk cache of expensive transforms; None to compute always.
-        split: Adds the masks of training, validation and test, `split(graph, seed)`; None for tasks
+        source: loads the graph.
+        transforms: applied in order, once; random ones draw from `seed`.
+        steps_per_epoch: optimiser steps between two validations.
+        seed: of the run: of random transforms (noise on the features), and of a split that does not
+            fix its own.
+        cache_dir: folder of the disk cache of expensive transforms; None: no cache.
+        split: adds the masks of training, validation and test, `split(graph, seed)`; None for tasks
             that use all nodes.
-        one_logit: Whether two classes are told apart by one logit (sets scored by ROC-AUC).
+        one_logit: tell two classes apart by one logit (sets scored by ROC-AUC).
     """
 
     accumulate = 1
@@ -66,16 +67,14 @@ class GraphDataModule(LightningDataModule):
     def __init__(
         self,
         source: GraphSource,
-        transforms: Sequence[GraphTransform],
-        steps_per_epoch: int,
-        seed: int,
-        cache_dir: str | Path | None = None,
-        split: Callable[[Data, int], Data] | None = None,
-        one_logit: bool = False,
+        transforms: Passed[Sequence[GraphTransform]] = (),
+        steps_per_epoch: Passed[PositiveInt] = 1,
+        seed: Passed[Seed] = 0,
+        cache_dir: Passed[str | Path | None] = None,
+        split: Passed[Callable[[Data, int], Data] | None] = None,
+        one_logit: Passed[bool] = False,
     ) -> None:
         super().__init__()
-        if steps_per_epoch < 1:
-            raise UsageError(f"steps_per_epoch={steps_per_epoch} must be at least 1.")
         self.source = source
         self.transforms = transforms
         self.steps_per_epoch = steps_per_epoch
@@ -104,7 +103,7 @@ class GraphDataModule(LightningDataModule):
 
     @property
     def inputs(self) -> dict[str, int]:
-        """What every model is told of the size of its inputs."""
+        """Arguments of every model: the size of its inputs."""
         return {"in_channels": self.num_features}
 
     @property
@@ -133,6 +132,14 @@ class GraphDataModule(LightningDataModule):
                 "(dataset.metric=accuracy)."
             )
         return 1 if self.one_logit else classes
+
+    @property
+    def classes(self) -> int | None:
+        """`num_classes`, or None where the nodes have none."""
+        try:
+            return self.num_classes
+        except UsageError:
+            return None
 
     @property
     def _labels(self) -> Tensor:

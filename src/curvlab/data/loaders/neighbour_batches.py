@@ -13,6 +13,7 @@ from curvlab.data.loaders.partition import RandomPartition
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
+from curvlab.options import PositiveInt
 
 
 class NeighbourDataModule(MiniBatchDataModule):
@@ -23,15 +24,18 @@ class NeighbourDataModule(MiniBatchDataModule):
     Source: GraphSAGE (Hamilton et al. 2017).
 
     Args:
-        fan_outs: See `NeighbourSampler`; as many as the network has layers.
-        **options: Of `MiniBatchDataModule`; `size` is the most training nodes of a batch.
+        fan_outs: most neighbours drawn of a node, hop by hop, for as many layers.
+        size: most training nodes of a batch.
+        **options: of `MiniBatchDataModule`.
 
     Raises:
         UsageError: A fan-out cannot be one, or the graph has no split (when it is prepared).
     """
 
-    def __init__(self, fan_outs: Sequence[int], **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self, fan_outs: Sequence[PositiveInt] = (10, 5), size: PositiveInt = 1000, **options: Any
+    ) -> None:
+        super().__init__(size, **options)
         check_fan_outs(fan_outs)
         self.fan_outs = fan_outs
         self._sampler: NeighbourSampler | None = None

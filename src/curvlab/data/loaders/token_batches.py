@@ -22,6 +22,7 @@ from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
+from curvlab.options import Incidental, NonNegativeInt, PositiveFloat, PositiveInt
 from curvlab.results.files import held
 
 log = logging.getLogger(__name__)
@@ -40,16 +41,22 @@ class TokenDataModule(MiniBatchDataModule):
     order, in an order of its own.
 
     Args:
-        size: Most nodes of a batch, also of those that are evaluated at a time.
-        workers: Processes that read batches; 0 to read in the training process.
-        memory_gb: For the computation of the tokens, in 10^9 bytes.
-        **options: Of `GraphDataModule`.
+        size: most nodes of a batch, also of those that are evaluated at a time.
+        workers: processes that read batches; 0: the training process does.
+        memory_gb: for computing the tokens, in 10^9 bytes; at least 8e-9 a node.
+        **options: of `MiniBatchDataModule`.
 
     Raises:
         UsageError: The model needs something else than tokens, or the dataset changes features.
     """
 
-    def __init__(self, size: int, workers: int, memory_gb: float, **options: Any) -> None:
+    def __init__(
+        self,
+        size: PositiveInt = 10000,
+        workers: Incidental[NonNegativeInt] = 1,
+        memory_gb: Incidental[PositiveFloat] = 1.0,
+        **options: Any,
+    ) -> None:
         super().__init__(size, **options)
         self.workers = workers
         self.memory_bytes = 1e9 * memory_gb

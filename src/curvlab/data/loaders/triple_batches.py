@@ -1,6 +1,6 @@
 """The data module of knowledge graphs: batches of training triples, evaluation on all of them."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from curvlab.data.datasets.triples import MASKS
 from curvlab.data.loaders.batches import MiniBatchDataModule
 from curvlab.data.loaders.datamodule import loaded
 from curvlab.errors import UsageError
+from curvlab.options import PositiveInt
 
 
 class TripleDataModule(MiniBatchDataModule):
@@ -25,23 +26,22 @@ class TripleDataModule(MiniBatchDataModule):
     blocks.
 
     Args:
-        size: Most triples of a batch, at least 1.
-        accumulate: Batches of a step in each process.
-        shuffle: `triples` or `pairs`.
-        inverse_relations: Add the triple (t, r + relations, h) to every triple (h, r, t), in the
+        size: most triples of a batch.
+        shuffle: permutation of a pass, of triples or of pairs of head and relation (fewer scores a
+            step).
+        inverse_relations: add the triple (t, r + relations, h) to every triple (h, r, t), in the
             same part, so that ranking tails ranks heads too.
-        **options: Of `GraphDataModule`.
-
-    Raises:
-        UsageError: `shuffle` is something else.
+        **options: of `MiniBatchDataModule`.
     """
 
     def __init__(
-        self, size: int, accumulate: int, shuffle: str, inverse_relations: bool, **options: Any
+        self,
+        size: PositiveInt = 512,
+        shuffle: Literal["triples", "pairs"] = "triples",
+        inverse_relations: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(size, accumulate, **options)
-        if shuffle not in ("triples", "pairs"):
-            raise UsageError(f"batching.shuffle={shuffle} must be one of triples, pairs")
+        super().__init__(size, **options)
         self.shuffle = shuffle
         self.inverse_relations = inverse_relations
         self._queries: tuple[Tensor, Tensor] | None = None

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.errors import UsageError
+from curvlab.options import Fraction, NonNegativeInt
 
 
 class NonEdges:
@@ -60,23 +61,23 @@ class LinkSplit:
     whatever is made of it later (degrees, eigenvectors, adjacencies) sees edges of training only.
 
     Args:
-        val: fraction of the edges, greater than 0.
-        test: fraction of the edges, greater than 0.
-        draw: seed of the random numbers, the same split for all runs; None: the run's seed.
+        val: fraction of the edges for validation.
+        test: fraction of the edges for the test.
+        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
+
+    Raises:
+        UsageError: Nothing is left to train on.
 
     Source: HGCN (Chami et al. 2019), its code; the pairs are drawn without the dense matrix there.
     """
 
-    def __init__(self, val: float, test: float, draw: int | None) -> None:
-        if not (val > 0 and test > 0 and val + test < 1):
+    def __init__(
+        self, val: Fraction = 0.05, test: Fraction = 0.1, draw: NonNegativeInt | None = 1234
+    ) -> None:
+        if not val + test < 1:
             raise UsageError(
-                f"task.split.val={val} and task.split.test={test} must be greater than 0 and leave "
-                "edges to train on: their sum must be below 1."
-            )
-        if draw is not None and (isinstance(draw, bool) or not isinstance(draw, int) or draw < 0):
-            raise UsageError(
-                f"task.split.draw={draw} must be a whole number of at least 0, or null for the "
-                "run's seed."
+                f"task.split.val={val} and task.split.test={test} must leave edges to train on: "
+                "their sum must be below 1."
             )
         self.val, self.test, self.draw = val, test, draw
 

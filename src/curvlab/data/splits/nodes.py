@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.checks import check_labels
 from curvlab.errors import UsageError
+from curvlab.options import Fraction, Incidental, NonNegativeInt
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,8 @@ class Split(ABC):
     Where some nodes have no label (`labelled [nodes]`), it divides the others.
 
     Args:
-        name: What messages call it.
-        draw: Which of the splits that it can make: a number gives the same one to every run,
-            None the one of the run's seed.
+        name: of the split in messages.
+        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
 
     Attributes:
         published: Whether its draws are those that papers have, node by node. Tables compare a mean
@@ -43,12 +43,9 @@ class Split(ABC):
 
     published: ClassVar[bool] = False
 
-    def __init__(self, name: str, draw: int | None) -> None:
-        if draw is not None and (isinstance(draw, bool) or not isinstance(draw, int) or draw < 0):
-            raise UsageError(
-                f"split.draw={draw} must be a whole number of at least 0, or null for the run's "
-                "seed."
-            )
+    def __init__(
+        self, name: Incidental[str] = "random", draw: NonNegativeInt | None = None
+    ) -> None:
         self.name = name
         self.draw = draw
 
@@ -110,14 +107,19 @@ class GivenSplit(Split):
     """One of the splits that come with the dataset; `draw` is its number.
 
     Args:
-        name: What messages call it.
-        kind: What the dataset must call its splits; None for whatever it has.
-        draw: Number of the split, from 0.
+        name: of the split in messages.
+        kind: name that the dataset must give its splits; null: any.
+        draw: number of the split, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
     """
 
     published: ClassVar[bool] = True
 
-    def __init__(self, name: str, kind: str | None, draw: int | None) -> None:
+    def __init__(
+        self,
+        name: Incidental[str] = "given",
+        kind: Incidental[str | None] = None,
+        draw: NonNegativeInt | None = None,
+    ) -> None:
         super().__init__(name, draw)
         self.kind = kind
 
@@ -151,12 +153,12 @@ class FitSplit:
     For targets of which it is asked how well a model can express them.
 
     Args:
-        name: What messages call it.
+        name: of the split in messages.
     """
 
     published: ClassVar[bool] = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: Incidental[str] = "fit") -> None:
         self.name = name
 
     def __call__(self, data: Data, seed: int) -> Data:  # noqa: ARG002
@@ -181,21 +183,29 @@ class RandomSplit(Split):
     there are parts, nothing is stratified.
 
     Args:
-        name: What messages call it.
-        val: Fraction of the nodes, 0 to 1.
-        test: Fraction of the nodes, 0 to 1.
-        stratified: Whether classes are divided in proportion.
-        draw: Seed of the random numbers.
+        name: of the split in messages.
+        val: fraction of the nodes for validation.
+        test: fraction of the nodes for the test.
+        stratified: divide each class in proportion, where the smallest has three nodes.
+        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
+
+    Raises:
+        UsageError: Nothing is left to train on.
     """
 
     def __init__(
-        self, name: str, val: float, test: float, stratified: bool, draw: int | None
+        self,
+        name: Incidental[str] = "random",
+        val: Fraction = 0.2,
+        test: Fraction = 0.2,
+        stratified: bool = True,
+        draw: NonNegativeInt | None = None,
     ) -> None:
         super().__init__(name, draw)
-        if not (val > 0 and test > 0 and val + test < 1):
+        if not val + test < 1:
             raise UsageError(
-                f"split.val={val} and split.test={test} must be greater than 0 and leave something "
-                "to train on: their sum must be below 1."
+                f"split.val={val} and split.test={test} must leave something to train on: their "
+                "sum must be below 1."
             )
         self.val = val
         self.test = test

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -10,8 +10,17 @@ from torch_geometric.data import Data
 
 from curvlab.data.splits.nodes import Parts, Split
 from curvlab.errors import UsageError
+from curvlab.options import Fraction, Incidental, NonNegativeInt, PositiveInt, Seed
 
 log = logging.getLogger(__name__)
+
+HGCN_FRACTIONS: Mapping[str, tuple[float, float]] = {
+    "airport": (0.15, 0.15),
+    "airport_hgcn": (0.15, 0.15),
+    "disease": (0.10, 0.60),
+    "disease_synthetic": (0.10, 0.60),
+}
+"""Of HGCN's data sets, the shares of validation and test nodes in the shorter of two lists."""
 
 
 class RandomPerClass(Split):
@@ -22,20 +31,22 @@ class RandomPerClass(Split):
     they drew is not published.
 
     Args:
-        name: What messages call it.
-        train_per_class: Training nodes of each class.
-        val: Validation nodes.
-        test: Test nodes.
-        draw: Seed of the random numbers.
+        name: of the split in messages.
+        train_per_class: number of training nodes of each class.
+        val: number of validation nodes.
+        test: number of test nodes.
+        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
     """
 
     def __init__(
-        self, name: str, train_per_class: int, val: int, test: int, draw: int | None
+        self,
+        name: Incidental[str] = "random_per_class",
+        train_per_class: PositiveInt = 20,
+        val: PositiveInt = 500,
+        test: PositiveInt = 1000,
+        draw: NonNegativeInt | None = 123,
     ) -> None:
         super().__init__(name, draw)
-        for key, value in (("train_per_class", train_per_class), ("val", val), ("test", test)):
-            if not isinstance(value, int) or value < 1:
-                raise UsageError(f"split.{key}={value} must be a whole number of at least 1.")
         self.train_per_class = train_per_class
         self.val = val
         self.test = test
@@ -77,23 +88,42 @@ class QuotaSplit(Split):
     smaller than the quota are in neither. Source: BernNet's code, PolyFormer's.
 
     Args:
-        name: What messages call it.
-        train: Fraction of the nodes that the quotas would add up to.
-        val: Fraction of the nodes.
-        seeds: Seeds of numpy's legacy generator; `draw` is the number of one of them.
-        draw: Number of the seed, from 0.
+        name: of the split in messages.
+        train: fraction of the nodes that the quotas would add up to.
+        val: fraction of the nodes for validation; the rest is the test.
+        seeds: of numpy's legacy generator; `draw` is the number of one of them.
+        draw: number of the seed, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
+
+    Raises:
+        UsageError: Nothing is left to test on.
     """
 
     published: ClassVar[bool] = True
 
     def __init__(
-        self, name: str, train: float, val: float, seeds: Sequence[int], draw: int | None
+        self,
+        name: Incidental[str] = "quota",
+        train: Fraction = 0.6,
+        val: Fraction = 0.2,
+        seeds: Sequence[Seed] = (
+            1941488137,
+            4198936517,
+            983997847,
+            4023022221,
+            4019585660,
+            2108550661,
+            1648766618,
+            629014539,
+            3212139042,
+            2424918363,
+        ),
+        draw: NonNegativeInt | None = None,
     ) -> None:
         super().__init__(name, draw)
-        if not (train > 0 and val > 0 and train + val < 1):
+        if not train + val < 1:
             raise UsageError(
-                f"split.train={train} and split.val={val} must be greater than 0 and leave "
-                "something to test on: their sum must be below 1."
+                f"split.train={train} and split.val={val} must leave something to test on: their "
+                "sum must be below 1."
             )
         self.train = train
         self.val = val
@@ -143,29 +173,29 @@ class HGCNSplit(Split):
     warning. A node that a part would hold twice is in it once.
 
     Args:
-        name: What messages call it.
-        dataset: Whose fractions are used.
-        fractions: `val` and `test` of each dataset.
-        draw: Seed of numpy's legacy generator.
+        dataset: name of the data set, a key of `HGCN_FRACTIONS`.
+        name: of the split in messages.
+        draw: seed of numpy's legacy generator, the same split for all runs; null: the run's seed.
+
+    Raises:
+        UsageError: HGCN has no such data set.
     """
 
     published: ClassVar[bool] = True
 
     def __init__(
         self,
-        name: str,
-        dataset: str,
-        fractions: Mapping[str, Mapping[str, Any]],
-        draw: int | None,
+        dataset: str = "airport",
+        name: Incidental[str] = "hgcn",
+        draw: NonNegativeInt | None = 1234,
     ) -> None:
         super().__init__(name, draw)
-        if dataset not in fractions:
+        if dataset not in HGCN_FRACTIONS:
             raise UsageError(
-                f"split={name} is for {', '.join(map(str, fractions))}, not for {dataset}: "
-                "choose another split."
+                f"split={name} is for {', '.join(HGCN_FRACTIONS)}, not for {dataset}: choose "
+                "another split."
             )
-        self.val = fractions[dataset]["val"]
-        self.test = fractions[dataset]["test"]
+        self.val, self.test = HGCN_FRACTIONS[dataset]
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Shuffle the two lists and cut them."""

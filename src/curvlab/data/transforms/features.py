@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from curvlab.data.transforms.graph import GraphTransform
-from curvlab.errors import UsageError
+from curvlab.options import NonNegativeInt, PositiveInt
 
 
 def row_normalised(x: Tensor) -> Tensor:
@@ -22,13 +22,13 @@ class RowNormalise(GraphTransform):
     """Divide each node's features by their sum, as bags of words are; empty rows stay empty.
 
     Args:
-        enabled: Whether it does; some models take the counts.
+        enabled: false keeps the features as they are, as some models take counts.
     """
 
     reads = ("x",)
     writes = ("x",)
 
-    def __init__(self, enabled: bool) -> None:
+    def __init__(self, enabled: bool = True) -> None:
         self.enabled = enabled
 
     @property
@@ -49,17 +49,14 @@ class DegreeFeatures(GraphTransform):
     Source: HGCN's features of Airport, four columns that become eleven.
 
     Args:
-        max_degree: Larger degrees count as this one, which makes `max_degree + 1` columns.
-        row_normalise: Whether the features before them are divided by their sum (LRN does,
-            Hypformer does not).
+        max_degree: larger degrees count as this one, which makes `max_degree + 1` columns.
+        row_normalise: divide the features before them by their sum (LRN does, Hypformer does not).
     """
 
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, max_degree: int, row_normalise: bool) -> None:
-        if max_degree < 0:
-            raise UsageError(f"max_degree={max_degree} must be at least 0.")
+    def __init__(self, max_degree: NonNegativeInt = 5, row_normalise: bool = False) -> None:
         self.max_degree = max_degree
         self.row_normalise = row_normalise
 
@@ -87,15 +84,13 @@ class HopFeatures(GraphTransform):
     (the paper gives the number of hops only; the operator is GCN's).
 
     Args:
-        hops: How often, at least 0.
+        hops: times that A is applied.
     """
 
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, hops: int) -> None:
-        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-            raise UsageError(f"hops={hops} must be a whole number of at least 0.")
+    def __init__(self, hops: NonNegativeInt = 0) -> None:
         self.hops = hops
         self.cacheable = hops > 0
 
@@ -126,16 +121,14 @@ class StackedHops(GraphTransform):
     Source: SIGN (Frasca et al. 2020), with one power of one operator a block.
 
     Args:
-        hops: Number of blocks after the first, at least 1.
+        hops: number of blocks after the first.
     """
 
     cacheable = True
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, hops: int) -> None:
-        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
-            raise UsageError(f"hops={hops} must be a whole number of at least 1.")
+    def __init__(self, hops: PositiveInt = 2) -> None:
         self.hops = hops
 
     @property

@@ -16,6 +16,7 @@ from torch_geometric.transforms import BaseTransform
 
 from curvlab.data.files.cache import cached, fingerprint
 from curvlab.errors import UsageError
+from curvlab.options import NonNegativeFloat, PositiveInt
 
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
 DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos iterations
@@ -75,14 +76,12 @@ class IdentityFeatures(GraphTransform):
     The noise is drawn from torch's global generator: seed it. Source: FPS-T, reconstruction.
 
     Args:
-        noise: Half-width of the uniform noise on every entry, at least 0.
+        noise: half-width of the uniform noise on every entry.
     """
 
     writes = ("x",)
 
-    def __init__(self, noise: float) -> None:
-        if not 0 <= noise < float("inf"):
-            raise UsageError(f"noise={noise} must be a number of at least 0.")
+    def __init__(self, noise: NonNegativeFloat = 0.02) -> None:
         self.noise = noise
 
     @property
@@ -126,16 +125,14 @@ class LaplacianEigenvectors(GraphTransform):
     Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
 
     Args:
-        k: Number of eigenvectors, at least 1 and at most the number of nodes.
+        k: number of eigenvectors, at most that of the nodes.
     """
 
     cacheable = True
     reads = ("edge_index",)
     writes = ("eigenvectors",)
 
-    def __init__(self, k: int) -> None:
-        if k < 1:
-            raise UsageError(f"k={k} eigenvectors are too few: ask for at least 1.")
+    def __init__(self, k: PositiveInt = 32) -> None:
         self.k = k
 
     @property
@@ -173,13 +170,13 @@ class SparseAdjacency(GraphTransform):
     takes less time to make than to read.
 
     Args:
-        self_loops: Add one to every node that has none.
+        self_loops: add one to every node that has none.
     """
 
     reads = ("edge_index",)
     writes = ("adj_t",)
 
-    def __init__(self, self_loops: bool) -> None:
+    def __init__(self, self_loops: bool = True) -> None:
         self.self_loops = self_loops
 
     @property
@@ -205,13 +202,13 @@ class NormalisedAdjacency(GraphTransform):
     Source: GCN; without self-loops as in the graph branch of SGFormer's and Hypformer's code.
 
     Args:
-        self_loops: Add one to every node that has none first; degrees count it.
+        self_loops: add one to every node that has none first; degrees count it.
     """
 
     reads = ("edge_index",)
     writes = ("normalised_adj",)
 
-    def __init__(self, self_loops: bool) -> None:
+    def __init__(self, self_loops: bool = True) -> None:
         self.self_loops = self_loops
 
     @property

@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 from sklearn.neighbors import kneighbors_graph
 from torch import Tensor
 from torch_geometric.data import Data
@@ -35,19 +36,13 @@ class NearestNeighbourGraph(LabelledGraph):
     """A graph of nearest neighbours, made undirected; a subclass says how its points are read.
 
     Args:
-        neighbours: How many of a point's nearest it is joined to; the point itself is the first of
-            them, for which there is no edge. None: no edges at all.
-        **options: Of `LabelledGraph`.
+        neighbours: nearest points that a point is joined to; the point itself counts as its first
+            and has no edge; null: no edges at all.
+        **options: of `LabelledGraph`.
     """
 
-    def __init__(self, neighbours: int | None, **options: Any) -> None:
+    def __init__(self, neighbours: Annotated[int, Ge(2)] | None = 5, **options: Any) -> None:
         super().__init__(**options)
-        whole = isinstance(neighbours, int) and not isinstance(neighbours, bool)
-        if neighbours is not None and not (whole and neighbours >= 2):
-            raise UsageError(
-                f"dataset.neighbours={neighbours} must be a whole number of at least 2, since a "
-                "point counts as its own nearest, or null for no graph."
-            )
         self.neighbours = neighbours
 
     @property

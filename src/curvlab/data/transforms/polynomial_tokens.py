@@ -1,6 +1,7 @@
 """Polynomial tokens: a node's features filtered by each polynomial of a basis."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,7 +11,8 @@ from torch_geometric.utils.sparse import index2ptr
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.neighbour_sums import neighbour_sums
-from curvlab.layers.polynomials import check_basis, polynomials
+from curvlab.layers.polynomials import polynomials
+from curvlab.options import NonNegativeInt, PositiveInt
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -30,13 +32,13 @@ class PolynomialTokens(GraphTransform):
     Source: PolyFormer, Table 1, with the operators of its code.
 
     Args:
-        basis: `mono` or `cheb`, see `polynomials`.
-        orders: Highest order, at least 0.
-        self_loops: Add one to every node; PolyFormer's code does so for `mono` only.
-        dtype: What tokens are kept in: `float32`, `float16` or `bfloat16`.
-        dim: Width that the model projects the features to.
-        project_first: Whether it may be the model that propagates, which takes the whole graph in
-            every step.
+        basis: polynomials, mono (powers) or cheb (Chebyshev).
+        orders: highest order.
+        self_loops: add one to every node; PolyFormer's code does so for mono only.
+        dtype: numbers that tokens are kept in.
+        dim: width that the model projects the features to.
+        project_first: let the model propagate the projected features where that needs less memory;
+            it then takes the whole graph in every step.
     """
 
     cacheable = True
@@ -45,18 +47,13 @@ class PolynomialTokens(GraphTransform):
 
     def __init__(
         self,
-        basis: str,
-        orders: int,
-        self_loops: bool,
-        dtype: str,
-        dim: int,
-        project_first: bool,
+        basis: Literal["mono", "cheb"] = "mono",
+        orders: NonNegativeInt = 10,
+        self_loops: bool = True,
+        dtype: Literal["float32", "float16", "bfloat16"] = "float32",
+        dim: PositiveInt = 64,
+        project_first: bool = False,
     ) -> None:
-        check_basis(basis)
-        if isinstance(orders, bool) or not isinstance(orders, int) or orders < 0:
-            raise UsageError(f"orders={orders} must be a whole number of at least 0.")
-        if dtype not in DTYPES:
-            raise UsageError(f"token_dtype={dtype} must be one of {', '.join(DTYPES)}.")
         self.basis = basis
         self.orders = orders
         self.self_loops = self_loops

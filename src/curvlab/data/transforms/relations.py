@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, vstack
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform
-from curvlab.errors import UsageError
+from curvlab.options import NonNegativeInt
 
 
 class NeighbourRelations(GraphTransform):
@@ -22,15 +22,13 @@ class NeighbourRelations(GraphTransform):
     `(A + I)^r`. (The released code squares the support each time: 1, 2, 4 steps.)
 
     Args:
-        orders: Number of blocks; none for 0, and then nothing is added.
+        orders: number of blocks; 0 adds nothing.
     """
 
     reads = ("edge_index",)
     writes = ("relations",)
 
-    def __init__(self, orders: int) -> None:
-        if isinstance(orders, bool) or not isinstance(orders, int) or orders < 0:
-            raise UsageError(f"orders={orders} must be a whole number of at least 0.")
+    def __init__(self, orders: NonNegativeInt = 1) -> None:
         self.orders = orders
 
     @property

@@ -1,7 +1,10 @@
 """How many hops apart any two nodes are."""
 
+from typing import Annotated
+
 import numpy as np
 import torch
+from annotated_types import Interval
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from torch_geometric.data import Data
@@ -20,7 +23,7 @@ class ShortestPaths(GraphTransform):
     more, or `longest + 1` if there is none.
 
     Args:
-        longest: length that longer ones are taken for, from 1 to 254.
+        longest: length that longer ones are taken for.
     """
 
     cacheable = True
@@ -28,9 +31,7 @@ class ShortestPaths(GraphTransform):
     reads = ("edge_index",)
     writes = ("hops",)
 
-    def __init__(self, longest: int) -> None:
-        if not 1 <= longest <= 254:
-            raise UsageError(f"the longest path to tell apart has 1 to 254 hops, not {longest}")
+    def __init__(self, longest: Annotated[int, Interval(ge=1, le=254)] = 20) -> None:
         self.longest = longest
 
     @property

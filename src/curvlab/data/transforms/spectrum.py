@@ -13,6 +13,7 @@ from curvlab.data.transforms.graph import (
     normalised_adjacency_matrix,
 )
 from curvlab.errors import UsageError
+from curvlab.options import NonNegativeInt, PositiveInt
 
 MAX_DENSE_NODES = 25_000  # a float64 matrix of this size takes 5 GB, and its solver as much again
 
@@ -25,19 +26,15 @@ class LaplacianSpectrum(GraphTransform):
     Source: Specformer (Bo et al. 2023).
 
     Args:
-        smallest: Number of the smallest; None for all.
-        largest: Number of the largest beside them, at least 0.
+        smallest: number of the smallest; null: all.
+        largest: number of the largest beside them.
     """
 
     cacheable = True
     reads = ("edge_index",)
     writes = ("spectrum_values", "spectrum_vectors")
 
-    def __init__(self, smallest: int | None, largest: int) -> None:
-        if smallest is not None and smallest < 1:
-            raise UsageError(f"smallest={smallest} eigenvalues: at least 1, or null for all.")
-        if largest < 0:
-            raise UsageError(f"largest={largest} eigenvalues must be at least 0.")
+    def __init__(self, smallest: PositiveInt | None = None, largest: NonNegativeInt = 0) -> None:
         self.smallest = smallest
         self.largest = largest
 
@@ -85,15 +82,13 @@ class EigenvectorFeatures(GraphTransform):
     Source: NAGphormer (Chen et al. 2023).
 
     Args:
-        count: Number of eigenvectors, at least 0.
+        count: number of eigenvectors.
     """
 
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, count: int) -> None:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise UsageError(f"eigenvectors={count} must be a whole number of at least 0.")
+    def __init__(self, count: NonNegativeInt = 15) -> None:
         self.count = count
         self.cacheable = count > 0
 
