@@ -12,6 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
+from curvlab.models.widths import check_divides
 from curvlab.options import Dropout, FromData, PositiveInt
 
 SCALE = 100.0
@@ -60,8 +61,7 @@ class LearnedFilters(FlatEncoder):
 
     def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
         super().__init__()
-        if dim % heads:
-            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+        check_divides("heads", heads, dim)
         self.encoding = EigenvalueEncoding(dim)
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
@@ -101,9 +101,8 @@ class Specformer(LearnedFilters):
 
         x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1).
 
-    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`, which with `logits` are the
-    logits. As in the authors' code, weights of linear maps start from N(0, 0.01) and biases at 0
-    (those of queries, keys and values from Xavier's).
+    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`. As in the authors' code, weights of linear
+    maps start from N(0, 0.01) and biases at 0 (those of queries, keys and values from Xavier's).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
