@@ -5,9 +5,10 @@ from functools import cache
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from curvlab.config.resolvers import register_resolvers
+from curvlab.config.schema import attribute, is_subclass
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -38,3 +39,19 @@ def _compose(words: tuple[str, ...], configs: Path) -> DictConfig:
 
 
 _once = cache(_compose)
+
+
+def tasks_of(model: str) -> tuple[str, ...]:
+    """The tasks that a model's class is made for; none said: those of graphs."""
+    target = _target_of(model)
+    if is_subclass(target, "curvlab.models.triple_scorer.TripleScorer"):
+        return tuple(attribute(target, "tasks", ("kg_completion",)))
+    return tuple(attribute(target, "tasks", ()))
+
+
+def _target_of(model: str) -> str:
+    """A model's class, or that of the file that it is a variant of."""
+    config = OmegaConf.load(CONFIGS / "model" / f"{model}.yaml")
+    if "_target_" in config:
+        return str(config["_target_"])
+    return next(_target_of(base) for base in config["defaults"] if isinstance(base, str))
