@@ -8,11 +8,11 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 TABLES = $(patsubst configs/table/%.yaml,%,$(sort $(wildcard configs/table/*/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench tables clean
+.PHONY: help setup demo test test-fast lint format bench tables clean
 .DELETE_ON_ERROR:
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.develop ## Make .venv with everything for running, testing and checking
 
@@ -21,8 +21,11 @@ demo: $(VENV)/.runtime ## Train FPS-T on a generated web graph; ends with its re
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python train.py model=fpst dataset=synthetic_web \
 		trainer.max_steps=60 trainer.steps_per_epoch=10 rerun=true
 
-test: $(VENV)/.develop ## Run the tests (no network needed; raw data is used where it is found)
+test: $(VENV)/.develop ## Run all tests (no network needed; raw data is used where it is found)
 	$(PYTEST)
+
+test-fast: $(VENV)/.develop ## Run what takes no seconds, and print how many lines that covers
+	$(PYTEST) -m 'not slow' --cov --cov-fail-under=80
 
 lint: $(VENV)/.develop ## Check style, format and types
 	$(BIN)/ruff check .

@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     import torch_geometric  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent
+INTEGRATION = ROOT / "tests" / "integration"
 
 
 def find_mirror() -> Path | None:
@@ -39,6 +40,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             if folder
             else "no mirror (set CURVLAB_MIRROR to its folder): tests on real data are skipped"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what runs as a whole, unless it is a smoke test, and what reads raw data."""
+    for item in items:
+        run = INTEGRATION in item.path.parents and item.get_closest_marker("smoke") is None
+        if run or "mirror" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

@@ -4,15 +4,13 @@ import copy
 import shlex
 import shutil
 from functools import cache
-from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.resolvers import LINKS, recipe, register_resolvers
+from composing import CONFIGS, composed, with_hydra
+from curvlab.config.resolvers import LINKS, recipe
 
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 RECIPE = """# @package _global_
 # Found by a search of three trials.
 model:
@@ -32,22 +30,8 @@ def configs(tmp_path):
     return folder
 
 
-def composed(folder, *words):
-    register_resolvers()
-    with initialize_config_dir(str(folder), version_base="1.3"):
-        return compose("train", list(words))
-
-
-def choice(folder, *words):
-    """The recipe of data set and split that a run takes, whether there is one or not."""
-    register_resolvers()
-    with initialize_config_dir(str(folder), version_base="1.3"):
-        config = compose("train", list(words), return_hydra_config=True)
-    return config.hydra.runtime.choices.recipe
-
-
 def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
-    config = composed(CONFIGS, "dataset=cora", "model=fpst")
+    config = composed("dataset=cora", "model=fpst")
     assert config.task.name == "node_classification"
     assert config.task.metric == "accuracy"
     assert config.trainer.max_steps == 1000
@@ -58,18 +42,18 @@ def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
 
 
 def test_reconstruction_keeps_its_protocol():
-    config = composed(CONFIGS, "dataset=web_edu", "model=fpst")
+    config = composed("dataset=web_edu", "model=fpst")
     assert config.task.name == "reconstruction"
     assert config.trainer.max_steps == 10_000
     assert "patience" not in config.trainer
     assert (config.optimizer.curvature_lr, config.optimizer.weight_decay) == (1e-3, 0)
     assert (config.model.sign_flips, config.model.hops, config.model.layers) == (False, 0, 1)
-    assert composed(CONFIGS, "dataset=web_edu", "model=gcn").model.skip_average
+    assert composed("dataset=web_edu", "model=gcn").model.skip_average
 
 
 def test_the_command_line_wins_over_a_tasks_defaults():
     words = ("trainer=default", "optimizer=adam", "model.dropout=0.1", "trainer.max_steps=7")
-    config = composed(CONFIGS, "dataset=cora", "model=gcn", *words)
+    config = composed("dataset=cora", "model=gcn", *words)
     assert "patience" not in config.trainer
     assert config.optimizer.curvature_lr == 1e-3
     assert (config.model.dropout, config.trainer.max_steps) == (0.1, 7)
@@ -83,7 +67,7 @@ OF_DATA = [file for file in RECIPES if file.stem != "_"]
 @pytest.mark.parametrize("file", OF_TASKS, ids=lambda file: "-".join(file.parts[-3:-1]))
 def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(file):
     assert (CONFIGS / "task" / f"{file.parts[-3]}.yaml").is_file()
-    plain = composed(CONFIGS, f"model={file.parent.name}")
+    plain = composed(f"model={file.parent.name}")
     values = OmegaConf.load(file)
     assert values.keys() & {"defaults", "model", "optimizer"}  # another model's, or its own
     assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
@@ -97,7 +81,7 @@ def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file):
     dataset, _, split = file.stem.partition("@")
     words = [f"model={model}", f"dataset={dataset}", f"task={task}"]
     words += [f"split={split}"] if split not in ("", LINKS) else []
-    plain = composed(CONFIGS, *words, "recipe=none")
+    plain = composed(*words, "recipe=none")
     names = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
     assert recipe(*names) == f"{task}/{model}/{file.stem}"
     # Datasets and transforms ask whether they are there.
@@ -107,7 +91,7 @@ def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file):
     values = OmegaConf.load(file)
     inherits = values.pop("defaults", None) is not None  # another recipe
     merged = OmegaConf.merge(without_other_parts(plain, values), values)
-    OmegaConf.to_container(composed(CONFIGS, *words) if inherits else merged, resolve=True)
+    OmegaConf.to_container(composed(*words) if inherits else merged, resolve=True)
 
 
 def without_other_parts(plain, values):
@@ -125,7 +109,7 @@ def without_other_parts(plain, values):
 
 def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(configs):
     """Task, split and manifold are chosen within the files of dataset and model."""
-    config = composed(configs, "model=gcn", "dataset=cora")
+    config = composed("model=gcn", "dataset=cora", configs=configs)
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (64, 0.3, 0.05)
     assert config.model.layers == 2  # of the protocol
     for words in (
@@ -134,22 +118,22 @@ def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(config
         ("model=gcn", "dataset=cora__per_class"),
         ("model=gcn", "dataset=cora", "split=random_per_class"),
     ):
-        other = composed(configs, *words)
+        other = composed(*words, configs=configs)
         assert (other.model.dim, other.optimizer.lr) == (16, 0.01)
 
 
 def test_the_command_line_wins_over_a_recipe(configs):
     words = ("model=gcn", "dataset=cora", "model.dim=8", "optimizer.lr=0.1")
-    config = composed(configs, *words)
+    config = composed(*words, configs=configs)
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (8, 0.3, 0.1)
-    plain = composed(configs, "model=gcn", "dataset=cora", "recipe=none")
+    plain = composed("model=gcn", "dataset=cora", "recipe=none", configs=configs)
     assert (plain.model.dim, plain.model.dropout, plain.optimizer.lr) == (16, 0.5, 0.01)
 
 
 def test_a_table_wins_over_a_recipe(configs):
     table = configs / "table" / "fpst" / "mine.yaml"
     table.write_text("# @package _global_\nmodel:\n  dim: 4\n")
-    config = composed(configs, "model=gcn", "dataset=cora", "table=fpst/mine")
+    config = composed("model=gcn", "dataset=cora", "table=fpst/mine", configs=configs)
     assert (config.model.dim, config.model.dropout) == (4, 0.3)
 
 
@@ -178,7 +162,7 @@ def test_a_table_wins_over_a_recipe(configs):
     ],
 )
 def test_a_recipe_is_chosen_by_what_a_run_is(words, address):
-    assert choice(CONFIGS, *words.split()) == address
+    assert with_hydra(*words.split()).hydra.runtime.choices.recipe == address
 
 
 @pytest.mark.parametrize("file", sorted((CONFIGS / "split").glob("*.yaml")), ids=lambda f: f.stem)
@@ -193,7 +177,7 @@ FOUND = "# Found by python train.py -m "
 @cache
 def split_of(words):
     """Task, data set and split of a search's command."""
-    config = composed(CONFIGS, *words)
+    config = composed(*words)
     return config.task.name, config.dataset.name, config.split.name
 
 
@@ -227,7 +211,7 @@ VARIANTS = sorted(
 def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_first(variant):
     for model in ("gcn", "fpst"):  # searched on every graph that has such a variant and is small
         words = (f"model={model}", f"dataset={variant}")
-        assert composed(CONFIGS, *words) == composed(CONFIGS, *words, "recipe=none")
+        assert composed(*words) == composed(*words, "recipe=none")
 
 
 @pytest.mark.parametrize(
@@ -235,20 +219,20 @@ def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_
     [("airport__lp", 2), ("airport", 0.5), ("airport_hgcn", 0.5), ("cora", 1.25), ("pubmed", 0.5)],
 )
 def test_lrns_curvature_is_minus_one_over_its_scripts_c(dataset, c):
-    config = composed(CONFIGS, "model=lrn", f"dataset={dataset}")
+    config = composed("model=lrn", f"dataset={dataset}")
     assert config.manifold.kappa == -1 / c
     assert not config.manifold.learnable
-    other = composed(CONFIGS, "model=lrn", f"dataset={dataset}", f"manifold.kappa={-c}")
+    other = composed("model=lrn", f"dataset={dataset}", f"manifold.kappa={-c}")
     assert other.manifold.kappa == -c
     for model in ("hybonet", "lrn__tangent_space"):  # which have c = 1
-        assert composed(CONFIGS, f"model={model}", f"dataset={dataset}").manifold.kappa == -1
+        assert composed(f"model={model}", f"dataset={dataset}").manifold.kappa == -1
 
 
 def test_a_linear_decoder_of_two_branches_draws_two_maps():
     """Where there is none the key is null, and earlier results of such runs stay theirs."""
 
     def maps(*words):
-        return composed(CONFIGS, *words).model.linear_maps
+        return composed(*words).model.linear_maps
 
     assert maps("model=hypformer", "dataset=citeseer") == "per_branch"
     assert maps("model=hypformer_softmax", "dataset=cora__per_class") == "per_branch"
@@ -260,7 +244,7 @@ def test_a_linear_decoder_of_two_branches_draws_two_maps():
 
 @pytest.mark.parametrize(("dataset", "inner"), [("airport", "as_released"), ("citeseer", None)])
 def test_the_released_product_is_of_prototypes(dataset, inner):
-    assert composed(CONFIGS, "model=hypformer", f"dataset={dataset}").task.inner is None
-    config = composed(CONFIGS, "model=hypformer__as_released", f"dataset={dataset}")
+    assert composed("model=hypformer", f"dataset={dataset}").task.inner is None
+    config = composed("model=hypformer__as_released", f"dataset={dataset}")
     assert config.task.inner == inner
     assert config.model.input_lift == "exp0_ref"

@@ -130,5 +130,3 @@ def test_points_of_the_lorentz_model_are_stored_at_their_distances(tmp_path):
     tangents, around = in_components(points, pseudo)
     assert isinstance(around, Euclidean)
     torch.testing.assert_close(tangents, pseudo.logmap0(points))
-    with pytest.raises(UsageError, match="Module cannot be stored"):
-        in_components(points, torch.nn.Module())

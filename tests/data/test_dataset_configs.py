@@ -1,10 +1,9 @@
 """`dataset=NAME` is all that it takes: the configuration brings its task, split and metric."""
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
-from curvlab.config.resolvers import register_resolvers
+from composing import CONFIGS, composed
 from curvlab.config.rules import validate
 from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.run.parts import build_data
@@ -62,22 +61,15 @@ DEFAULTS = {
 }
 
 
-def composed(root, *words):
-    register_resolvers()
-    with initialize_config_dir(str(root / "configs"), version_base="1.3"):
-        return compose("train", ["model=mlp", *words])
-
-
-def test_every_dataset_with_labels_is_here(request):
-    configs = request.config.rootpath / "configs"
-    names = dataset_names(configs)
-    tasks = {name: list(dataset_config(name, configs).tasks) for name in names}
+def test_every_dataset_with_labels_is_here():
+    names = dataset_names(CONFIGS)
+    tasks = {name: list(dataset_config(name, CONFIGS).tasks) for name in names}
     assert {name for name in names if "node_classification" in tasks[name]} == set(DEFAULTS)
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_a_dataset_brings_its_task_split_and_metric(name, request):
-    config = composed(request.config.rootpath, f"dataset={name}")
+def test_a_dataset_brings_its_task_split_and_metric(name):
+    config = composed("model=mlp", f"dataset={name}")
     links = name.endswith("lp")
     assert config.task.name == ("link_prediction" if links else "node_classification")
     assert (config.split.name, config.dataset.metric) == DEFAULTS[name]
@@ -85,13 +77,13 @@ def test_a_dataset_brings_its_task_split_and_metric(name, request):
     build_data(config)  # builds source, split and transforms; loads nothing
 
 
-def test_the_command_line_has_the_last_word(request):
-    config = composed(request.config.rootpath, "dataset=airport", "split=hgcn", "split.draw=3")
+def test_the_command_line_has_the_last_word():
+    config = composed("model=mlp", "dataset=airport", "split=hgcn", "split.draw=3")
     assert (config.split.name, config.split.dataset, config.split.draw) == ("hgcn", "airport", 3)
 
 
-def test_datasets_without_labels_have_no_split(request):
-    config = composed(request.config.rootpath, "dataset=synthetic_web")
+def test_datasets_without_labels_have_no_split():
+    config = composed("model=mlp", "dataset=synthetic_web")
     assert not config.split
     assert build_data(config).split is None
 
@@ -100,9 +92,9 @@ def test_datasets_without_labels_have_no_split(request):
     ("name", "classes", "features"),
     [("texas", 5, 1703), ("airport", 4, 11), ("tolokers", 1, 10), ("chameleon", 5, 2325)],
 )
-def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_path, request):
+def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_path):
     config = composed(
-        request.config.rootpath,
+        "model=mlp",
         f"dataset={name}",
         "recipe=none",
         f"paths.data_dir={tmp_path}",
@@ -116,12 +108,12 @@ def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_pat
     assert bool(((rows - 1).abs() < 1e-5).logical_or(rows == 0).all()) == bags
 
 
-def test_unfiltered_graphs_and_raw_features_are_a_word_away(mirror, tmp_path, request):
+def test_unfiltered_graphs_and_raw_features_are_a_word_away(mirror, tmp_path):
     places = (f"paths.data_dir={tmp_path}", f"paths.mirror={mirror}")
     words = ("dataset=squirrel", "dataset.filtered=false", *places)
-    assert build_data(composed(request.config.rootpath, *words)).num_nodes == 5201
+    assert build_data(composed("model=mlp", *words)).num_nodes == 5201
     words = ("dataset=texas", "dataset.features=null", *places)
-    config = composed(request.config.rootpath, *words)
+    config = composed("model=mlp", *words)
     assert build_data(config).graph.x.max() == 1
     with open_dict(config):
         config.split = {}

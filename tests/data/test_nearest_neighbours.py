@@ -8,14 +8,13 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from scipy.spatial.distance import cdist
 from sklearn.datasets import fetch_20newsgroups, load_files
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from torch_geometric.data import Data
 
-from curvlab.config.resolvers import register_resolvers
+from composing import composed
 from curvlab.data.files.checks import check_graph
 from curvlab.data.transforms.nearest_neighbours import nearest_neighbours
 from curvlab.errors import UsageError
@@ -258,11 +257,8 @@ def test_the_corrupt_archive_is_refused_by_its_checksum(source, archive, tmp_pat
         source("newsgroups20", tmp_path / "mirror").load()
 
 
-def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(
-    images, tmp_path, request
-):
+def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(images, tmp_path):
     images()
-    register_resolvers()
     words = [
         "model=mlp",
         "dataset=mini_imagenet",
@@ -270,11 +266,10 @@ def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(
         f"paths.mirror={tmp_path / 'mirror'}",
     ]
     graphs = {}
-    with initialize_config_dir(str(request.config.rootpath / "configs"), version_base="1.3"):
-        for neighbours, seed in (("3", 0), ("null", 0), ("null", 1)):
-            config = compose("train", [*words, f"dataset.neighbours={neighbours}", f"seed={seed}"])
-            config.dataset.source.statistics = OmegaConf.create(SMALL)
-            graphs[neighbours, seed] = build_data(config).graph
+    for neighbours, seed in (("3", 0), ("null", 0), ("null", 1)):
+        config = composed(*words, f"dataset.neighbours={neighbours}", f"seed={seed}")
+        config.dataset.source.statistics = OmegaConf.create(SMALL)
+        graphs[neighbours, seed] = build_data(config).graph
     assert graphs["3", 0].num_edges > 0
     assert graphs["null", 0].num_edges == 0
     sizes = [int(graphs["null", 1][f"{part}_mask"].sum()) for part in ("train", "val", "test")]

@@ -9,7 +9,7 @@ from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from curvlab.data.loaders.neighbour_sampling import NeighbourSampler, distinct_integers
 from curvlab.errors import UsageError
-from curvlab.models.baselines import MeanSAGE
+from curvlab.models.sage import MeanSAGE
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_the_whole_graph_is_embedded_once_for_all_scores_with_the_same_weights(
 
 
 def test_a_model_that_can_is_evaluated_in_chunks(run_here, monkeypatch):
-    from curvlab.models.baselines import GraphNetwork
+    from curvlab.models.graph_network import GraphNetwork
 
     chunks = []
 
@@ -188,8 +188,8 @@ def test_batches_in_which_numbers_are_not_finite_are_found(run_here, tmp_path, m
         ("model=gcn dataset=cora batching.size=10", "no key batching.size"),
         ("model=gcn dataset=cora batching=partitions", "did you mean partition"),
         (
-            "model=gcn dataset=cora batching=partition model.layer.cached=true",
-            "model.layer.cached=true would keep the edges of the first batch",
+            "model=gcn dataset=cora batching=partition model.cached=true",
+            "model.cached=true would keep the edges of the first batch",
         ),
     ],
 )

@@ -35,7 +35,7 @@ PAIR = (
     "trainer.steps_per_epoch=5",
     "trainer.plots=false",
 )
-SGD = ("optimizer._target_=torch.optim.SGD", "optimizer.lr=1", "optimizer.weight_decay=0")
+SGD = ("optimizer._target_=curvlab.optim.options.SGD", "optimizer.lr=1", "optimizer.weight_decay=0")
 PLAIN = (*PAIR, *SGD, "model.dropout=0")
 
 

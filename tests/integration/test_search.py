@@ -9,12 +9,12 @@ from statistics import mean
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from optuna.trial import TrialState
 from tiny_runs import ROOT, composed
 
+import composing
 import curvlab.search.run as search_run
 from curvlab.callbacks import DivergedError
 from curvlab.cli.command_line import check_overrides
@@ -249,11 +249,10 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, s
     recipes = configs / "recipe" / "node_classification" / "gcn"
     assert path == recipes / "disease_synthetic@random_60_20_20.yaml"
     winner = max(trials(folder), key=lambda trial: trial.value)
-    with initialize_config_dir(str(configs), version_base="1.3"):
-        words = ["dataset=disease_synthetic", "split=random_60_20_20"]
-        config = compose("train", ["model=gcn", *words])
-        other = compose("train", ["model=gcn", *words, "model.dropout=0.35"])
-        again = compose("train", ["search=gcn", *words])
+    words = ["dataset=disease_synthetic", "split=random_60_20_20"]
+    config = composing.composed("model=gcn", *words, configs=configs)
+    other = composing.composed("model=gcn", *words, "model.dropout=0.35", configs=configs)
+    again = composing.composed("search=gcn", *words, configs=configs)
     for key, value in winner.params.items():
         section, name = key.split(".")
         assert config[section][name] == value
@@ -406,8 +405,7 @@ SPACES = (
 @pytest.mark.parametrize("model", SPACES)
 def test_every_space_has_keys_of_its_model_and_holds_its_defaults(model):
     check_overrides([f"search={model}", *CORA], ROOT / "configs", multirun=True)
-    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-        config = compose("train", [f"search={model}", *CORA])
+    config = composing.composed(f"search={model}", *CORA)
     assert config.model.name == model
     assert search_run.defaults(config) is not None
 
@@ -421,9 +419,8 @@ def test_small_graphs_are_searched_over_ten_draws_and_with_features_as_they_come
     name, *model = space
     words = [f"search={name}", *model, f"dataset={dataset}"]
     check_overrides(words, ROOT / "configs", multirun=True)
-    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-        config = compose("train", words)
-        plain = compose("train", [*model, f"dataset={dataset}"])
+    config = composing.composed(*words)
+    plain = composing.composed(*model, f"dataset={dataset}")
     drawn = dataset != "cora"  # whose split is published
     assert config.search.seeds == list(range(10 if drawn else 3))
     assert (config.split.draw is None) == drawn
@@ -443,8 +440,8 @@ def test_a_graph_of_the_web_adopts_whether_its_features_are_divided(
     configs = tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)
     adopt(folder, configs, force=True)
-    with initialize_config_dir(str(configs), version_base="1.3"):
-        assert compose("train", ["model=gcn", "dataset=texas"]).dataset.features.enabled is False
+    adopted = composing.composed("model=gcn", "dataset=texas", configs=configs)
+    assert adopted.dataset.features.enabled is False
 
 
 @pytest.mark.parametrize(

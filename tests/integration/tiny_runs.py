@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from forked import Process
-from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
-from curvlab.config.resolvers import register_resolvers
+from composing import with_hydra
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = (
@@ -38,9 +37,7 @@ TREE = (
 
 def composed(folder: Path, words: Sequence[str], mode: RunMode):
     """What Hydra hands to `train`, with its own part set as during a run."""
-    register_resolvers()
-    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-        config = compose("train", list(words), return_hydra_config=True)
+    config = with_hydra(*words)
     with read_write(config), open_dict(config):
         config.hydra.runtime.output_dir = str(folder)
         config.hydra.mode = mode

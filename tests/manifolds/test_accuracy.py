@@ -7,9 +7,9 @@ the reference gets the rounded points.
 import manifold_reference as reference
 import pytest
 import torch
+from manifold_points import points_at
 from manifold_reference import dot, exact, mp, mpf
 
-from conftest import points_at
 from curvlab.manifolds import stereographic
 from curvlab.manifolds.trigonometry import sin_ratio
 

@@ -1,19 +1,15 @@
 """CAT: counts, routing, its entropy term, its layouts of tokens, nodes and triples."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from torch_geometric.data import Data
 
-from curvlab.config.resolvers import register_resolvers
+from composing import composed
 from curvlab.errors import UsageError
 from curvlab.models.cat import CAT, RoutingEntropy
 from curvlab.run.parts import build_encoder
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 class Sizes:
@@ -24,9 +20,7 @@ class Sizes:
 
 
 def model(name="cat", *words, dataset="wn18rr", **sizes):
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [f"model={name}", f"dataset={dataset}", *words])
+    config = composed(f"model={name}", f"dataset={dataset}", *words)
     inputs = {"num_entities": 9, "num_relations": 3} if dataset == "wn18rr" else {"in_channels": 5}
     torch.manual_seed(0)
     return build_encoder(config, Sizes(**(inputs | sizes)))
@@ -118,7 +112,7 @@ def test_dropout_is_of_head_relation_and_token():
 
 
 def test_the_entropy_term_is_annealed_once_a_pass():
-    term = RoutingEntropy(0.01, 0.95, 0.001, "encourage", steps_per_pass=4)
+    term = RoutingEntropy(steps_per_pass=4)
     weights = torch.tensor([[0.7, 0.2, 0.1]])
     found = {}
     for step in range(4 * 46):
@@ -164,7 +158,7 @@ def test_nodes_are_one_sequence_or_alone():
     torch.testing.assert_close(alone(graph)[1:], alone(other)[1:])
 
 
-def test_with_a_mask_nodes_hear_their_neighbours_alone():
+def test_with_a_mask_nodes_attend_to_their_neighbours_alone():
     path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2, and 3 by itself
     graph = Data(x=torch.rand(4, 5), edge_index=path)
     other = Data(x=graph.x.clone(), edge_index=path)
@@ -186,12 +180,10 @@ def test_blocks_are_stacked():
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("model.branches=[euclidean,flat]", "must be a list of euclidean, hyperbolic, spherical"),
         ("model.branches=[]", "must be a list of euclidean, hyperbolic, spherical"),
         ("model.token_layout=graph", "must be one of single, batch, cls_h_r"),
         ("model.euclidean.heads=5", "heads=5 does not divide model.dim=64"),
         ("model.attention_mask=adjacency", "queries of triples have none"),
-        ("model.entropy.sign=plus", "must be encourage or paper_formula"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(words, answer):

@@ -11,7 +11,11 @@ from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.models.curved_gcn import HAT, HGAT, HGCN, HGNN, KappaGCN
+from curvlab.models.hat import HAT
+from curvlab.models.hgat import HGAT
+from curvlab.models.hgcn import HGCN
+from curvlab.models.hgnn import HGNN
+from curvlab.models.kappa_gcn import KappaGCN
 
 NODES, FEATURES, DIM = 7, 5, 4
 
@@ -74,7 +78,7 @@ def test_hgcn_is_the_papers_composition_on_balls_of_several_curvatures(graph):
 
 def test_hgcn_starts_as_its_code_does():
     torch.manual_seed(0)
-    model = HGCN(300, partial(Stereographic, kappa=-1.0), 100, 2, "relu", 0.0, skip_average=False)
+    model = HGCN(300, partial(Stereographic, kappa=-1.0), dim=100, layers=2)
     for linear, width in zip(model.linears, (300, 100), strict=True):
         # Xavier-uniform, gain sqrt 2: variance 2 * 2 / (in + out), a third of the bound's square
         assert linear.weight.var().item() == pytest.approx(4 / (width + 100), rel=0.05)

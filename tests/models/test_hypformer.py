@@ -449,10 +449,6 @@ def test_parameters_are_those_of_the_formula(size, fusion):
 
 
 def test_what_cannot_be_built_is_refused():
-    with pytest.raises(UsageError, match=r"'tangent' or 'midpoint', not 'sum'"):
-        model(fusion="sum")
-    with pytest.raises(UsageError, match=r"'per_branch' or null, not 'two'"):
-        model(linear_maps="two")
     with pytest.raises(UsageError, match="leave nothing"):
         model(graph=False, transformer=False)
     with pytest.raises(UsageError, match="curvature_mode"):

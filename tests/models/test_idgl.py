@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.errors import UsageError
 from curvlab.layers.graph_learning import (
     WeightedCosine,
     graph_between_anchors,
@@ -192,11 +191,3 @@ def test_anchors_stand_for_all(graph):
 def test_more_anchors_than_nodes_are_all_nodes(graph):
     few, many = (model(all_pairs_up_to=1, anchors=count).eval() for count in (NODES, 10 * NODES))
     torch.testing.assert_close(few(graph), many(graph))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"given_share": 1.1}, {"later_share": -0.1}, {"anchors": 0}, {"iterations": -1}]
-)
-def test_impossible_options_are_refused(wrong):
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        model(**wrong)

@@ -10,19 +10,25 @@ from torch_geometric.data import Data
 from torch_geometric.nn import kge
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Curvature
+from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.models.kg_ball_distance import arsinh_squared, squared_to_rays
-from curvlab.models.kg_bilinear import ComplEx, DistMult
-from curvlab.models.kg_distance import RotatE, TransE
-from curvlab.models.kg_floors import RelationFrequency, ReverseLookup
-from curvlab.models.kg_hyperbolic import AttH, MuRP, RotH, reflect, rotate
+from curvlab.models.triples.atth import AttH
+from curvlab.models.triples.ball_distance import arsinh_squared, squared_to_rays
+from curvlab.models.triples.complex import ComplEx
+from curvlab.models.triples.distmult import DistMult
+from curvlab.models.triples.murp import MuRP
+from curvlab.models.triples.planes import reflect, rotate
+from curvlab.models.triples.relation_frequency import RelationFrequency
+from curvlab.models.triples.reverse_lookup import ReverseLookup
+from curvlab.models.triples.rotate import RotatE
+from curvlab.models.triples.roth import RotH
+from curvlab.models.triples.transe import TransE
 from curvlab.tasks import one_vs_all
 
 ENTITIES, RELATIONS, DIM = 9, 3, 6
 HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
 ALL = torch.arange(ENTITIES)
-CURVATURE = partial(Curvature, kappa=-0.7, max=0.0)
+BALL = partial(PoincareBall, kappa=-0.7)
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -33,7 +39,7 @@ def queries():
 
 def made(kind, **options):
     torch.manual_seed(1)
-    return kind(ENTITIES, RELATIONS, DIM, **options).eval()
+    return kind(ENTITIES, RELATIONS, dim=DIM, **options).eval()
 
 
 def triple_by_triple(score):
@@ -106,7 +112,7 @@ def enlarged(model):
 
 
 def test_murp_is_its_formula_on_geoopts_ball():
-    model = enlarged(made(MuRP, curvature=partial(CURVATURE, learnable=False)))
+    model = enlarged(made(MuRP, manifold=partial(BALL, learnable=False)))
     ball = geoopt.PoincareBall(c=0.7)
 
     def score(h, r, t):
@@ -121,7 +127,7 @@ def test_murp_is_its_formula_on_geoopts_ball():
 
 
 def test_roth_is_its_formula_on_geoopts_balls():
-    model = enlarged(made(RotH, curvature=CURVATURE))
+    model = enlarged(made(RotH, manifold=BALL))
     kappas = torch.tensor([-0.3, -1.0, -2.5])
     model.curvature.raw.data.copy_(torch.expm1(-kappas).log())
 
@@ -140,7 +146,7 @@ def test_roth_is_its_formula_on_geoopts_balls():
 
 
 def test_atth_is_its_formula_on_geoopts_balls():
-    model = enlarged(made(AttH, curvature=CURVATURE))
+    model = enlarged(made(AttH, manifold=BALL))
     ball = geoopt.PoincareBall(c=0.7)
 
     def score(h, r, t):
@@ -193,7 +199,7 @@ def roth_of_sixty_digits(model, h, r, t):
 @pytest.mark.parametrize(("norm", "near_rim"), [(0.8, False), (1.6, True)])
 def test_roth_near_the_rim_needs_double_precision(norm, near_rim):
     """Entities and translations of norm 1.6 make points that float32's rim stops."""
-    model = made(RotH, curvature=partial(CURVATURE, kappa=-1.0))
+    model = made(RotH, manifold=partial(BALL, kappa=-1.0))
     for table in (model.entities, model.translations, model.last_translations):
         directions = torch.randn_like(table.weight)
         table.weight.data = norm * directions / directions.norm(dim=1, keepdim=True)
@@ -216,7 +222,7 @@ def test_roth_near_the_rim_needs_double_precision(norm, near_rim):
 
 @pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
 def test_the_share_at_the_rim_counts_queries_and_tails(kind):
-    model = made(kind, curvature=CURVATURE)
+    model = made(kind, manifold=BALL)
     batch = Data(head=HEAD, relation=RELATION, tail=torch.tensor([1, 1, 3, 3, 7]))
     assert model.share_at_rim(batch) == 0
     model.entities.weight.data[3] *= 1e4  # the tail of two triples, the head of none
@@ -226,7 +232,7 @@ def test_the_share_at_the_rim_counts_queries_and_tails(kind):
 
 def test_roth_flattens_to_a_euclidean_distance():
     """For kappa to 0 it is -4 |h' - t|^2 with h' = Rot(h + w) + w'."""
-    model = enlarged(made(RotH, curvature=partial(CURVATURE, kappa=-1e-8)))
+    model = enlarged(made(RotH, manifold=partial(BALL, kappa=-1e-8)))
     moved = model.entities(HEAD) + model.translations(RELATION)
     moved = rotate(model.rotations(RELATION), moved) + model.last_translations(RELATION)
     flat = -4 * torch.cdist(moved, model.entities.weight).square()
@@ -279,7 +285,7 @@ def test_the_distance_to_points_of_rays_and_its_derivatives():
 
 @pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
 def test_gradients_are_finite_where_points_coincide_and_at_the_rim(kind):
-    model = made(kind, curvature=CURVATURE)
+    model = made(kind, manifold=BALL)
     model.entities.weight.data[4] = model.entities.weight.data[0] = 0
     model.entities.weight.data[8] *= 1e4
     model.translations.weight.data.zero_()
@@ -293,7 +299,7 @@ def test_gradients_are_finite_where_points_coincide_and_at_the_rim(kind):
 def test_mixed_precision_does_not_round_distances(kind):
     options = {"norm": 2} if kind is TransE else {}
     curved = kind in (MuRP, RotH, AttH)
-    options |= {"curvature": CURVATURE} if curved else {"dropout": 0.0}
+    options |= {"manifold": BALL} if curved else {"dropout": 0.0}
     model = made(kind, **options).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = model.scores(queries())
@@ -303,9 +309,7 @@ def test_mixed_precision_does_not_round_distances(kind):
 def test_halves_need_an_even_width():
     for kind in (ComplEx, RotatE):
         with pytest.raises(UsageError, match=r"model\.dim=5 must be even"):
-            kind(ENTITIES, RELATIONS, 5, dropout=0.0)
-    with pytest.raises(UsageError, match=r"model\.norm=3 must be 1 or 2"):
-        made(TransE, norm=3, dropout=0.0)
+            kind(ENTITIES, RELATIONS, dim=5)
 
 
 def test_floors_count_training_triples():
@@ -327,9 +331,9 @@ def test_floors_count_training_triples():
         made(TransE, norm=1, dropout=0.0),
         made(TransE, norm=2, dropout=0.0),
         made(RotatE, dropout=0.0),
-        made(MuRP, curvature=CURVATURE),
-        made(RotH, curvature=CURVATURE),
-        made(AttH, curvature=CURVATURE),
+        made(MuRP, manifold=BALL),
+        made(RotH, manifold=BALL),
+        made(AttH, manifold=BALL),
     ],
     ids=lambda model: type(model).__name__,
 )

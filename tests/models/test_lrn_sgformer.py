@@ -7,35 +7,23 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.layers import LorentzResidual
+from curvlab.errors import UsageError
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.models.lrn_sgformer import LRNSGFormer
-from curvlab.models.sgformer import GCNBranch, SGFormer, simple_attention
+from curvlab.models.lrn_sgformer import BranchSum, LRNSGFormer
+from curvlab.models.sgformer import SGFormer, simple_attention
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
-BRANCHES = {
-    "in_channels": 4,
-    "graph_branch": partial(GCNBranch, layers=2, dropout=0.0),
-    "dim": 6,
-    "layers": 1,
-    "heads": 1,
-    "dropout": 0.0,
-    "value_map": False,
-    "layer_norm": False,
-    "transformer_weight_decay": None,
-}
 G = 0.8
+BRANCHES = {"in_channels": 4, "dim": 6, "graph_weight": G}
 
 
 def model(operator, kappa=-1.0, weights="fixed"):
     torch.manual_seed(0)
     return LRNSGFormer(
         manifold=partial(Lorentz, kappa, False),
-        residual=partial(LorentzResidual, operator=operator, weights=weights),
-        graph_weight=G,
-        residual_attention=True,
+        residual=partial(BranchSum, operator=operator, weights=weights),
         **BRANCHES,
     )
 
@@ -65,7 +53,7 @@ def test_points_lie_on_the_hyperboloid(operator, kappa, data):
 def test_in_the_tangent_space_it_is_sgformer_lifted(data):
     encoder = model("tangent_space")
     torch.manual_seed(0)
-    flat = SGFormer(graph_weight=G, residual=True, **BRANCHES)
+    flat = SGFormer(residual=True, **BRANCHES)
     flat.load_state_dict(encoder.state_dict(), strict=False)
     torch.testing.assert_close(encoder(data), lorentz.expmap0(flat(data), -1.0))
 
@@ -100,3 +88,9 @@ def test_the_specifications_attention(float64):
     v = torch.tensor([[1.0, 0], [0, 1], [2, -1]]).unsqueeze(1)
     expected = torch.tensor([[0.937006, 0.062994], [0.105963, 0.894037], [1.735092, -0.735092]])
     torch.testing.assert_close(simple_attention(q, k, v).squeeze(1), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_branch_without_a_weight_is_refused(weight):
+    with pytest.raises(UsageError, match="must be greater than 0"):
+        LRNSGFormer(4, graph_weight=weight)

@@ -1,20 +1,18 @@
 """Every configuration of a model composes, builds and trains."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+import composing
+from composing import CONFIGS
 from curvlab.callbacks import Curves
-from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.run import reporting
 from curvlab.run.parts import build_data, build_task, build_trainer
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 
 
@@ -37,20 +35,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are impl
 
 def composed(model, folder, *overrides):
     """The configuration of a short run on a tiny graph."""
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose(
-            "train",
-            [
-                f"model={model}",
-                *([] if "dataset=synthetic_kg" in overrides else WEB),
-                "trainer.max_steps=1",
-                "trainer.accelerator=cpu",
-                f"paths.data_dir={folder}",
-                f"paths.output_dir={folder}",
-                *overrides,
-            ],
-        )
+    config = composing.composed(
+        f"model={model}",
+        *([] if "dataset=synthetic_kg" in overrides else WEB),
+        "trainer.max_steps=1",
+        "trainer.accelerator=cpu",
+        *overrides,
+    )
+    config.paths.data_dir = config.paths.output_dir = str(folder)
     if "eigenvectors" in config.model:
         config.model.eigenvectors = 4
     return config
@@ -78,7 +70,8 @@ quiet = pytest.mark.filterwarnings(
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", [name for name in MODELS if not tasks_of(name)])
 def test_each_model_trains_a_step(model, precision, tmp_path):
-    config = composed(model, tmp_path, f"trainer.precision={precision}")
+    config = composed(model, tmp_path)
+    config.trainer.precision = precision
     before, task, rows = trained(config, tmp_path)
     assert config.model.name == model
     assert {"label", "requires", "dim", "layers"} <= set(config.model)
@@ -93,7 +86,8 @@ def test_each_model_trains_a_step(model, precision, tmp_path):
 @pytest.mark.parametrize("model", OF_TRIPLES)
 def test_each_model_of_triples_trains_a_step(model, precision, tmp_path):
     words = ("dataset=synthetic_kg", "dataset.source.groups=4", "trainer.steps_per_epoch=1")
-    config = composed(model, tmp_path, *words, f"trainer.precision={precision}")
+    config = composed(model, tmp_path, *words)
+    config.trainer.precision = precision
     before, task, rows = trained(config, tmp_path)
     assert config.model.name == model
     assert {"label", "requires"} <= set(config.model)

@@ -10,8 +10,10 @@ from torch_geometric.data import Data
 from curvlab.analysis.filters import load_filters
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-from curvlab.layers import PolynomialAttention, SharedCoefficients
+from curvlab.layers import PolynomialAttention
+from curvlab.models.polyattn import PolyAttn
 from curvlab.models.polyformer import PolyFormer, TokenFeedForward
+from curvlab.models.unifilter import UniFilter
 from curvlab.run.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
@@ -27,11 +29,10 @@ LOGITS = {
 
 
 def model(features, orders, dim, layers, heads, ffn, power, expansion, basis="mono", **options):
-    layer = partial(PolynomialAttention, heads=heads, expansion=expansion, power=power, dropout=0.0,
-                    pre_norm=True, residual=True)  # fmt: skip
-    chosen = {"ffn_dropout": 0.0, "dropout": 0.0, "hidden": True, "attention_lr": None,
-              "attention_weight_decay": None, **options}  # fmt: skip
-    return PolyFormer(features, basis, orders, dim, layers, layer, ffn, **chosen)
+    layer = partial(PolynomialAttention, expansion=expansion, power=power)
+    return PolyFormer(
+        features, layer, heads, ffn, basis=basis, orders=orders, dim=dim, layers=layers, **options
+    )
 
 
 def graph(basis="mono", orders=2, project_first=False, x=X, edges=PATH, dim=1):
@@ -166,9 +167,7 @@ def test_half_precision_tokens():
 @torch.no_grad()
 def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     """Theorem 3.1 through the whole model: the embedding is the filtered, mapped signal."""
-    layer = partial(PolynomialAttention, heads=2, expansion=1.0, power=1.0, dropout=0.0,
-                    pre_norm=False, residual=False)  # fmt: skip
-    bare = PolyFormer(9, "mono", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None).eval()
+    bare = PolyAttn(9, heads=2, orders=4, dim=8, hidden=False).eval()
     assert bare.filters_nodes
     data = random_graph(orders=4)
     tokens = bare.projected(data)
@@ -217,12 +216,15 @@ def test_the_head_drops_before_and_after_its_layer_and_nothing_else_drops():
 @torch.no_grad()
 def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     """Applied to the signal they make the model's own output, but for the biases (None: shared)."""
-    bare = partial(PolynomialAttention, heads=heads, expansion=1.0, power=1.0, dropout=0.0,
-                   pre_norm=False, residual=False)  # fmt: skip
-    layer = bare if heads else partial(SharedCoefficients, basis="cheb")
     torch.manual_seed(2)
+<<<<<<< HEAD
     encoder = PolyFormer(1, "cheb", 4, 8, 1, layer, None, 0.0, False, 0.0, None, None)
+    task = FilterRegression(encoder)
+=======
+    options = {"basis": "cheb", "orders": 4, "dim": 8, "hidden": False}
+    encoder = PolyAttn(1, heads=heads, **options) if heads else UniFilter(1, **options)
     task = FilterRegression(encoder, None, "r2", None)
+>>>>>>> hyps
     encoder.input.bias.zero_()
     task.read_out.bias.zero_()
     data = random_graph(features=1, basis="cheb", orders=4)

@@ -1,19 +1,15 @@
 """PolyFormer's configurations: the specification's hyperparameters and parameter counts."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from torch import nn
 
-from curvlab.config.resolvers import register_resolvers
+from composing import composed
+from curvlab.config.building import build
 from curvlab.config.rules import validate
-from curvlab.optim import build_optimizer
 from curvlab.run.parts import build_encoder
 from curvlab.search.space import check_search
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 COUNTS = {  # with the decoder, on features and logits of the real sets
     "citeseer__quota": (3703, 6, 3053986, 1741452),
     "coauthor_cs": (6805, 15, 1055015, 474359),
@@ -35,15 +31,8 @@ class Described:
         self.inputs, self.num_classes = {"in_channels": features}, classes
 
 
-@pytest.fixture(scope="module")
-def composed():
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        yield lambda *words: compose("train", list(words))
-
-
 @pytest.mark.parametrize("name", COUNTS)
-def test_parameter_counts_of_the_released_settings(name, composed):
+def test_parameter_counts_of_the_released_settings(name):
     features, classes, *counts = COUNTS[name]
     for model, expected in zip(("polyformer", "polyformer_cheb"), counts, strict=True):
         if expected is None:
@@ -55,12 +44,12 @@ def test_parameter_counts_of_the_released_settings(name, composed):
         assert found + (encoder.dim_out + 1) * classes == expected
 
 
-def test_attention_alone_learns_and_decays_at_its_own_rates(composed):
+def test_attention_alone_learns_and_decays_at_its_own_rates():
     """The released settings of Pubmed, of two layers."""
     config = composed("model=polyformer", "dataset=pubmed__quota")
     encoder = build_encoder(config, Described(500, 3))
     task = nn.ModuleDict({"encoder": encoder, "decoder": nn.Linear(encoder.dim_out, 3)})
-    optimizer = build_optimizer(task, config.optimizer)
+    optimizer = build(config.optimizer).build(task)
     rates = {
         id(p): (group["lr"], group["weight_decay"])
         for group in optimizer.param_groups
@@ -74,14 +63,14 @@ def test_attention_alone_learns_and_decays_at_its_own_rates(composed):
     assert own | others == {name for name, _ in task.named_parameters()}
 
 
-def test_one_rate_of_dropout_is_of_the_head_and_the_other_of_the_layers(composed):
+def test_one_rate_of_dropout_is_of_the_head_and_the_other_of_the_layers():
     config = composed("model=polyformer", "dataset=pubmed__quota")
     encoder = build_encoder(config, Described(500, 3))
     assert encoder.dropout == 0.5
     assert [part.dropout for part in (*encoder.mixers, *encoder.feed_forwards)] == [0.8] * 4
 
 
-def test_table_6_has_about_50_000_parameters(composed):
+def test_table_6_has_about_50_000_parameters():
     for model, expected in {"polyformer": 49868}.items():
         config = composed("table=polyformer/table6", f"model={model}", "dataset=roman_empire")
         with torch.device("meta"):
@@ -91,7 +80,7 @@ def test_table_6_has_about_50_000_parameters(composed):
 
 
 @pytest.mark.parametrize("model", ["polyformer", "polyformer_cheb"])
-def test_the_papers_search_is_one(model, composed):
+def test_the_papers_search_is_one(model):
     config = composed(f"search={model}", "dataset=minesweeper")
     assert config.model.name == model
     check_search(config)

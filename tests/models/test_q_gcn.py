@@ -31,7 +31,7 @@ def graph():
 def network(time_dims, bias=0.3, layers=2, skip_average=False):
     torch.manual_seed(1)
     manifold = partial(PseudoHyperboloid, time_dims=time_dims, kappa=-0.8)
-    made = QGCN(FEATURES, manifold, DIM, layers, "elu", dropout=0.0, skip_average=skip_average)
+    made = QGCN(FEATURES, manifold, DIM, layers=layers, activation="elu", skip_average=skip_average)
     for linear in made.linears:
         torch.nn.init.normal_(linear.bias, std=bias)
     return made
@@ -83,7 +83,7 @@ def test_more_axes_than_coordinates_are_refused():
 def test_it_starts_with_the_gain_of_its_code():
     torch.manual_seed(0)
     manifold = partial(PseudoHyperboloid, time_dims=8, kappa=-1.0)
-    (linear,) = QGCN(300, manifold, 101, 1, "relu", 0.0, skip_average=False).linears
+    (linear,) = QGCN(300, manifold, 101).linears
     assert linear.weight.var().item() == pytest.approx(4 / (300 + 100), rel=0.05)
 
 

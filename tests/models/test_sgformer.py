@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple_attention
-from curvlab.optim.parameter_groups import parameter_groups
+from curvlab.optim import parameter_groups
 
 Q = torch.tensor([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5]])
 K = torch.tensor([[2.0, 0.0], [1.0, 1.0], [-1.0, 3.0]])
@@ -20,13 +20,6 @@ def model(in_channels=5, graph_layers=2, graph_dropout=0.0, **options):
     defaults = {
         "dim": 4,
         "graph_weight": 0.3,
-        "layers": 1,
-        "heads": 1,
-        "dropout": 0.0,
-        "value_map": False,
-        "residual": False,
-        "layer_norm": False,
-        "transformer_weight_decay": None,
     }
 
     def branch(features, dim):

@@ -2,14 +2,20 @@
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import nn
 
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinear, LorentzPrototypes, StereographicLinear
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
-from curvlab.optim import RiemannianAdam, RiemannianAdamW, build_optimizer
-from curvlab.optim.parameter_groups import parameter_groups
+from curvlab.optim import (
+    SGD,
+    Adam,
+    AdamW,
+    ReduceOnPlateau,
+    RiemannianAdam,
+    RiemannianAdamW,
+    parameter_groups,
+)
 
 
 def module(space, layers=2):
@@ -18,18 +24,13 @@ def module(space, layers=2):
     return nn.Sequential(*(StereographicLinear(4, 4, space) for _ in range(layers)))
 
 
-def config(optimizer, **options):
-    return OmegaConf.create({"_target_": f"torch.optim.{optimizer}", "_partial_": True, **options})
-
-
 def test_every_parameter_is_in_one_group():
     made = module(Stereographic(2, -1.0))
     groups = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
     members = [id(p) for group in groups for p in group["params"]]
     assert sorted(members) == sorted(id(p) for p in made.parameters())
     ordinary, curvatures = groups
-    assert ordinary["weight_decay"] == 0.5
-    assert "lr" not in ordinary  # the optimiser's own
+    assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 0.5)
     assert [p.shape for p in curvatures["params"]] == [(2,)]
     assert (curvatures["lr"], curvatures["weight_decay"]) == (0.1, 0.0)
 
@@ -54,7 +55,7 @@ def test_bounded_curvatures_are_curvatures_too():
 def test_steps_are_as_long_as_the_two_rates():
     """Adam's first step, whatever the gradient."""
     made = module(Stereographic(2, -1.0))
-    optimizer = build_optimizer(made, config("Adam", lr=0.01, curvature_lr=1e-4, weight_decay=0.0))
+    optimizer = Adam(lr=0.01, curvature_lr=1e-4, weight_decay=0.0).build(made)
     assert isinstance(optimizer, torch.optim.Adam)
     before = {name: p.detach().clone() for name, p in made.named_parameters()}
     for parameter in made.parameters():
@@ -67,21 +68,13 @@ def test_steps_are_as_long_as_the_two_rates():
 
 def test_curvatures_do_not_decay():
     made = module(Stereographic(2, -1.0))
-    optimizer = build_optimizer(made, config("SGD", lr=0.1, curvature_lr=0.1, weight_decay=0.5))
+    optimizer = SGD(lr=0.1, curvature_lr=0.1, weight_decay=0.5).build(made)
     weight = made[0].weight.detach().clone()
     for parameter in made.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
     torch.testing.assert_close(made[0].weight, weight * (1 - 0.1 * 0.5))
     assert made[0].space.kappa.tolist() == [-1.0, -1.0]
-
-
-def test_configuration_is_not_changed():
-    """It is written to the result after the optimiser is built."""
-    options = config("Adam", lr=0.01, curvature_lr=0.1, weight_decay=0.0)
-    before = OmegaConf.to_container(options)
-    build_optimizer(module(Euclidean(2)), options)
-    assert OmegaConf.to_container(options) == before
 
 
 def test_a_part_with_a_decay_of_its_own_decays_by_it_and_its_curvatures_do_not():
@@ -109,7 +102,7 @@ POINT_RATES = {"manifold_lr": 0.03, "manifold_weight_decay": 0.02}
 
 def test_points_of_a_manifold_have_a_rate_and_a_decay_of_their_own():
     made = prototypes()
-    optimizer = build_optimizer(made, config("Adam", **RATES, **POINT_RATES))
+    optimizer = Adam(**RATES, **POINT_RATES).build(made)
     assert isinstance(optimizer, RiemannianAdam)
     ordinary, points, curvatures = optimizer.param_groups
     assert [id(p) for p in points["params"]] == [id(made[1].prototypes)]
@@ -123,8 +116,8 @@ def test_points_of_a_manifold_have_a_rate_and_a_decay_of_their_own():
 @pytest.mark.usefixtures("float64")
 def test_riemannian_adam_is_adam_on_all_other_parameters():
     made, other = prototypes(), prototypes()
-    riemannian = build_optimizer(made, config("Adam", **RATES, **POINT_RATES))
-    groups = parameter_groups(other, 1e-4, 0.05, {"lr": 0.03, "weight_decay": 0.02})
+    riemannian = Adam(**RATES, **POINT_RATES).build(made)
+    groups = parameter_groups(other, **RATES, **POINT_RATES)
     plain = torch.optim.Adam(groups, lr=0.01)
     for _ in range(5):
         for one, two in zip(made.parameters(), other.parameters(), strict=True):
@@ -142,7 +135,7 @@ def test_points_move_along_geodesics_by_the_length_of_the_rate():
     """Adam's first step has the length of the rate, here on the manifold, against the gradient."""
     made = prototypes(learnable=False)
     rates = {**POINT_RATES, "manifold_weight_decay": 0.0}
-    optimizer = build_optimizer(made, config("Adam", **RATES, **rates))
+    optimizer = Adam(**RATES, **rates).build(made)
     points, space = made[1].prototypes, made[1].space
     before, target = points.detach().clone(), space.random_normal(2, 5).detach()
     space.sqdist(points, target).sum().backward()
@@ -154,21 +147,21 @@ def test_points_move_along_geodesics_by_the_length_of_the_rate():
 
 
 def test_without_points_adam_stays_torchs():
-    optimizer = build_optimizer(module(Euclidean(2)), config("Adam", **RATES, **POINT_RATES))
+    optimizer = Adam(**RATES, **POINT_RATES).build(module(Euclidean(2)))
     assert type(optimizer) is torch.optim.Adam
 
 
 @pytest.mark.parametrize(
-    "options", [config("Adam", **RATES), config("SGD", **RATES, **POINT_RATES)], ids=["no rate", ""]
+    "optimizer", [Adam(**RATES), SGD(**RATES, **POINT_RATES)], ids=["no rate", ""]
 )
-def test_points_without_a_step_for_them_are_refused(options):
+def test_points_without_a_step_for_them_are_refused(optimizer):
     with pytest.raises(UsageError, match=r"optimizer=adam_classification, or task.decoder=linear"):
-        build_optimizer(prototypes(), options)
+        optimizer.build(prototypes())
 
 
 def test_adamw_with_points_decays_apart_from_the_gradient():
     made = prototypes()
-    optimizer = build_optimizer(made, config("AdamW", **RATES, **POINT_RATES))
+    optimizer = AdamW(**RATES, **POINT_RATES).build(made)
     assert isinstance(optimizer, RiemannianAdamW)
     weight = made[0].weight.detach().clone()
     for parameter in made.parameters():
@@ -180,7 +173,9 @@ def test_adamw_with_points_decays_apart_from_the_gradient():
 
 def test_biases_and_scales_have_a_decay_of_their_own_if_they_are_given_one():
     made = prototypes()
-    groups = parameter_groups(made, 1e-4, 0.05, {"lr": 0.03, "weight_decay": 0.0}, 0.0)
+    groups = parameter_groups(
+        made, 0.01, 1e-4, 0.05, 0.0, manifold_lr=0.03, manifold_weight_decay=0.0
+    )
     decays = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
     assert len(decays) == len(list(made.parameters()))
     for name, parameter in made.named_parameters():
@@ -191,8 +186,31 @@ def test_a_part_may_learn_and_decay_at_rates_of_its_own():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
     vars(model[1]).update(lr=0.5, weight_decay=None)
     vars(model[2]).update(lr=0.25, weight_decay=0.125)
-    groups = parameter_groups(model, curvature_lr=1.0, weight_decay=0.01)
+    groups = parameter_groups(model, lr=0.3, curvature_lr=1.0, weight_decay=0.01)
     found = [(g.get("lr"), g["weight_decay"], g["params"]) for g in groups]
-    assert [rates[:2] for rates in found] == [(None, 0.01), (0.5, 0.01), (0.25, 0.125)]
+    assert [rates[:2] for rates in found] == [(0.3, 0.01), (0.5, 0.01), (0.25, 0.125)]
     for (_, _, members), part in zip(found, model, strict=True):
         assert {id(p) for p in members} == {id(p) for p in part.parameters()}
+
+
+def test_torchs_own_options_are_passed_on_and_others_refused():
+    assert Adam(amsgrad=True).build(module(Euclidean(2))).defaults["amsgrad"]
+    with pytest.raises(TypeError, match="amsgrat"):
+        Adam(amsgrat=True)
+
+
+@pytest.mark.parametrize("kind", [Adam, AdamW, SGD])
+def test_every_optimiser_is_built_from_its_defaults(kind):
+    made = module(Stereographic(2, -1.0))
+    ordinary, curvatures = kind().build(made).param_groups
+    assert (ordinary["lr"], curvatures["lr"]) == (0.01, 0.001)
+    optimizer = kind.optimizer(parameter_groups(made, lr=0.1, curvature_lr=0.2))  # no Hydra
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.2]
+
+
+def test_a_plateau_lowers_the_rate():
+    optimizer = Adam(lr=0.1).build(nn.Linear(2, 2))
+    scheduler = ReduceOnPlateau(patience=1).build(optimizer)
+    for score in (1.0, 2.0, 2.0, 1.0):
+        scheduler.step(score)
+    assert optimizer.param_groups[0]["lr"] == 0.05

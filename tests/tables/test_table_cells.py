@@ -3,20 +3,18 @@
 import copy
 import math
 from itertools import product
-from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf, open_dict, read_write
+from omegaconf import OmegaConf
 from tiny_data import TinyGraph, shrink, take_a_step
 
+from composing import CONFIGS, composed, with_hydra
 from curvlab.config.building import build
-from curvlab.config.resolvers import base_name, register_resolvers
+from curvlab.config.resolvers import base_name
 from curvlab.config.rules import validate
 from curvlab.tables import build_report, load_table, table_names
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TABLES = table_names(CONFIGS)
 
 
@@ -30,22 +28,6 @@ def sweep(name):
         keys[key] = list(choices)
     keys["seed"] = keys["seed"][:1]
     return keys
-
-
-@pytest.fixture(scope="module")
-def composed():
-    """`composed(word, ...)`: the configuration of a run, and Hydra's own part of it."""
-    register_resolvers()
-
-    def make(*words):
-        config = compose("train", list(words), return_hydra_config=True)
-        run = copy.deepcopy(config)
-        with read_write(run), open_dict(run):
-            del run["hydra"]
-        return run, config.hydra
-
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        yield make
 
 
 def telling(keys):
@@ -84,7 +66,7 @@ def _learning(config):
 # PyTorch Geometric's making of a sparse matrix, once a process.
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("name", TABLES)
-def test_cells_compose_train_and_have_folders_of_their_own(name, composed, tmp_path):
+def test_cells_compose_train_and_have_folders_of_their_own(name, tmp_path):
     keys = sweep(name)
     table = OmegaConf.load(CONFIGS / "table" / f"{name}.yaml")
     subdir = OmegaConf.to_container(table, resolve=False)["hydra"]["sweep"]["subdir"]
@@ -92,8 +74,9 @@ def test_cells_compose_train_and_have_folders_of_their_own(name, composed, tmp_p
         assert f"${{{key}}}" in subdir or f"${{{key}.name}}" in subdir
     for cell in telling(keys):
         words = [f"{key}={value}" for key, value in cell.items()]
-        config, hydra = composed(f"table={name}", *words)
+        config = composed(f"table={name}", *words)
         assert config.experiment == name
+        hydra = with_hydra(f"table={name}", *words).hydra
         assert hydra.sweep.dir.endswith(f"/tables/{name}")
         validate(config, multirun=True)
         assert takes_a_step(config, tmp_path), words
@@ -117,9 +100,9 @@ def test_what_a_table_names_exists_or_is_declared_missing(name, tmp_path):
             assert not exist & set(spec.report.labels)
 
 
-def test_table_1_has_the_papers_protocol(composed):
+def test_table_1_has_the_papers_protocol():
     for dataset in sweep("fpst/table1")["dataset"]:
-        config, _ = composed("table=fpst/table1", f"dataset={dataset}", "model=fpst", "recipe=none")
+        config = composed("table=fpst/table1", f"dataset={dataset}", "model=fpst", "recipe=none")
         model = config.model
         assert config.task.name == "node_classification"
         drawn = dataset in ("texas", "cornell", "wisconsin", "actor")  # by nobody published
@@ -132,9 +115,9 @@ def test_table_1_has_the_papers_protocol(composed):
         assert model.hops == (10 if dataset in alike else 0)
 
 
-def test_airport_with_the_leak_differs_in_name_and_split_only(composed):
+def test_airport_with_the_leak_differs_in_name_and_split_only():
     airport, leaking = (
-        composed("model=gcn", f"dataset={name}")[0] for name in ("airport", "airport_hgcn")
+        composed("model=gcn", f"dataset={name}") for name in ("airport", "airport_hgcn")
     )
     assert (airport.split.name, leaking.split.name) == ("shared_70_15_15", "hgcn")
     leaking.dataset.name, leaking.dataset.label = airport.dataset.name, airport.dataset.label
@@ -155,15 +138,15 @@ NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn"
 
 
 @pytest.mark.parametrize("model", FRAME)
-def test_points_that_are_not_joined_have_no_graph_network(model, composed):
+def test_points_that_are_not_joined_have_no_graph_network(model):
     for dataset in sweep("hypformer/table3")["dataset"]:
-        config, _ = composed("table=hypformer/table3", f"dataset={dataset}", f"model={model}")
+        config = composed("table=hypformer/table3", f"dataset={dataset}", f"model={model}")
         assert config.model.graph is not dataset.endswith("__no_graph")
-    assert composed(f"model={model}", "dataset=cora")[0].model.graph is True
-    assert composed("model=hypformer__no_graph", "dataset=cora")[0].model.graph is False
+    assert composed(f"model={model}", "dataset=cora").model.graph is True
+    assert composed("model=hypformer__no_graph", "dataset=cora").model.graph is False
 
 
-def test_nodeformer_on_points_has_its_authors_values(composed):
+def test_nodeformer_on_points_has_its_authors_values():
     """Rate, decay, dropout, width, heads, orders, weight of the edges' term, steps."""
     released = {
         "newsgroups20": (0.001, 0.005, 0.0, 64, 4, 2, 1.0, 200),
@@ -172,40 +155,40 @@ def test_nodeformer_on_points_has_its_authors_values(composed):
         "mini_imagenet__no_graph": (0.01, 0.005, 0.0, 64, 6, 0, 0.0, 250),
     }
     for dataset in sweep("hypformer/table3")["dataset"]:
-        config, _ = composed("table=hypformer/table3", "model=nodeformer", f"dataset={dataset}")
+        config = composed("table=hypformer/table3", "model=nodeformer", f"dataset={dataset}")
         model, optimizer = config.model, config.optimizer
         found = (
             *(optimizer.lr, optimizer.weight_decay, model.dropout, model.dim, model.heads),
             *(model.orders, model.edge_loss, config.trainer.max_steps),
         )
         assert found == released.get(dataset, released[base_name(dataset)])
-        plain, _ = composed("model=nodeformer", f"dataset={dataset}", "recipe=none")
+        plain = composed("model=nodeformer", f"dataset={dataset}", "recipe=none")
         assert plain.model.heads == 4
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("model", FRAME)
-def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model, composed):
+def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
     graph = TinyGraph(features=3, classes=3, several=False).load()
     for dataset in (*LOOPED, *NOT_LOOPED):
-        config, _ = composed(f"model={model}", f"dataset={dataset}")
+        config = composed(f"model={model}", f"dataset={dataset}")
         (transform,) = (build(part) for part in config.model.requires.transforms)
         entries = transform(copy.copy(graph)).normalised_adj.values()
         loops = graph.num_nodes if dataset in LOOPED else 0
         assert len(entries) == graph.num_edges + loops
-    known = composed("dataset=ogbn_arxiv")[0].dataset.source.statistics
+    known = composed("dataset=ogbn_arxiv").dataset.source.statistics
     assert 2 * known.num_edges + known.num_nodes == 2_484_941  # as the papers' code counts
 
 
 @pytest.mark.parametrize("dataset", ["ogbn_proteins", "amazon2m", "ogbn_arxiv", "ogbn_papers100m"])
-def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset, composed):
-    own, _ = composed("table=hypformer/table1", "model=hypformer", f"dataset={dataset}")
+def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset):
+    own = composed("table=hypformer/table1", "model=hypformer", f"dataset={dataset}")
     scripts = {"sgformer", "nodeformer"}  # more passes than Hypformer's
     sampled = {"gcn_nsampler", "gat_nsampler"}
     for model in sweep("hypformer/table1")["model"]:
         if model == "graphormer":  # refused
             continue
-        config, _ = composed("table=hypformer/table1", f"model={model}", f"dataset={dataset}")
+        config = composed("table=hypformer/table1", f"model={model}", f"dataset={dataset}")
         assert config.trainer.patience is None
         if model != "sgc":
             assert config.model.dim >= 64
@@ -220,8 +203,8 @@ def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset, 
 
 
 @pytest.mark.parametrize("dataset", [*LOOPED, "newsgroups20__no_graph"])
-def test_hypformers_frame_is_the_same_whatever_the_attention(dataset, composed):
-    own, *others = (composed(f"model={model}", f"dataset={dataset}")[0] for model in FRAME)
+def test_hypformers_frame_is_the_same_whatever_the_attention(dataset):
+    own, *others = (composed(f"model={model}", f"dataset={dataset}") for model in FRAME)
     for other in others:
         different = {key for key in own.model if own.model[key] != other.model[key]}
         assert different == {"name", "label", "attention"}

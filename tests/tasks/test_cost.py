@@ -8,7 +8,7 @@ from lightning import LightningModule
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.bench.cost import MEGABYTE, held_bytes, inference_cost, step_cost
+from curvlab.tasks.cost.measured import MEGABYTE, held_bytes, inference_cost, step_cost
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the growth of a process is Linux's")
 

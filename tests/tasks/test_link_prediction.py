@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import nn
 from torch_geometric.data import Data
@@ -11,13 +10,9 @@ from curvlab.data.splits.links import LinkSplit
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz
 from curvlab.models.encoder import Encoder
+from curvlab.optim import Adam
 from curvlab.tasks.link_decoders import FermiDirac, LorentzianScore, link_decoder
 from curvlab.tasks.link_prediction import LinkPrediction, link_scores
-
-OPTIMIZER = OmegaConf.create(
-    {"_target_": "torch.optim.Adam", "_partial_": True, "lr": 0.1, "curvature_lr": 0.01}
-    | {"weight_decay": 0.0}
-)
 
 
 class Table(Encoder):
@@ -41,9 +36,7 @@ class Table(Encoder):
 
 
 def task(encoder, **options):
-    defaults = {"metric": "auc_ap", "decoder": "auto"}
-    defaults |= {"margin": 2.0, "radius": 2.0, "temperature": 1.0}
-    return LinkPrediction(encoder=encoder, optimizer=OPTIMIZER, **{**defaults, **options})
+    return LinkPrediction(encoder, Adam(lr=0.1, curvature_lr=0.01), **options)
 
 
 def ring(nodes=40):

@@ -3,16 +3,15 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from omegaconf import OmegaConf
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv
 from torch_geometric.utils import stochastic_blockmodel_graph
 
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.manifolds import Curvature, Stereographic
-from curvlab.models.baselines import GraphNetwork
 from curvlab.models.fpst import FPST
+from curvlab.models.gcn import GCN
+from curvlab.optim import Adam
 from curvlab.tasks import node_classification
 from curvlab.tasks.node_classification import NodeClassification, split_parts
 
@@ -35,20 +34,7 @@ def graph():
 
 
 def gcn():
-    return GraphNetwork(
-        in_channels=8,
-        layer=GCNConv,
-        adjacency="edge_index",
-        dim=8,
-        layers=2,
-        activation="relu",
-        dropout=0.2,
-        skip_average=False,
-        normalisation="none",
-        residual=False,
-        input_layer=False,
-        last_activation=False,
-    )
+    return GCN(in_channels=8, dim=8, layers=2, dropout=0.2, skip_average=False)
 
 
 def fpst():
@@ -72,23 +58,8 @@ def fpst():
 
 
 def task(encoder, **options):
-    optimizer = OmegaConf.create(
-        {
-            "_target_": "torch.optim.Adam",
-            "_partial_": True,
-            "lr": 0.01,
-            "curvature_lr": 1e-4,
-            "weight_decay": 5e-4,
-        }
-    )
-    defaults = {
-        "metric": "accuracy",
-        "decoder": "auto",
-        "logit_curvature": "geometric",
-        "num_classes": 3,
-        "multi_label": False,
-    }
-    return NodeClassification(encoder=encoder, optimizer=optimizer, **{**defaults, **options})
+    optimizer = Adam(curvature_lr=1e-4, weight_decay=5e-4)
+    return NodeClassification(encoder, optimizer=optimizer, **{"num_classes": 3, **options})
 
 
 def trained(made, graph, steps=200):
@@ -219,7 +190,7 @@ def test_roc_auc_of_nodes_of_one_class_is_refused(graph, part):
         made.training_step(graph, 0)
 
 
-class Supervised(GraphNetwork):
+class Supervised(GCN):
     """A network whose later embeddings are multiples of its output, and which costs something."""
 
     def forward(self, batch):

@@ -4,7 +4,6 @@ import functools
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import nn
 from torch_geometric.data import Data
 
@@ -15,19 +14,12 @@ from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.fpst import FPST
+from curvlab.optim import Adam
 from curvlab.tasks.reconstruction import Reconstruction
 
 POINTS = [(0.0, 0.0), (1.0, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
-ADAM = OmegaConf.create(
-    {
-        "_target_": "torch.optim.Adam",
-        "_partial_": True,
-        "lr": 0.01,
-        "curvature_lr": 0.02,
-        "weight_decay": 0.0,
-    }
-)
+ADAM = Adam(curvature_lr=0.02)
 
 
 class Placed(nn.Module):

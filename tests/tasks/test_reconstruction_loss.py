@@ -8,6 +8,7 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.layers.compilation import compile_parts
 from curvlab.manifolds import (
+    EmbeddingSpace,
     Euclidean,
     Lorentz,
     PseudoHyperboloid,
@@ -406,8 +407,12 @@ def test_far_points_of_the_lorentz_model_keep_their_digits():
 
 
 def test_space_without_such_a_distance_is_refused():
-    with pytest.raises(UsageError, match=r"Module.*Stereographic, Lorentz, PseudoHyperboloid and"):
-        reconstruction_loss(torch.zeros(5, 3), torch.nn.Module(), tiles_of_example())
+    class Elsewhere(Euclidean):
+        pair_form = EmbeddingSpace.pair_form
+
+    match = r"Elsewhere.*Stereographic, Lorentz, PseudoHyperboloid and"
+    with pytest.raises(UsageError, match=match):
+        reconstruction_loss(torch.zeros(5, 3), Elsewhere(), tiles_of_example())
 
 
 @pytest.mark.usefixtures("float64")

@@ -8,16 +8,7 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import (
-    Curvature,
-    EmbeddingSpace,
-    Euclidean,
-    Lorentz,
-    PseudoHyperboloid,
-    Space,
-    Stereographic,
-)
-from curvlab.manifolds.lorentz import to_stereographic
+from curvlab.manifolds import EmbeddingSpace, Euclidean, Space, Stereographic
 from curvlab.results.files import arriving
 
 
@@ -38,27 +29,12 @@ class Embedding:
 
 @torch.no_grad()
 def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]:
-    """Points of a space that splits into components, at the same distances from each other.
+    """Points of a space that splits into components, at the same distances where there is one.
 
-    Those of the Lorentz model become their stereographic images, in float64 (in float32 the rim of
-    the ball would be too near); others stay what they are. No such space is like the
-    pseudo-hyperboloid: its points become their logarithms at the origin, at other distances.
-
-    Raises:
-        UsageError: There is no such space.
+    Those of the Lorentz model become their stereographic images, in float64. No such space is like
+    the pseudo-hyperboloid: its points become their logarithms at the origin, at other distances.
     """
-    match space:
-        case Space():
-            return points, space
-        case Lorentz():
-            kappa = space.kappa.double()
-            ball = Stereographic(1)
-            ball.curvature = Curvature(float(kappa), 1, learnable=False)
-            return to_stereographic(points.double(), kappa), ball
-        case PseudoHyperboloid():
-            return space.logmap0(points), Euclidean(1, conformal_factor=1.0)
-        case other:
-            raise UsageError(f"embeddings on {type(other).__name__} cannot be stored yet.")
+    return space.in_components(points)
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
@@ -75,13 +51,7 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
         rows = getattr(embedding, name)
         if rows is not None:
             arrays[name] = rows.cpu().numpy()
-    match embedding.space:
-        case Stereographic():
-            arrays["kappa"] = embedding.space.kappa.detach().cpu().numpy()
-        case Euclidean():
-            arrays["conformal_factor"] = np.array(embedding.space.scale)
-        case other:
-            raise UsageError(f"embeddings on {type(other).__name__} cannot be stored yet.")
+    arrays |= {name: np.asarray(value) for name, value in embedding.space.arrays().items()}
     with arriving(path) as partial, partial.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays)
 
@@ -105,8 +75,7 @@ def load_embedding(path: Path) -> Embedding:
         kappa = arrays["kappa"].reshape(-1).tolist()
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
-    space = Stereographic(len(kappa))
-    space.curvature = Curvature(kappa, len(kappa), learnable=False)
+    space = Stereographic(len(kappa), kappa, learnable=False)
     return Embedding(points, space, edge_index, classes, nodes)
 
 

@@ -26,7 +26,7 @@ class NodeFilters:
     """A polynomial filter of each node.
 
     Attributes:
-        coefficients: `[nodes, orders + 1]`, see `PolyFormer.node_filters`.
+        coefficients: `[nodes, orders + 1]`, see `TokenMixer.node_filters`.
         basis: of the polynomials, see `curvlab.layers.polynomials`.
         nodes: Their numbers in the dataset, if they may be a part of its nodes.
     """

@@ -22,7 +22,6 @@ from curvlab.analysis.routing import FILE, load_routing
 from curvlab.analysis.style import save_figure
 from curvlab.data.datasets.filter_images import FILTERS
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.results.result import SET_ASIDE
 
 FILTER_CLUSTERS = 5
@@ -62,7 +61,7 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
             node_values(embedding, color),
             COLORS[color],
             title,
-            _space_in_words(embedding),
+            embedding.space.in_words(embedding.points.shape[1]),
             categorical=color == "class",
         )
         paths.append(save_figure(figure, plots / "embedding.png"))
@@ -175,14 +174,3 @@ def run_title(run_dir: Path) -> str:
     if not result:
         return run_dir.name
     return f"{result['model']} on {result['dataset']}, seed {result['seed']}"
-
-
-def _space_in_words(embedding: Embedding) -> str:
-    dimension = embedding.points.shape[1] // embedding.space.components
-    match embedding.space:
-        case Stereographic():
-            curvatures = ", ".join(f"{kappa:.2f}" for kappa in embedding.space.kappa.tolist())
-            return f"log map at the midpoint; {dimension} dimensions a head, κ = {curvatures}"
-        case Euclidean():
-            return f"Euclidean, {embedding.points.shape[1]} dimensions"
-    return ""

@@ -15,7 +15,6 @@ from rich.progress import track
 from rich.table import Table
 
 from curvlab.bench.runs import training_step
-from curvlab.bench.timing import median_ms
 from curvlab.cli.command_line import check_overrides
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
@@ -24,6 +23,7 @@ from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
 from curvlab.run.train import one_sentence
 from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
+from curvlab.tasks.cost.timing import median_ms
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 

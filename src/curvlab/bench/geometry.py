@@ -6,7 +6,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from curvlab.bench.timing import (
+from curvlab.manifolds import stereographic
+from curvlab.manifolds._geoopt import geoopt
+from curvlab.tasks.cost.timing import (
     Work,
     calibrate,
     console,
@@ -15,8 +17,6 @@ from curvlab.bench.timing import (
     print_table,
     verdict,
 )
-from curvlab.manifolds import stereographic
-from curvlab.manifolds._geoopt import geoopt
 
 geoopt_math = geoopt.manifolds.stereographic.math
 

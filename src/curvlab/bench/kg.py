@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 
 from curvlab.bench.runs import compose_run, training_step
-from curvlab.bench.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.data.datasets.triples import MASKS
 from curvlab.run.hardware import prepare_processor
 from curvlab.run.parts import build_data, build_task
+from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 
 STEP, FORWARD, RANKING = 1.3, 2.5, 15.0

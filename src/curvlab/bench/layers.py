@@ -9,15 +9,6 @@ import argparse
 import torch
 from torch import Tensor, nn
 
-from curvlab.bench.timing import (
-    Work,
-    calibrate,
-    console,
-    median_ms,
-    peak_memory_mb,
-    print_table,
-    verdict,
-)
 from curvlab.layers import (
     LorentzLinear,
     LorentzLinearAttention,
@@ -26,6 +17,15 @@ from curvlab.layers import (
     focused_attention,
 )
 from curvlab.manifolds import Lorentz
+from curvlab.tasks.cost.timing import (
+    Work,
+    calibrate,
+    console,
+    median_ms,
+    peak_memory_mb,
+    print_table,
+    verdict,
+)
 
 NODES, DIM, POWER = 10_000, 256, 2.0
 TOKENS = 4_000

@@ -10,7 +10,6 @@ import torch
 from lightning import Trainer
 
 from curvlab.bench.runs import build_run, compose_run, training_step
-from curvlab.bench.timing import calibrate, print_table, verdict
 from curvlab.callbacks import (
     Curves,
     FiniteGuard,
@@ -22,6 +21,7 @@ from curvlab.callbacks import (
 from curvlab.run.hardware import prepare_processor
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
+from curvlab.tasks.cost.timing import calibrate, print_table, verdict
 
 STEPS, ROUNDS = 50, 3
 OVERHEAD = 1.15

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.bench.runs import build_run, training_step
-from curvlab.bench.timing import calibrate, console, median_ms, print_table, verdict
 from curvlab.layers.compilation import compile_parts
 from curvlab.layers.stereographic import linear_attention
 from curvlab.run.hardware import prepare_processor
+from curvlab.tasks.cost.timing import calibrate, console, median_ms, print_table, verdict
 
 GRAPHS = ("web_edu", "facebook")
 FORWARD, STEP = 1.5, 1.6

@@ -5,10 +5,10 @@ import argparse
 import torch
 from torch import nn
 
-from curvlab.bench.timing import calibrate, median_ms, print_table, verdict
 from curvlab.manifolds import Lorentz, Stereographic
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.optim import RiemannianAdam
+from curvlab.tasks.cost.timing import calibrate, median_ms, print_table, verdict
 
 ENTITIES, DIM = 40_943, 64
 """Of WN18RR, and a usual width."""

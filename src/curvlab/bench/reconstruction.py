@@ -5,8 +5,8 @@ import argparse
 import torch
 
 from curvlab.bench.runs import build_run, training_step
-from curvlab.bench.timing import calibrate, median_ms, peak_memory_mb, print_table
 from curvlab.run.hardware import prepare_processor
+from curvlab.tasks.cost.timing import calibrate, median_ms, peak_memory_mb, print_table
 
 REFERENCE = "the code of Q-GCN, a GCN on Web-Edu with all pairs: 1,850 ms and 2,200 MB a step"
 CELLS = (

@@ -7,13 +7,15 @@ times for its own operator are below that limit of its card (448 GB/s: 0.55 ms a
 
 import argparse
 from functools import partial
+from typing import Literal
 
 import torch
 
-from curvlab.bench.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.layers import LorentzResidual
+from curvlab.layers.lorentz_residual import Operator
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.run.hardware import prepare_processor
+from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
 
 SIZES = ((10_000, 2_048), (100_000, 4_096))
 """Points and space-like coordinates; the second on a GPU alone."""
@@ -30,7 +32,7 @@ PAPER_MS = {
 }
 """Printed, on an RTX 3070."""
 
-FORMS = (
+FORMS: tuple[tuple[Operator, Literal["stable", "maps"]], ...] = (
     ("centroid", "stable"),
     ("space_addition", "stable"),
     ("parallel_transport", "stable"),
@@ -75,8 +77,8 @@ def _one_size(
     for name, time in ms.items():
         ratio = time / ms[ADDITION]
         target = name == "centroid, stable, compiled"
-        operator, _, form = name.partition(", ")
-        printed = PAPER_MS.get((operator, form))
+        kind, _, shape = name.partition(", ")
+        printed = PAPER_MS.get((kind, shape))
         rows.append(
             [
                 name.replace("_", " "),

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from curvlab.bench.runs import CONFIGS
-from curvlab.bench.timing import calibrate, print_table, verdict
+from curvlab.tasks.cost.timing import calibrate, print_table, verdict
 
 SEEDS = 10
 FASTER = 3.0

@@ -11,12 +11,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
-from curvlab.bench.timing import Work, calibrate, console, median_ms, print_table, verdict
 from curvlab.bench.tokens import copy_bandwidth
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.run.hardware import prepare_processor
 from curvlab.run.reporting import quiet
+from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
 
 SIZES = ((100_000, 16), (100_000, 64), (100_000, 256), (1_000_000, 64))
 """Nodes and numbers a node."""

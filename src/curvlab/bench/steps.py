@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 
 from curvlab.bench.runs import build_run, training_step
-from curvlab.bench.timing import calibrate, median_ms, peak_memory_mb, print_table, verdict
 from curvlab.run.hardware import prepare_processor
+from curvlab.tasks.cost.timing import calibrate, median_ms, peak_memory_mb, print_table, verdict
 
 PRODUCT = 11.0
 """Milliseconds of the calibration's product where the public code was timed, on two cores."""

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from curvlab.bench.timing import calibrate, console, median_ms, print_table, verdict
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.run.hardware import peak_memory_mb, prepare_processor
+from curvlab.tasks.cost.timing import calibrate, console, median_ms, print_table, verdict
 
 NODES = (1_000_000, 4_000_000, 10_000_000)
 ORDERS, FEATURES, DEGREE = 4, 16, 10.0

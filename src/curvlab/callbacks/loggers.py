@@ -8,12 +8,11 @@ from typing import Any, Literal
 from lightning.pytorch.loggers import Logger
 
 from curvlab.errors import UsageError
+from curvlab.options import Incidental
 
 
 @contextmanager
 def wandb_logger(
-    project: str,
-    entity: str | None,
     folder: str,
     name: str,
     run_id: str,
@@ -21,6 +20,8 @@ def wandb_logger(
     group: str | None,
     job_type: str,
     run_config: dict[str, Any],
+    project: Incidental[str] = "curvlab",
+    entity: Incidental[str | None] = None,
 ) -> Iterator[Logger]:
     """Log to W&B within the block: online where an account is configured, else offline in `folder`.
 
@@ -28,8 +29,6 @@ def wandb_logger(
     of a sweep has one of its own, and marked as failed when the block raises.
 
     Args:
-        project: project on the site.
-        entity: user or team; None for the account's default.
         folder: the run's folder.
         name: name of the run.
         run_id: the same for the same configuration.
@@ -37,6 +36,8 @@ def wandb_logger(
         group: the table the run is a cell of.
         job_type: the cell, which runs of other seeds share.
         run_config: the resolved configuration.
+        project: project on the site.
+        entity: user or team; null: the account's default.
 
     Raises:
         UsageError: wandb is not installed.

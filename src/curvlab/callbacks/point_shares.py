@@ -6,18 +6,16 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from curvlab.manifolds import Stereographic
 from curvlab.models.triple_scorer import TripleScorer
 
 PREFIX = "points/"
 
 
 class PointShares(Callback):
-    """Logs `points/beyond_equator` and `points/at_rim` of a graph's embeddings.
+    """Logs the `shares` of a graph's embeddings, as `points/beyond_equator` and `points/at_rim`.
 
-    They are those of `Stereographic.shares`, taken from the first forward pass of a validation or
-    test, and stay on the device: no pass, and no wait, is added. Embeddings in other spaces, and
-    scores of triples, have none.
+    They are taken from the first forward pass of a validation or test, and stay on the device: no
+    pass, and no wait, is added. Scores of triples have none.
     """
 
     def __init__(self) -> None:
@@ -29,9 +27,7 @@ class PointShares(Callback):
         encoder: Any = getattr(pl_module, "encoder", None)
         if encoder is None or isinstance(encoder, TripleScorer):
             return
-        space = encoder.manifold_out
-        if isinstance(space, Stereographic):
-            self._hook = encoder.register_forward_hook(self._take)
+        self._hook = encoder.register_forward_hook(self._take)
 
     def _take(self, encoder: Any, _batch: Any, points: Tensor) -> None:
         self._stop()

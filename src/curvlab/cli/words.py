@@ -15,7 +15,7 @@ from curvlab.errors import UsageError
 CHOSEN = ("model", "dataset", "task", "manifold", "batching", "split")
 """Groups whose choices have names."""
 
-DECLARED = {"manifolds", "bases", "tasks", "transforms", "data", "untold", "whole_graph"}
+DECLARED = {"bases", "transforms"}
 """What a model says of itself below `requires`; other keys there are for recipes to read."""
 
 SCORING = ("task", "task.metric", "dataset.metric")
@@ -41,10 +41,6 @@ def check_key_is_for_users(override: Override) -> None:
         raise UsageError(
             f"{line}: what a {group} can do and needs is not to be set: choose another {group}=..."
         )
-    if key == "task.of":
-        raise UsageError(f"{line}: task.of says what the task is about: choose another task=...")
-    if key == "model.manifold":
-        raise UsageError(f"{line} would be ignored: choose a space by manifold=...")
 
 
 def check_recipe(override: Override, choice: Any) -> None:

@@ -1,7 +1,8 @@
 """Values of a configuration, checked by the annotations of the classes that they are for."""
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -93,7 +94,8 @@ def check_value(key: str, option: Option, value: Any, old: Any = MISSING) -> Non
             f"{key.partition('.')[0]}=... that has keys for it, or leave it null"
         )
     kind = bare(option.annotation)
-    wrong_kind = Option("", kind, None, False, "").problem(value) is not None
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    wrong_kind = is_finite and Option("", kind, None, False, "").problem(value) is not None
     if wrong_kind and old is not MISSING and old is not None and not _is_choice(option.annotation):
         raise UsageError(
             f"{key} is {in_words(kind)}, as in {key}={_shown(old)}, not {_shown(value)}"
@@ -106,7 +108,7 @@ def _is_part(kind: Any) -> bool:
 
 
 def _is_choice(kind: Any) -> bool:
-    return "Literal" in repr(get_origin(kind)) or "Literal" in repr(kind)
+    return any(get_origin(part) is Literal for part in (kind, *get_args(kind)))
 
 
 def _shown(value: Any) -> str:

@@ -46,6 +46,11 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_devices(config, multirun)
 
 
+def transforms_of(config: DictConfig) -> list[DictConfig]:
+    """What the model asks to be made of the graph."""
+    return list(OmegaConf.select(config.model, "requires.transforms") or [])
+
+
 def check_space(config: DictConfig) -> None:
     """Check that the model can be built with the space: by the type of the maker that it takes.
 
@@ -102,7 +107,7 @@ def check_basis(config: DictConfig) -> None:
         UsageError: another model has that basis, or none.
     """
     model = config.model
-    bases = model.requires.get("bases")
+    bases = OmegaConf.select(model, "requires.bases")
     if not bases:
         return
     right = bases.get(model.basis)
@@ -126,7 +131,8 @@ def check_batching(config: DictConfig) -> None:
     if config.batching.one_graph:
         return
     task = base_name(config.task.name)
-    if "metric" not in config.task or "split" in config.task or task == "filter_regression":
+    chooses = attribute(config.task._target_, "chooses_weights", False)
+    if not chooses or "split" in config.task or task == "filter_regression":
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
@@ -136,7 +142,7 @@ def check_batching(config: DictConfig) -> None:
             f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
             "batching="
         )
-    asks = {transform["_target_"] for transform in config.model.requires.get("transforms", ())}
+    asks = {transform["_target_"] for transform in transforms_of(config)}
     if name == "tokens" and EIGENVECTOR_FEATURES in asks:
         raise UsageError(
             f"batching=tokens: model={config.model.name} adds eigenvectors to the features, which "
@@ -158,7 +164,7 @@ def check_selection(config: DictConfig) -> None:
         UsageError: it lacks the metric, the split or the trainer, or has one without a use.
     """
     task, dataset, trainer = config.task, config.dataset, config.trainer
-    chooses = "metric" in task
+    chooses = attribute(task._target_, "chooses_weights", False)
     if chooses != ("validate_every" in trainer):
         way = "chooses its weights by validation" if chooses else "keeps the last weights"
         other = "early_stopping" if chooses else "default"

@@ -4,35 +4,13 @@ Compiled in place a module keeps its parameters' names, so that checkpoints of c
 runs are the same.
 """
 
-from typing import Any
-
 import torch
 from torch import nn
 
 from curvlab.errors import UsageError
-from curvlab.run.hardware import run_device
+from curvlab.manifolds.compilable import Compilable
 
-# Random numbers are drawn as without compilation, so that the same seed gives the same dropout; a
-# product and a sum become one instruction where the processor has it, as in compiled libraries.
-_OPTIONS = {"fallback_random": True, "cpp.enable_floating_point_contract_flag": "fast"}
-
-
-class Compilable(nn.Module):
-    """A module of many small operations that become few when it is compiled as a whole.
-
-    Attributes:
-        dynamic: False for one compiled function a shape of the inputs; None for one that takes all
-            shapes, from the second one on.
-        compiled: whether it has been compiled.
-    """
-
-    dynamic: bool | None = None
-    compiled = False
-
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile in place; arguments are those of `torch.compile`."""
-        self.compiled = True
-        super().compile(*args, **{"dynamic": self.dynamic, "options": _OPTIONS, **kwargs})
+__all__ = ["Compilable", "compile_parts"]
 
 
 def compile_parts(module: nn.Module, accelerator: str) -> None:
@@ -46,7 +24,8 @@ def compile_parts(module: nn.Module, accelerator: str) -> None:
         UsageError: There is no working compiler here.
     """
     torch.compiler.reset()
-    _check_compiler(run_device(accelerator))
+    found = torch.accelerator.current_accelerator() if accelerator == "auto" else accelerator
+    _check_compiler(torch.device(found or "cpu"))
     for part in module.modules():
         if isinstance(part, Compilable):
             part.compile()

@@ -10,6 +10,7 @@ Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
 """
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +19,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.manifolds import stereographic as k_space
-
-AGGREGATIONS = ("midpoint", "moebius_sum", "tangent")
+from curvlab.options import NegativeFloat, PositiveFloat, PositiveInt
 
 
 class FeedForward(nn.Module):
@@ -68,13 +68,13 @@ class EuclideanBranch(nn.Module):
         dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
         activation: of the feed-forward network.
-        heads: of the attention, a divisor of `dim`.
+        heads: of attention, a divisor of `dim`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: `heads` does not divide `dim`.
     """
 
-    def __init__(self, dim: int, ffn_ratio: int, activation: str, heads: int) -> None:
+    def __init__(self, dim: int, ffn_ratio: int, activation: str, heads: PositiveInt = 4) -> None:
         super().__init__()
         if dim % heads:
             raise UsageError(f"model.euclidean.heads={heads} does not divide model.dim={dim}")
@@ -112,13 +112,10 @@ class HyperbolicBranch(nn.Module):
         dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
         activation: of the feed-forward network.
-        kappa: curvature, below 0.
-        learnable: whether it is learned.
-        aggregation: see above.
-        residual: add the input to the output, which the paper does not.
-
-    Raises:
-        UsageError: there is no such aggregation, or the curvature is not negative.
+        kappa: curvature.
+        learnable: learn the curvature.
+        aggregation: of the values: `midpoint`, `moebius_sum` (as printed) or `tangent`.
+        residual: add the input to the output; the paper does not.
     """
 
     def __init__(
@@ -126,17 +123,12 @@ class HyperbolicBranch(nn.Module):
         dim: int,
         ffn_ratio: int,
         activation: str,
-        kappa: float,
-        learnable: bool,
-        aggregation: str,
-        residual: bool,
+        kappa: NegativeFloat = -1.0,
+        learnable: bool = False,
+        aggregation: Literal["midpoint", "moebius_sum", "tangent"] = "midpoint",
+        residual: bool = False,
     ) -> None:
         super().__init__()
-        if aggregation not in AGGREGATIONS:
-            raise UsageError(
-                f"model.hyperbolic.aggregation={aggregation} must be one of "
-                f"{', '.join(AGGREGATIONS)}"
-            )
         self.query, self.value = (nn.Linear(dim, dim, bias=False) for _ in range(2))
         self.output = nn.Linear(dim, dim)
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
@@ -200,13 +192,12 @@ class SphericalBranch(nn.Module):
         dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
         activation: of the feed-forward network.
-        kappa: curvature, above 0.
-        learnable: whether it is learned.
-        in_proj: whether there is W; False takes the tokens as tangent vectors.
-        max_angle: largest angle between mu and a point; None for the paper's, which folds.
-        ambient: whether the feed-forward network reads all `dim + 1` coordinates of the logarithm,
-            of which the last is always 0.
-        residual: add the input to the output, which the paper does not.
+        kappa: curvature.
+        learnable: learn the curvature.
+        in_proj: map the tokens by W; False takes them as tangent vectors.
+        max_angle: largest angle between mu and a point, below pi; None as printed, which folds.
+        ambient: feed all `dim + 1` coordinates of the logarithm, of which the last is 0, to FF.
+        residual: add the input to the output; the paper does not.
 
     Raises:
         UsageError: the largest angle is not below pi.
@@ -217,12 +208,12 @@ class SphericalBranch(nn.Module):
         dim: int,
         ffn_ratio: int,
         activation: str,
-        kappa: float,
-        learnable: bool,
-        in_proj: bool,
-        max_angle: float | None,
-        ambient: bool,
-        residual: bool,
+        kappa: PositiveFloat = 1.0,
+        learnable: bool = False,
+        in_proj: bool = True,
+        max_angle: PositiveFloat | None = 3.1406,
+        ambient: bool = True,
+        residual: bool = False,
     ) -> None:
         super().__init__()
         if max_angle is not None and not 0 < max_angle < math.pi:

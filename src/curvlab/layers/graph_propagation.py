@@ -11,6 +11,7 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.manifolds.kernels import working
+from curvlab.options import Dropout, PositiveInt
 
 
 class SparsePropagation(nn.Module):
@@ -103,11 +104,11 @@ class GraphConvolutionBranch(nn.Module):
         dim: width.
         layers: number of propagations.
         dropout: of every layer's output, the first one's too.
-        batch_norm: normalise where it says BN.
+        batch_norm: normalise where the formula says BN.
         residual: add `x_0` to every layer's output.
         weight: a linear map in every layer.
-        initial: let this map see `x_0` as well; it is there then whatever `weight` says.
-        activation: take the relu in the layers that propagate; the first always has it.
+        initial: map `[u ; x_0]`; includes `weight`.
+        activation: apply the ReLU after each propagation; the first layer always has one.
 
     Source: the graph branch of SGFormer's authors' code, which Hypformer takes over; there, too,
     the residual connection leads to the first layer's output instead of the one before.
@@ -117,13 +118,13 @@ class GraphConvolutionBranch(nn.Module):
         self,
         in_channels: int,
         dim: int,
-        layers: int,
-        dropout: float,
-        batch_norm: bool,
-        residual: bool,
-        weight: bool,
-        initial: bool,
-        activation: bool,
+        layers: PositiveInt = 2,
+        dropout: Dropout = 0.0,
+        batch_norm: bool = False,
+        residual: bool = True,
+        weight: bool = False,
+        initial: bool = False,
+        activation: bool = True,
     ) -> None:
         super().__init__()
         self.features = FeatureLinear(in_channels, dim)

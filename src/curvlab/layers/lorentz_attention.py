@@ -6,10 +6,11 @@ and sums their space parts alone; the time of the result is the only one that is
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.autograd import Function
 
@@ -20,8 +21,6 @@ from curvlab.manifolds.kernels import dot, working
 
 SMALLEST = 1e-6
 """Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""
-
-HEADS_FUSIONS = ("mean", "concat")
 
 
 def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Tensor:
@@ -166,13 +165,12 @@ class LorentzLinearAttention(_Heads):
         heads: number of heads.
         head_dim: width of one head; `dim` where heads are averaged.
         space: where input and output lie.
-        power: the exponent p of the feature map.
-        phi_on_value: take phi of the values too, for the sums and for psi (the paper's Eq. 15, not
-            its authors' code): they are then not negative.
+        power: the exponent p of the focused feature map.
+        phi_on_value: apply phi to the values too (the paper's Eq. 15, not its authors' code).
         heads_fusion: `mean` of the heads, or `concat` and a linear map.
 
     Raises:
-        UsageError: the power is below 1, or the heads do not fit.
+        UsageError: the heads do not fit.
 
     The curvature of the output differs from that of the values in Eq. 18; here both are one, and
     the factor, 1. The scalar t of Eq. 19 cancels and is left out (`focused_features`).
@@ -184,14 +182,10 @@ class LorentzLinearAttention(_Heads):
         heads: int,
         head_dim: int,
         space: Lorentz,
-        power: float,
-        phi_on_value: bool,
-        heads_fusion: str,
+        power: Annotated[float, Ge(1)] = 2.0,
+        phi_on_value: bool = False,
+        heads_fusion: Literal["mean", "concat"] = "mean",
     ) -> None:
-        if power < 1:
-            raise UsageError(f"the power of focused attention is at least 1, not {power:g}")
-        if heads_fusion not in HEADS_FUSIONS:
-            raise UsageError(f"heads_fusion is 'mean' or 'concat', not {heads_fusion!r}")
         if heads_fusion == "mean" and head_dim != dim:
             raise UsageError(
                 f"heads that are averaged have the model's width {dim}, not {head_dim}: choose "
@@ -315,20 +309,24 @@ class LorentzSoftmaxAttention(PointAttention):
     larger than once, by `torch.nn.functional.scaled_dot_product_attention`.
 
     With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the authors' code
-    since its second release. It does not cancel: softmax is so much flatter at the start.
+    since its second release. It does not cancel: the softmax starts flatter.
 
-    Shapes and further arguments: see `PointAttention`.
+    Shapes, further arguments and errors: see `PointAttention`.
 
-    Raises:
-        UsageError: there is no such product, or the heads are not as wide as the model.
+    Args:
+        inner: the product of the scores: None, <q, k>, or `as_released`, divided by k.
     """
 
     def __init__(
-        self, dim: int, heads: int, head_dim: int, space: Lorentz, inner: str | None = None
+        self,
+        dim: int,
+        heads: int,
+        head_dim: int,
+        space: Lorentz,
+        inner: Literal["as_released"] | None = None,
     ) -> None:
         super().__init__(dim, heads, head_dim, space)
         self.inner = inner
-        inner_factor(space, inner)  # refuses a product that there is not
         self.projection = _heads_linear(dim, heads, head_dim, space)
         self.scale = nn.Parameter(torch.tensor(head_dim**0.5))
 

@@ -1,6 +1,7 @@
 r"""Residual connections on the hyperboloid: four sums of a point and what a layer made of it."""
 
 import math
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -8,9 +9,11 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
 from curvlab.manifolds.kernels import by_rows
+from curvlab.options import PositiveFloat
 
-OPERATORS = tuple(lorentz_sums.STABLE)
-WEIGHTS = ("fixed", "learned")
+Operator = Literal["centroid", "parallel_transport", "tangent_space", "space_addition"]
+Weights = Literal["fixed", "learned"]
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
 FORMS = {"stable": lorentz_sums.STABLE, "maps": lorentz_sums.LITERAL}
 UNWEIGHTED = "parallel_transport"
 
@@ -33,17 +36,17 @@ class LorentzResidual(nn.Module):
 
     Args:
         space: where x, y and the sum lie.
-        operator: `centroid`, `parallel_transport`, `tangent_space` or `space_addition`.
-        weights: `fixed`, or `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
-        weight_x: w_x, greater than 0; where it is learned, what it starts with.
-        weight_y: w_y, greater than 0.
-        output_scale: gamma, greater than 0; None for none.
+        operator: of the sum, see above.
+        weights: `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
+        weight_x: w_x, of the layer's input; where it is learned, what it starts with.
+        weight_y: w_y, of the layer's output.
+        output_scale: gamma; null: none.
         learn_output_scale: learn `log gamma`, starting with `output_scale`.
         reverse: take `y + x`, which is another point by parallel transport.
         form: `stable`, or `maps`, the compositions of maps as they are written (for comparison).
 
     Raises:
-        UsageError: an option is none of its choices, or does not go with the operator.
+        UsageError: a weight is not positive, or an option does not go with the operator.
 
     Source: LRN (He et al. 2024), Section 3; the output's scale is of its later version (KDD 2025).
     """
@@ -51,27 +54,19 @@ class LorentzResidual(nn.Module):
     def __init__(
         self,
         space: Lorentz,
-        operator: str = "centroid",
-        weights: str = "fixed",
-        weight_x: float = 1.0,
-        weight_y: float = 1.0,
-        output_scale: float | None = None,
+        operator: Operator = "centroid",
+        weights: Weights = "fixed",
+        weight_x: PositiveFloat = 1.0,
+        weight_y: PositiveFloat = 1.0,
+        output_scale: PositiveFloat | None = None,
         learn_output_scale: bool = False,
         reverse: bool = False,
-        form: str = "stable",
+        form: Literal["stable", "maps"] = "stable",
     ) -> None:
         super().__init__()
-        for name, value, choices in (
-            ("operator", operator, OPERATORS),
-            ("weights", weights, WEIGHTS),
-            ("form", form, tuple(FORMS)),
-        ):
-            if value not in choices:
-                raise UsageError(f"residual.{name}={value} must be one of {', '.join(choices)}")
-        if min(weight_x, weight_y, output_scale or 1.0) <= 0:
+        if min(weight_x, weight_y) <= 0:
             raise UsageError(
-                f"residual.weight_x={weight_x}, weight_y={weight_y} and output_scale="
-                f"{output_scale} must be greater than 0"
+                f"residual.weight_x={weight_x} and weight_y={weight_y} must be greater than 0"
             )
         if operator == UNWEIGHTED and (weights, weight_x, weight_y) != ("fixed", 1, 1):
             raise UsageError(

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout, kept_entries
 from curvlab.layers.tanh_attention import by_node_and_head, tanh_attention
+from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
 
 
 class OrderwiseMLP(nn.Module):
@@ -33,7 +34,7 @@ class OrderwiseMLP(nn.Module):
 
 
 class PolynomialAttention(nn.Module):
-    r"""PolyAttn: a node's tokens look at each other, by orders; not at those of other nodes.
+    r"""PolyAttn: attention among the tokens of one node.
 
     With V = LN(H), T the order-wise networks of V, `Q = T W_Q` and `K = T W_K`, in every head
 
@@ -48,12 +49,12 @@ class PolynomialAttention(nn.Module):
     Args:
         orders: highest order of the tokens.
         dim: width of a token.
-        heads: which divide the width.
+        heads: of attention, a divisor of `dim`.
         expansion: width of the order-wise networks over `dim`.
-        power: with which higher orders count less, at least 0.
-        dropout: of scores and of the attention's output.
+        power: exponent by which higher orders count less.
+        dropout: of the scores and of the output.
         pre_norm: normalise the tokens first.
-        residual: add the tokens.
+        residual: add the tokens to the output.
 
     Differences from the paper: scores are divided by sqrt(d), as in its code; the sums of columns,
     not of rows, are the coefficients.
@@ -65,12 +66,12 @@ class PolynomialAttention(nn.Module):
         self,
         orders: int,
         dim: int,
-        heads: int,
-        expansion: float,
-        power: float,
-        dropout: float,
-        pre_norm: bool,
-        residual: bool,
+        heads: Passed[PositiveInt] = 1,
+        expansion: PositiveFloat = 1.0,
+        power: NonNegativeFloat = 1.0,
+        dropout: Passed[Dropout] = 0.0,
+        pre_norm: bool = True,
+        residual: bool = True,
     ) -> None:
         super().__init__()
         if dim % heads:
@@ -137,9 +138,11 @@ class SharedCoefficients(nn.Module):
 
     Args:
         orders: highest order of the tokens.
-        dim: width of a token, which it has no use for.
+        dim: width of a token; unused.
         basis: `mono` or `cheb`.
     """
+
+    is_filter = True
 
     def __init__(self, orders: int, dim: int, basis: str) -> None:  # noqa: ARG002
         super().__init__()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.polynomials import polynomials
+from curvlab.options import NonNegativeInt, Share
 
 
 class GPRFilter(nn.Module):
@@ -20,13 +21,13 @@ class GPRFilter(nn.Module):
     self-loops); returns `[nodes, dim]`.
 
     Args:
-        orders: highest power.
-        alpha: probability of a return, from 0 to 1.
+        orders: highest power of A.
+        alpha: of the personalised PageRank that the coefficients start as.
 
     Source: Chien et al. 2021, "Adaptive universal generalized PageRank graph neural network".
     """
 
-    def __init__(self, orders: int, alpha: float) -> None:
+    def __init__(self, orders: NonNegativeInt = 10, alpha: Share = 0.1) -> None:
         super().__init__()
         gamma = alpha * (1 - alpha) ** torch.arange(orders + 1.0)
         gamma[-1] = (1 - alpha) ** orders
@@ -51,12 +52,12 @@ class BernsteinFilter(nn.Module):
     Shapes: as `GPRFilter`, A without self-loops.
 
     Args:
-        orders: K.
+        orders: K, the highest order.
 
     Source: He et al. 2021, "BernNet".
     """
 
-    def __init__(self, orders: int) -> None:
+    def __init__(self, orders: NonNegativeInt = 10) -> None:
         super().__init__()
         self.theta = nn.Parameter(torch.ones(orders + 1))
         binomials = comb(orders, range(orders + 1)) / 2.0**orders
@@ -87,13 +88,13 @@ class ChebyshevInterpolation(nn.Module):
     Shapes: as `GPRFilter`, A without self-loops.
 
     Args:
-        orders: K.
+        orders: K, the highest order.
 
     Source: He et al. 2022, "Convolutional neural networks on graphs with Chebyshev approximation,
     revisited" (ChebNetII).
     """
 
-    def __init__(self, orders: int) -> None:
+    def __init__(self, orders: NonNegativeInt = 10) -> None:
         super().__init__()
         count = orders + 1
         self.theta = nn.Parameter(torch.ones(count))

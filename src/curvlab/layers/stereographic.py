@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Space, Stereographic, kernels
+from curvlab.manifolds import Space, kernels
 from curvlab.manifolds.sums import half_quotient
 
 TOKENS_AT_ONCE = 2**15
@@ -230,7 +230,7 @@ class StereographicAttention(nn.Module):
         """The same from points and their logarithms, both `[tokens, dim]`."""
         query, key = self._heads(self.query(x)), self._heads(self.key(x))
         value = self._heads(self.value.from_tangent(v))
-        kappa = self.space.kappa if isinstance(self.space, Stereographic) else None
+        kappa = self.space.kappa
         shrink = _transport_to_origin(value, kappa)
         if shrink is not None:
             query, key = query * shrink, key * shrink

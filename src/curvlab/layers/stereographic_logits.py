@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Space, Stereographic, kernels, stereographic
+from curvlab.manifolds import Space, kernels, stereographic
 
 _SMALLEST_SQUARE = 1e-15
 
@@ -68,9 +68,10 @@ class StereographicLogits(nn.Module):
 
     def _kappa(self, x: Tensor) -> Tensor:
         """Curvatures `[components, 1, 1]`, 0 on flat space."""
-        if isinstance(self.space, Stereographic):
-            return self.space.kappa.to(x.dtype)[:, None, None]
-        return x.new_zeros(self.space.components, 1, 1)
+        kappa = self.space.kappa
+        if kappa is None:
+            return x.new_zeros(self.space.components, 1, 1)
+        return kappa.to(x.dtype)[:, None, None]
 
     def _arsin(self, u: Tensor, kappa: Tensor) -> Tensor:
         return stereographic.arsin_k(u, kappa * kappa.abs() if self.curvature == "paper" else kappa)

@@ -1,33 +1,75 @@
-"""What a model asks of the space its points live in, whatever the geometry."""
+"""What models and tasks ask of the space that points lie in, whatever the geometry."""
 
-from abc import abstractmethod
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds.pairs.form import PairForm
 from curvlab.manifolds.trigonometry import safe_sqrt
 
 
-class EmbeddingSpace(Protocol):
-    """What a task asks of the space that embeddings `[..., dim]` lie in: `Space` or `Lorentz`."""
+class EmbeddingSpace(ABC):
+    """What a task asks of the space that embeddings `[..., dim]` lie in.
 
+    Attributes:
+        codimension: number of coordinates that a point has more than a tangent vector at the
+            origin.
+        decoders: decoders of node classification that work here, the default first, by their names
+            in `curvlab.tasks.decoders`.
+        link_decoders: those of link prediction, by their names in `curvlab.tasks.link_decoders`.
+    """
+
+    codimension = 0
+    decoders: tuple[str, ...] = ("linear",)
+    link_decoders: tuple[str, ...] = ("fermi_dirac",)
+
+    @abstractmethod
     def logmap0(self, x: Tensor) -> Tensor:
-        """Logarithm at the origin; on the Lorentz model without its zero time part."""
+        """Logarithm at the origin, `[..., dim - codimension]`."""
 
+    @abstractmethod
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance, `[...]`."""
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Distance, `[...]`."""
-
+    @abstractmethod
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
 
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Distance `[...]`, with gradient 0 where it is 0."""
+        distance = safe_sqrt(self.sqdist(x, y))
+        return distance.unsqueeze(-1) if keepdim else distance
 
-class Space(geoopt.Manifold):
+    def pair_form(self, x: Tensor) -> PairForm:  # noqa: ARG002
+        """The form of two points `[nodes, dim]` that their squared distance is a function of.
+
+        Raises:
+            UsageError: the space has none.
+        """
+        raise UsageError(
+            f"reconstruction has no distance for {type(self).__name__}; it has for Stereographic, "
+            "Lorentz, PseudoHyperboloid and Euclidean"
+        )
+
+    def shares(self, x: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
+        """Shares of points `[..., dim]` at limits of their coordinates, 0 to 1, by name."""
+        return {}
+
+    def in_components(self, x: Tensor) -> "tuple[Tensor, Space]":
+        """Points `[nodes, dim]` in a space that pictures are drawn of.
+
+        Here their logarithms at the origin, in flat space.
+        """
+        from curvlab.manifolds.euclidean_space import Euclidean  # a subclass
+
+        return self.logmap0(x), Euclidean(conformal_factor=1.0)
+
+
+class Space(EmbeddingSpace, geoopt.Manifold):
     """A product of `components` equal blocks of coordinates; points are `[..., dim]`.
 
     Subclasses of geoopt's manifold: `geoopt.ManifoldParameter` and `geoopt.optim` take them. The
@@ -54,6 +96,23 @@ class Space(geoopt.Manifold):
         """Show the number of blocks."""
         return f"components={self.components}"
 
+    @property
+    def kappa(self) -> Tensor | None:
+        """Signed curvatures `[components]`; None for flat space."""
+        return None
+
+    def arrays(self) -> dict[str, Any]:
+        """What a file of embeddings says of the space.
+
+        Raises:
+            UsageError: such files have no word for it.
+        """
+        raise UsageError(f"embeddings on {type(self).__name__} cannot be stored yet.")
+
+    def in_words(self, dim: int) -> str:
+        """The space of points of width `dim`, as a picture names it."""
+        return f"{type(self).__name__}, {dim} dimensions"
+
     def split(self, x: Tensor) -> Tensor:
         """Coordinates `[..., dim]` as blocks `[..., components, dim / components]`, a view."""
         if x.shape[-1] % self.components:
@@ -74,10 +133,6 @@ class Space(geoopt.Manifold):
     @abstractmethod
     def expmap0_projected(self, v: Tensor) -> Tensor:
         """`project(expmap0(v))` in one step, `[..., dim]`."""
-
-    @abstractmethod
-    def logmap0(self, x: Tensor) -> Tensor:
-        """Logarithm at the origin, `[..., dim]`."""
 
     @abstractmethod
     def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -114,18 +169,6 @@ class Space(geoopt.Manifold):
     @abstractmethod
     def transport0_back(self, x: Tensor, v: Tensor) -> Tensor:
         """Parallel transport of v from x to the origin, `[..., dim]`."""
-
-    @abstractmethod
-    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared geodesic distance in the product, `[...]`."""
-
-    @abstractmethod
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Geodesic distance in the product, `[...]`."""
-
-    @abstractmethod
-    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
 
     @abstractmethod
     def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds.base import Space
+from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.pairwise import factors
-from curvlab.manifolds.trigonometry import safe_sqrt
 from curvlab.options import Passed, PositiveFloat, PositiveInt
 
 
@@ -22,6 +22,7 @@ class Euclidean(Space):
 
     name = "Euclidean"
     reversible = True
+    decoders = ("linear", "stereographic")
 
     def __init__(
         self, components: Passed[PositiveInt] = 1, conformal_factor: Passed[PositiveFloat] = 2.0
@@ -78,16 +79,24 @@ class Euclidean(Space):
         difference = x - y
         return self.scale**2 * torch.linalg.vecdot(difference, difference)
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """The factor times |x - y|; gradient 0 at x = y."""
-        distance = safe_sqrt(self.sqdist(x, y))
-        return distance.unsqueeze(-1) if keepdim else distance
-
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """(factor |x_i - y_j|)^2, by a float64 matrix product so that neighbours stay apart."""
         flat = x.new_full((1,), self.scale, dtype=torch.float64)
         u, v = factors(x.double(), flat, y.double(), flat)
         return (u @ v.mT).clamp(min=0).to(x.dtype)
+
+    def pair_form(self, x: Tensor) -> PairForm:
+        """`|x - y|^2`, over all blocks at once."""
+        blocks = x.unsqueeze(1)
+        return weighted_form(blocks, torch.ones_like(blocks[..., :1]), None, self.scale**2)
+
+    def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
+        """The points themselves."""
+        return x, self
+
+    def arrays(self) -> dict[str, Any]:
+        """`conformal_factor`."""
+        return {"conformal_factor": self.scale}
 
     def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
         """Weighted mean."""

@@ -7,11 +7,15 @@ from torch import Tensor
 
 from curvlab.manifolds import lorentz
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds.adam_steps import Rates, lorentz_step
+from curvlab.manifolds.base import EmbeddingSpace, Space
 from curvlab.manifolds.curvature import Curvature, not_positive
+from curvlab.manifolds.pairs.form import PairForm, weighted_form
+from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import NegativeFloat
 
 
-class Lorentz(geoopt.Manifold):
+class Lorentz(EmbeddingSpace, geoopt.Manifold):
     """Hyperboloid of signed curvature kappa < 0; points are `[..., 1 + dim]`, time first.
 
     Tangent vectors at the origin are `[..., dim]` in `expmap0` and `logmap0`, and `[..., 1 + dim]`
@@ -30,6 +34,9 @@ class Lorentz(geoopt.Manifold):
     name = "Lorentz"
     ndim = 1
     reversible = False
+    codimension = 1
+    decoders = ("prototype", "linear")
+    link_decoders = ("lorentzian", "fermi_dirac")
 
     def __init__(
         self,
@@ -80,6 +87,30 @@ class Lorentz(geoopt.Manifold):
     def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
         """Distances `[..., n, m]`."""
         return lorentz.pairwise_dist(x, y, self.kappa)
+
+    def pair_form(self, x: Tensor) -> PairForm:
+        """That of the stereographic images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
+
+        There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part.
+        """
+        kappa, s = self.kappa.reshape(1), lorentz.space(x).unsqueeze(1)
+        weight = (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
+        return weighted_form(s / (2 * weight), weight, kappa)
+
+    def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
+        """Stereographic images in float64: in float32 the rim of the ball is too near."""
+        kappa = self.kappa.double()
+        return lorentz.to_stereographic(x.double(), kappa), Stereographic(1, float(kappa), False)
+
+    def second_moment(self, x: Tensor) -> Tensor:
+        """Zeros, one a point: Adam's second moment of points `[points, 1 + dim]`."""
+        return x.new_zeros(len(x), 1)
+
+    def adam_step(
+        self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Tensor | None, rates: Rates
+    ) -> None:
+        """Step of Adam, in place; see `lorentz_step`."""
+        lorentz_step(x, g, m, v, largest, self.kappa, rates)
 
     def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
         """Weighted centroid `[..., 1 + dim]` of points `[..., n, 1 + dim]`."""

@@ -1,15 +1,18 @@
 """The pseudo-hyperboloid as a space."""
 
+import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import pseudo_hyperboloid as pseudo
+from curvlab.manifolds.base import EmbeddingSpace
 from curvlab.manifolds.curvature import Curvature, not_positive
-from curvlab.manifolds.trigonometry import safe_sqrt
+from curvlab.manifolds.pairs.form import PairForm, form_features
+from curvlab.manifolds.pairs.profiles import PseudoProfile
 from curvlab.options import NegativeFloat, PositiveInt
 
 
-class PseudoHyperboloid(nn.Module):
+class PseudoHyperboloid(EmbeddingSpace, nn.Module):
     """Pseudo-hyperboloid of signed curvature kappa < 0; points are `[..., dim]`, times first.
 
     Tangent vectors at the origin are `[..., dim - 1]`. It has no metric in the sense of a distance:
@@ -27,6 +30,8 @@ class PseudoHyperboloid(nn.Module):
 
     Source: Xiong et al. 2022; see `curvlab.manifolds.pseudo_hyperboloid`.
     """
+
+    codimension = 1
 
     def __init__(
         self,
@@ -63,14 +68,19 @@ class PseudoHyperboloid(nn.Module):
         """Squared distance `[...]`."""
         return pseudo.sqdist(x, y, self.kappa, self.time_dims)
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Distance `[...]`, with gradient 0 where it is 0."""
-        distance = safe_sqrt(self.sqdist(x, y))
-        return distance.unsqueeze(-1) if keepdim else distance
-
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
         return pseudo.pairwise_sqdist(x, y, self.kappa, self.time_dims)
+
+    def pair_form(self, x: Tensor) -> PairForm:
+        """`m = -|x' - y'|^2` with the product's signs, where `x' = sqrt(-kappa) x / 2`."""
+        kappa = self.kappa
+        scaled = ((-kappa).sqrt() / 2 * x).unsqueeze(1)
+        time, rest = scaled.split([self.time_dims, x.shape[1] - self.time_dims], dim=-1)
+        signed = torch.cat([time, -rest], dim=-1)  # -<x, y> = signed x . y
+        norms = (signed * scaled).sum(-1, keepdim=True)
+        sides = form_features(signed, scaled, norms, torch.ones_like(norms))
+        return PairForm(*sides, kappa.reshape(1), profile=PseudoProfile)
 
     def extra_repr(self) -> str:
         """Show the number of axes of time."""

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from curvlab.manifolds import kernels, radial, sums
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.adam_steps import Rates, stereographic_step
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.tolerances import tolerance
-from curvlab.manifolds.trigonometry import safe_sqrt
 from curvlab.options import Passed, PositiveInt
 
 
@@ -31,6 +32,7 @@ class Stereographic(Space):
     """
 
     name = "Stereographic"
+    decoders = ("stereographic", "linear")
 
     def __init__(
         self,
@@ -149,15 +151,41 @@ class Stereographic(Space):
         """Squared distance, the sum over the components."""
         return k_space.sqdist(self.split(x), self.split(y), self.kappa).sum(-1)
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Distance, the root of the sum of the components' squares; gradient 0 at x = y."""
-        distance = safe_sqrt(self.sqdist(x, y))
-        return distance.unsqueeze(-1) if keepdim else distance
-
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]`, the sum over the components."""
         x, y = self.split(x).transpose(-2, -3), self.split(y).transpose(-2, -3)
         return k_space.pairwise_sqdist(x, y, self.kappa).sum(-3)
+
+    def pair_form(self, x: Tensor) -> PairForm:
+        """`|x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` of each component."""
+        blocks, kappa = self.split(x), self.kappa
+        weight = 1 / (1 + kappa[:, None] * blocks.square().sum(-1, keepdim=True))
+        return weighted_form(blocks, weight, kappa)
+
+    def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
+        """The points themselves."""
+        return x, self
+
+    def arrays(self) -> dict[str, Any]:
+        """`kappa [components]`."""
+        return {"kappa": self.kappa.detach().cpu().numpy()}
+
+    def in_words(self, dim: int) -> str:
+        """How points are drawn, the width of a component, and the curvatures."""
+        curvatures = ", ".join(f"{kappa:.2f}" for kappa in self.kappa.tolist())
+        width = dim // self.components
+        return f"log map at the midpoint; {width} dimensions a head, κ = {curvatures}"
+
+    def second_moment(self, x: Tensor) -> Tensor:
+        """Zeros, one a point and component: Adam's second moment of points `[points, dim]`."""
+        return x.new_zeros(len(x), self.components, 1)
+
+    def adam_step(
+        self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Tensor | None, rates: Rates
+    ) -> None:
+        """Step of Adam, in place; see `stereographic_step`."""
+        x, g, m = self.split(x), self.split(g), self.split(m)
+        stereographic_step(x, g, m, v, largest, self.kappa.unsqueeze(-1), rates)
 
     def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
         """Weighted gyro-midpoint of each component with the same weights."""

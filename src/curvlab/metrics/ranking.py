@@ -1,6 +1,6 @@
 """Ranks of true answers among candidates, with ties and known answers, and what they average to."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -8,7 +8,8 @@ from torchmetrics import Metric
 
 from curvlab.errors import UsageError
 
-TIES = ("realistic", "optimistic", "pessimistic")
+Ties = Literal["realistic", "optimistic", "pessimistic"]
+TIES = get_args(Ties)
 HITS = (1, 3, 10)
 
 

@@ -1,16 +1,38 @@
-"""CAT, the curvature-adaptive transformer, on nodes of a graph and on triples."""
+"""CAT, "Curvature-Adaptive Transformers for Geometry-Aware Learning" (2025), Section 4.
+
+On nodes of a graph and on triples.
+"""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
-from curvlab.layers.curved_branches import BranchRouter, HyperbolicBranch, entropy
+from curvlab.layers.curved_branches import (
+    BranchRouter,
+    EuclideanBranch,
+    FeedForwardBranch,
+    HyperbolicBranch,
+    SphericalBranch,
+    entropy,
+)
 from curvlab.models.cat_tokens import NodeTokens, TripleTokens
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer
+from curvlab.options import (
+    Activation,
+    Dropout,
+    FromData,
+    NonNegativeFloat,
+    Passed,
+    PositiveInt,
+    Share,
+)
+
+Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 
 
 class RoutingEntropy(nn.Module):
@@ -21,19 +43,22 @@ class RoutingEntropy(nn.Module):
     `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
 
     Args:
-        weight: lambda at the start.
-        decay: its factor of a pass.
-        floor: its least value.
-        sign: `encourage` or `paper_formula`.
         steps_per_pass: training steps of a pass.
+        weight: lambda at the start.
+        decay: factor of lambda after every pass.
+        floor: least value of lambda.
+        sign: `encourage` raises the entropy, `paper_formula` lowers it.
     """
 
     def __init__(
-        self, weight: float, decay: float, floor: float, sign: str, steps_per_pass: int
+        self,
+        steps_per_pass: int,
+        weight: NonNegativeFloat = 0.01,
+        decay: Share = 0.95,
+        floor: NonNegativeFloat = 0.001,
+        sign: Literal["encourage", "paper_formula"] = "encourage",
     ) -> None:
         super().__init__()
-        if sign not in ("encourage", "paper_formula"):
-            raise UsageError(f"model.entropy.sign={sign} must be encourage or paper_formula")
         self.weight, self.decay, self.floor = weight, decay, floor
         self.sign = -1 if sign == "encourage" else 1
         self.steps_per_pass = steps_per_pass
@@ -91,64 +116,63 @@ class CAT(FlatEncoder, DotProductScorer):
     tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
 
     Args:
-        dim: width of tokens and embeddings.
-        layers: blocks.
-        ffn_ratio: width inside feed-forward networks over `dim`.
-        activation: of feed-forward networks and router.
-        dropout: of embeddings and tokens.
-        token_layout: see `TripleTokens` and `NodeTokens`.
-        attention_mask: see `NodeTokens`; null on triples.
-        branches: geometries of a block, of `euclidean`, `hyperbolic` and `spherical`, or
-            `feed_forward` for none; one may stand there several times.
-        routed: whether tokens weigh the branches; else all count the same.
-        euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`.
-        hyperbolic: the same.
-        spherical: the same.
-        feed_forward: the same.
-        entropy: makes `RoutingEntropy` from `steps_per_pass`.
-        steps_per_pass: training steps of a pass over the data.
         in_channels: number of features of a node, on graphs.
         num_entities: number of entities, on triples.
         num_relations: number of relations, on triples.
+        steps_per_pass: training steps of a pass over the data.
+        dim: width of tokens and embeddings.
+        layers: blocks.
+        ffn_ratio: width inside the feed-forward networks over `dim`.
+        activation: of the feed-forward networks and the router.
+        dropout: of embeddings and tokens.
+        token_layout: of triples: `single`, `batch` or `cls_h_r`, see `TripleTokens`; of nodes:
+            `graph` or `single`, see `NodeTokens`.
+        attention_mask: of nodes in one sequence: `adjacency` attends to neighbours alone; None to
+            all.
+        branches: of a block; a branch may occur several times.
+        routed: weigh the branches for each token; False: all count the same.
+        euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`.
+        hyperbolic: likewise.
+        spherical: likewise.
+        feed_forward: likewise, without attention or geometry.
+        entropy: makes the term of the router's weights in the loss from `steps_per_pass`.
 
     Raises:
-        UsageError: there is no such branch, layout of tokens or mask.
-
-    Source: "Curvature-Adaptive Transformers for Geometry-Aware Learning" (2025), Section 4.
+        UsageError: there is no branch, or the layout or mask does not go with the data.
     """
+
+    tasks = ("kg_completion", "node_classification", "link_prediction", "reconstruction")
 
     def __init__(
         self,
-        dim: int,
-        layers: int,
-        ffn_ratio: int,
-        activation: str,
-        dropout: float,
-        token_layout: str,
-        attention_mask: str | None,
-        branches: Sequence[str],
-        routed: bool,
-        euclidean: Callable[..., nn.Module],
-        hyperbolic: Callable[..., nn.Module],
-        spherical: Callable[..., nn.Module],
-        feed_forward: Callable[..., nn.Module],
-        entropy: Callable[..., RoutingEntropy],
-        steps_per_pass: int,
-        in_channels: int | None = None,
-        num_entities: int | None = None,
-        num_relations: int | None = None,
+        in_channels: Passed[int | None] = None,
+        num_entities: Passed[int | None] = None,
+        num_relations: Passed[int | None] = None,
+        steps_per_pass: FromData[int] = 1,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 1,
+        ffn_ratio: PositiveInt = 2,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.2,
+        token_layout: Literal["single", "batch", "cls_h_r", "graph"] = "single",
+        attention_mask: Literal["adjacency"] | None = None,
+        branches: Sequence[Branch] = ("euclidean", "hyperbolic", "spherical"),
+        routed: bool = True,
+        euclidean: Callable[..., nn.Module] = EuclideanBranch,
+        hyperbolic: Callable[..., nn.Module] = HyperbolicBranch,
+        spherical: Callable[..., nn.Module] = SphericalBranch,
+        feed_forward: Callable[..., nn.Module] = FeedForwardBranch,
+        entropy: Callable[..., RoutingEntropy] = RoutingEntropy,
     ) -> None:
         super().__init__()
-        kinds = {
+        kinds: dict[str, Callable[..., nn.Module]] = {
             "euclidean": euclidean,
             "hyperbolic": hyperbolic,
             "spherical": spherical,
             "feed_forward": feed_forward,
         }
-        if not branches or set(branches) - kinds.keys():
-            raise UsageError(
-                f"model.branches={list(branches)} must be a list of {', '.join(kinds)}"
-            )
+        if not branches:
+            raise UsageError(f"model.branches=[] must be a list of {', '.join(kinds)}")
         self.tokens: NodeTokens | TripleTokens
         if num_entities is None:
             self.tokens = NodeTokens(in_channels or 0, dim, dropout, token_layout, attention_mask)

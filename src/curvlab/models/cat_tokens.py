@@ -10,10 +10,9 @@ from curvlab.layers.features import FeatureLinear
 from curvlab.models.triple_scorer import table
 
 
-def _require(option: str, value: str | None, choices: tuple[str | None, ...]) -> None:
-    if value not in choices:
-        names = ", ".join("null" if choice is None else choice for choice in choices)
-        raise UsageError(f"model.{option}={value} must be one of {names}")
+def _require_layout(layout: str, *choices: str) -> None:
+    if layout not in choices:
+        raise UsageError(f"model.token_layout={layout} must be one of {', '.join(choices)}")
 
 
 class TripleTokens(nn.Module):
@@ -38,7 +37,7 @@ class TripleTokens(nn.Module):
         self, num_entities: int, num_relations: int, dim: int, dropout: float, layout: str
     ) -> None:
         super().__init__()
-        _require("token_layout", layout, ("single", "batch", "cls_h_r"))
+        _require_layout(layout, "single", "batch", "cls_h_r")
         self.entities = table(num_entities, dim)
         self.relations = table(num_relations, dim)
         self.drop = Dropout(dropout)
@@ -78,15 +77,14 @@ class NodeTokens(nn.Module):
             `graph`; None for all.
 
     Raises:
-        UsageError: there is no such layout or mask, or the one does not go with the other.
+        UsageError: there is no such layout, or the mask does not go with it.
     """
 
     def __init__(
         self, in_channels: int, dim: int, dropout: float, layout: str, attention_mask: str | None
     ) -> None:
         super().__init__()
-        _require("token_layout", layout, ("graph", "single"))
-        _require("attention_mask", attention_mask, (None, "adjacency"))
+        _require_layout(layout, "graph", "single")
         if attention_mask is not None and layout != "graph":
             raise UsageError(
                 f"model.attention_mask={attention_mask} is of nodes in one sequence: use it with "

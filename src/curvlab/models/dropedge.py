@@ -1,40 +1,35 @@
-"""DropEdge: a graph network that sees a random part of the edges in each training step."""
+"""DropEdge: towards deep graph convolutional networks on node classification.
+
+Rong et al. 2020, arXiv:1907.10903.
+"""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
 
-from curvlab.errors import UsageError
-from curvlab.models.baselines import GraphNetwork
+from curvlab.models.graph_network import GraphNetwork
+from curvlab.options import Dropout
 
 
-class DropEdgeNetwork(GraphNetwork):
-    """A `GraphNetwork` whose layers all see the edges that a step has left, and the graph in tests.
+class DropEdge(GraphNetwork):
+    """A GCN that sees a random part of the edges in each training step, the same in all layers.
 
-    Each undirected edge is left out with probability p, with both of its directions, by a weight
-    of 0: as `torch_geometric.utils.dropout_edge(force_undirected=True)` in distribution, but of one
-    shape in every step, so that no device waits for a count. Layers that normalise by the weights
-    they are given, GCN's, normalise by the degrees that are left.
+    Each undirected edge is left out with probability p, in both of its directions, by a weight of
+    0: as `torch_geometric.utils.dropout_edge(force_undirected=True)` in distribution, but of one
+    shape in every step, so that no device waits for a count. The layers normalise by the degrees
+    that are left.
 
     Args:
-        edge_dropout: p, from 0 up to 1.
-        **network: of `GraphNetwork`, with layers that take weights of edges and keep nothing of
-            them.
-
-    Raises:
-        UsageError: the network does not take a list of edges.
-
-    Source: DropEdge (Rong et al. 2020), one draw for all layers.
+        in_channels: number of input features.
+        edge_dropout: p, the probability that a step leaves out an undirected edge.
+        **options: those of `GraphNetwork`.
     """
 
-    def __init__(self, edge_dropout: float, **network: Any) -> None:
-        super().__init__(**network)
-        if self.adjacency != "edge_index":
-            raise UsageError(
-                f"adjacency={self.adjacency} has no edges to leave out: use adjacency=edge_index"
-            )
+    def __init__(self, in_channels: int, edge_dropout: Dropout = 0.3, **options: Any) -> None:
+        super().__init__(in_channels, GCNConv, "edge_index", **options)
         self.edge_dropout = edge_dropout
         self._seen: Tensor | None = None
         self._pair: Tensor | None = None

@@ -1,16 +1,24 @@
-"""Graphormer: attention over all nodes that knows degrees and how far nodes are apart."""
+"""Graphormer: Do transformers really perform badly for graph representation?
+
+Ying et al. 2021, arXiv:2106.05234. Attention over all nodes with embeddings of degrees and biases
+of shortest paths.
+"""
+
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Interval
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.row_blocks import in_blocks
 from curvlab.models.encoder import FlatEncoder
+from curvlab.models.widths import check_divides
+from curvlab.options import Dropout, PositiveInt
 
 EMBEDDING_DEVIATION = 0.02
 """Of the embeddings of degrees and the biases, at the start."""
@@ -62,7 +70,7 @@ class Graphormer(FlatEncoder):
 
     Args:
         in_channels: number of input features.
-        longest_path: length that longer paths are taken for.
+        longest_path: hops that longer paths are taken for.
         largest_degree: degree that larger ones are taken for.
         dim: width.
         layers: number of layers.
@@ -70,24 +78,23 @@ class Graphormer(FlatEncoder):
         ffn_dim: inner width of the feed-forward networks.
         dropout: of the layers' two parts.
 
-    Source: Graphormer (Ying et al. 2021), Section 3, without edge features and without its token
+    Source: Section 3, without edge features and without its token
     for the whole graph; norms follow the layers, as in the tables of Hypformer.
     """
 
     def __init__(
         self,
         in_channels: int,
-        longest_path: int,
-        largest_degree: int,
-        dim: int,
-        layers: int,
-        heads: int,
-        ffn_dim: int,
-        dropout: float,
+        longest_path: Annotated[int, Interval(ge=1, le=254)] = 20,
+        largest_degree: PositiveInt = 64,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 2,
+        heads: PositiveInt = 1,
+        ffn_dim: PositiveInt = 256,
+        dropout: Dropout = 0.0,
     ) -> None:
         super().__init__()
-        if dim % heads:
-            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+        check_divides("heads", heads, dim)
         self.input = FeatureLinear(in_channels, dim)
         self.degrees = nn.ParameterList(
             EMBEDDING_DEVIATION * torch.randn(largest_degree + 1, dim) for _ in ("in", "out")

@@ -1,38 +1,32 @@
-r"""HyboNet, a graph network that never leaves the hyperboloid, and LRN, the same with residuals."""
-
-from collections.abc import Callable
+"""HyboNet: Fully hyperbolic neural networks (Chen et al. 2022, arXiv:2105.14686)."""
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.errors import UsageError
 from curvlab.layers.hybonet import (
     CentroidAggregation,
     CentroidAttention,
     HyboNetFeatureLinear,
     HyboNetLinear,
 )
-from curvlab.layers.lorentz_residual import LorentzResidual
-from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds import Lorentz
 from curvlab.models.encoder import Encoder
-from curvlab.options import SpaceMaker
-
-SKIPS = ("sequential", "aggregate_all")
+from curvlab.options import (
+    Activation,
+    Dropout,
+    Passed,
+    PositiveFloat,
+    PositiveInt,
+    SpaceMaker,
+)
 
 
 class HyboNet(Encoder):
-    r"""HyboNet's graph convolution network; with `residual` it is LRN's.
+    r"""Graph convolution network that never leaves the hyperboloid.
 
-        h_0 = exp_o(features),    z_l = aggregate(linear_l(h_{l-1})),    h_1 = z_1,
+        h_0 = exp_o(features),    h_l = aggregate(linear_l(h_{l-1})).
 
-        none:           h_l = z_l,
-        sequential:     h_l = h_{l-1} (+) z_l, as LRN's code and its appendix,
-        aggregate_all:  h_l = z_l, and the result is z_L (+) z_{L-1} (+) ... (+) z_1, from the left,
-                        by the centroid the one of all of them; as LRN's Section 3.
-
-    The first layer has no residual connection, because its input is as wide as the features; its
-    input is activated in LRN alone, as in the two codes. All points lie on one hyperboloid of one
-    curvature.
+    All points lie on one hyperboloid of one curvature.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]` (sparse CSR); returns
     `[nodes, 1 + dim]`.
@@ -40,46 +34,37 @@ class HyboNet(Encoder):
     Args:
         in_channels: number of input features.
         manifold: makes the Lorentz space.
-        residual: makes a layer's connection of `space`; None for HyboNet.
-        skip_mode: `sequential` or `aggregate_all`.
-        dim: space-like coordinates; the papers' dimensions count time too.
-        layers: L, at least 1.
+        dim: space-like coordinates; the papers count time too and call 15 of them 16.
+        layers: number of layers.
         dropout: of every layer's input, time included.
-        activation: of the input of every layer, of HyboNet's but the first; None for none.
-        attention: weigh neighbours by `CentroidAttention`.
-        time_offset: see `SigmoidTime`.
-        max_scale: see `SigmoidTime`.
+        activation: of the input of every layer, of HyboNet's but the first; null: none.
+        attention: weigh neighbours by their distance instead of equally.
+        time_offset: least time of a layer's output beyond the origin's; 0.1 in HyboNet's own code.
+        max_scale: bound of the learned range of times; null: none.
+        activate_features: activate the first layer's input too, as LRN does.
 
-    Raises:
-        UsageError: there is no such skip mode.
-
-    Source: Chen et al. 2022; LRN (He et al. 2024), Section 3, Appendix F.1.1 and code. Differences
-    from the code: all layers agree on one curvature (there the residual connection has -c and
-    all else -1 / c, docs/protocol.md), and a node without neighbours stays where it is instead of
-    leaving the hyperboloid.
+    Source: the paper's Section 3 and code. Differences from the code: all layers agree on one
+    curvature (there the residual connection of LRN has -c and all else -1 / c, docs/protocol.md),
+    and a node without neighbours stays where it is instead of leaving the hyperboloid.
     """
 
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Lorentz],
-        residual: Callable[..., LorentzResidual] | None,
-        skip_mode: str,
-        dim: int,
-        layers: int,
-        dropout: float,
-        activation: str | None,
-        attention: bool,
-        time_offset: float,
-        max_scale: float | None,
+        manifold: SpaceMaker[Lorentz] = Lorentz,
+        dim: PositiveInt = 15,
+        layers: PositiveInt = 2,
+        dropout: Dropout = 0.0,
+        activation: Activation | None = None,
+        attention: bool = False,
+        time_offset: PositiveFloat = 0.5,
+        max_scale: PositiveFloat | None = None,
+        activate_features: Passed[bool] = False,
     ) -> None:
         super().__init__()
-        if skip_mode not in SKIPS:
-            raise UsageError(f"skip_mode is {' or '.join(map(repr, SKIPS))}, not {skip_mode!r}")
-        self.space = manifold()
-        self.dim, self.skip_mode = dim, skip_mode
+        self.space, self.dim = manifold(), dim
         time = time_offset, max_scale
-        first = None if residual is None else activation
+        first = activation if activate_features else None
         self.features = HyboNetFeatureLinear(in_channels, dim, self.space, dropout, first, *time)
         self.linears = nn.ModuleList(
             HyboNetLinear(dim, dim, self.space, dropout, activation, *time)
@@ -90,9 +75,6 @@ class HyboNet(Encoder):
             CentroidAttention(dim, self.space, *time) if attention else centroid
             for _ in range(layers)
         )
-        self.residuals = nn.ModuleList()
-        if residual is not None:
-            self.residuals.extend(residual(space=self.space) for _ in range(layers - 1))
 
     @property
     def manifold_out(self) -> Lorentz:
@@ -106,27 +88,16 @@ class HyboNet(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""
+        return self.points(batch)[-1]
+
+    def points(self, batch: Data) -> list[Tensor]:
+        """The points of every layer."""
         first, *aggregations = self.aggregations
         points = [first(batch.adj_t, self.features(batch.x))]
-        sequential = self.skip_mode == "sequential"
         for i, (linear, aggregate) in enumerate(zip(self.linears, aggregations, strict=True)):
-            z = aggregate(batch.adj_t, linear(points[-1]))
-            if self.residuals and sequential:
-                z = self.residuals[i](points[-1], z)
-            points.append(z)
-        if self.residuals and not sequential:
-            return self._sum(points)
-        return points[-1]
+            points.append(self.connect(i, points[-1], aggregate(batch.adj_t, linear(points[-1]))))
+        return points
 
-    def _sum(self, points: list[Tensor]) -> Tensor:
-        """z_L (+) ... (+) z_1: w_x weighs what has been summed, w_y the next."""
-        total, *earlier = points[::-1]
-        residuals: list[LorentzResidual] = list(self.residuals)  # type: ignore[arg-type]
-        pairs = zip(residuals, earlier, strict=True)
-        if residuals[0].operator != "centroid":
-            for residual, z in pairs:
-                total = residual(total, z)
-            return total
-        for residual, z in pairs:
-            total = total + (residual.weight_y / residual.weight_x) * z
-        return residual.scaled(lorentz.normalise(total, self.space.kappa))
+    def connect(self, layer: int, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
+        """What follows from a layer's input x and output z: the output."""
+        return z

@@ -1,6 +1,11 @@
-r"""Hypformer: linear attention on the hyperboloid beside a Euclidean graph network."""
+r"""Hypformer, "Exploring efficient hyperbolic transformer fully in hyperbolic space".
+
+Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper learns the curvatures
+(`learnable` of the manifold), in the code they are constants.
+"""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,13 +14,11 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.layers.lorentz import LorentzLinear, lift_vectors
+from curvlab.layers.lorentz_attention import LorentzLinearAttention
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
 from curvlab.models.encoder import Encoder
-from curvlab.options import SpaceMaker
-
-FUSIONS = ("tangent", "midpoint")
-LINEAR_MAPS = (None, "per_branch")
+from curvlab.options import Dropout, NegativeFloat, PositiveInt, Share, SpaceMaker
 
 
 class Hypformer(Encoder):
@@ -33,65 +36,59 @@ class Hypformer(Encoder):
 
     Args:
         in_channels: number of input features.
-        manifold: makes a Lorentz space, of its own curvature or of the `kappa` that it is given.
-        attention: makes a layer of `dim`, `heads`, `head_dim` and `space`: linear or softmax.
-        graph_branch: makes the graph's branch of `in_channels` and `dim`.
+        manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
+        attention: makes a layer from `dim`, `heads`, `head_dim` and `space`.
+        graph_branch: makes the graph network from `in_channels` and `dim`.
         kappa_in: curvature of the space that features are lifted to; all else is on `manifold()`.
-        curvature_mode: `rescale` or `recalibrate`, see `LorentzLinear` and `HyperbolicTransformer`.
-        input_lift: of the features and of the graph's vectors, `exp0` or `exp0_ref`, see
-            `LorentzFeatureLinear`.
+        curvature_mode: between curvatures: `rescale` (the paper) or `recalibrate` (its code for
+            small graphs), see `LorentzLinear` and `HyperbolicTransformer`.
+        input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref`, the paper's
+            code, see `LorentzFeatureLinear`.
         dim: width of both branches.
-        layers: of attention.
-        heads: of attention.
-        head_dim: width of a head.
-        positional_encoding: add the second map of the features.
-        layer_norm: normalise before the first layer and after each.
-        input_activation: take the relu before the first layer.
-        dropout: before the first layer.
-        residual: add a layer's input to its output by the midpoint.
-        transformer: whether there is the attention's branch.
-        graph: whether there is the graph's.
-        graph_weight: alpha, from 0 to 1.
-        fusion: `tangent` or `midpoint`.
-        linear_maps: `per_branch` for a linear decoder that draws the map of each branch by itself,
-            as the authors' two; None for one that draws a map of both, smaller by `sqrt 2`.
+        layers: layers of attention.
+        heads: heads of attention.
+        head_dim: width of a head; None: `dim`, as heads are averaged.
+        positional_encoding: add a second linear map of the features.
+        layer_norm: normalise before the first layer of attention and after each.
+        input_activation: apply the ReLU before the first layer of attention.
+        dropout: before the first layer of attention.
+        residual: replace a layer's output by its midpoint with the input.
+        transformer: use the transformer; False: the graph network alone.
+        graph: use the graph network; False: the transformer alone.
+        graph_weight: alpha, the weight of the graph network.
+        fusion: of the branches: `tangent` (flat, side by side) or `midpoint` (on the hyperboloid).
+        linear_maps: of a linear decoder of both branches: `per_branch` draws a map of each, as the
+            paper's two; None draws one map, smaller by `sqrt 2`.
 
     Raises:
-        UsageError: neither branch is there, or an option is none of its choices.
-
-    Source: Hypformer (Yang et al. 2024), Section 4 and the authors' code. The paper learns the
-    curvatures (`learnable` of the manifold); in the code they are constants.
+        UsageError: neither branch is used.
     """
 
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Lorentz],
-        attention: Callable[..., nn.Module],
-        graph_branch: Callable[..., GraphConvolutionBranch],
-        kappa_in: float,
-        curvature_mode: str,
-        input_lift: str,
-        dim: int,
-        layers: int,
-        heads: int,
-        head_dim: int,
-        positional_encoding: bool,
-        layer_norm: bool,
-        input_activation: bool,
-        dropout: float,
-        residual: bool,
-        transformer: bool,
-        graph: bool,
-        graph_weight: float,
-        fusion: str,
-        linear_maps: str | None = None,
+        manifold: SpaceMaker[Lorentz] = Lorentz,
+        attention: Callable[..., nn.Module] = LorentzLinearAttention,
+        graph_branch: Callable[..., GraphConvolutionBranch] = GraphConvolutionBranch,
+        kappa_in: NegativeFloat = -1.0,
+        curvature_mode: Literal["rescale", "recalibrate"] = "rescale",
+        input_lift: Literal["exp0", "exp0_ref"] = "exp0",
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        head_dim: PositiveInt | None = None,
+        positional_encoding: bool = True,
+        layer_norm: bool = False,
+        input_activation: bool = False,
+        dropout: Dropout = 0.0,
+        residual: bool = True,
+        transformer: bool = True,
+        graph: bool = True,
+        graph_weight: Share = 0.5,
+        fusion: Literal["tangent", "midpoint"] = "tangent",
+        linear_maps: Literal["per_branch"] | None = "per_branch",
     ) -> None:
         super().__init__()
-        if fusion not in FUSIONS:
-            raise UsageError(f"fusion is 'tangent' or 'midpoint', not {fusion!r}")
-        if linear_maps not in LINEAR_MAPS:
-            raise UsageError(f"linear_maps is 'per_branch' or null, not {linear_maps!r}")
         if not (graph or transformer):
             raise UsageError(
                 "model.graph=false and model.transformer=false leave nothing: keep one of the two"
@@ -109,7 +106,7 @@ class Hypformer(Encoder):
                 manifold(kappa=kappa_in),
                 space,
                 [
-                    attention(dim=dim, heads=heads, head_dim=head_dim, space=space)
+                    attention(dim=dim, heads=heads, head_dim=head_dim or dim, space=space)
                     for _ in range(layers)
                 ],
                 curvature_mode,
@@ -147,7 +144,8 @@ class Hypformer(Encoder):
     @property
     def linear_maps(self) -> int:
         """A map of each branch, or one."""
-        return 2 if self.maps == "per_branch" and self.dim_out == 2 * self.dim else 1
+        both = self.transformer is not None and self.graph_branch is not None
+        return 2 if self.maps and both and self.fusion == "tangent" else 1
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""

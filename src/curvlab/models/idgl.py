@@ -1,6 +1,7 @@
-r"""IDGL: a graph network that learns the graph from its own embeddings, and again, until it stays.
+"""IDGL: Iterative deep graph learning for graph neural networks.
 
-The first graph compares the features, each later one the embeddings that the last one gave.
+Chen, Wu and Zaki 2020, arXiv:2006.13009. The first learned graph compares the features, each later
+one the embeddings on the graph before, until the graph stays.
 """
 
 from functools import partial
@@ -10,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.graph_learning import (
     WeightedCosine,
@@ -22,6 +22,14 @@ from curvlab.layers.graph_learning import (
 )
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.models.encoder import FlatEncoder
+from curvlab.options import (
+    Dropout,
+    FromData,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Share,
+)
 
 
 class IDGL(FlatEncoder):
@@ -50,48 +58,47 @@ class IDGL(FlatEncoder):
         dim: width.
         heads: weight vectors of each of the two cosines.
         threshold: similarities that are not above it are 0.
-        given_share: l, from 0 to 1.
-        later_share: e, from 0 to 1.
-        smoothness: weight in the graph's cost, see `graph_cost`; so are the next two.
-        connectivity: the same.
-        sparsity: the same.
-        iterations: most graphs after the first, at least 0.
-        tolerance: of the change of similarities.
+        given_share: l, of the given graph in all steps.
+        later_share: e, of the last learned graph in the learned part; the first has the rest.
+        smoothness: weight in the loss of differences between neighbours' features.
+        connectivity: weight in the loss of nodes with small degrees.
+        sparsity: weight in the loss of the squares of the learned graph.
+        iterations: graphs after the first, at most.
+        tolerance: of the change between graphs, relative to the first.
         input_dropout: of the features and of the first similarities.
         dropout: of the first embeddings.
-        later_dropout: of those after.
-        all_pairs_up_to: nodes.
+        later_dropout: of those of the later graphs.
+        all_pairs_up_to: nodes; of a larger graph some stand for all.
         anchors: how many.
 
-    Source: Chen, Wu and Zaki 2020, "Iterative deep graph learning for graph neural networks";
-    there the first epochs of some datasets do not iterate, which is left out here.
+    Source: the paper; there the first epochs of some datasets do not iterate, which is left out
+    here.
     """
+
+    tasks = ("node_classification",)
+    whole_graph = True  # similarities are of all nodes
 
     def __init__(
         self,
         in_channels: int,
-        num_classes: int,
-        dim: int,
-        heads: int,
-        threshold: float,
-        given_share: float,
-        later_share: float,
-        smoothness: float,
-        connectivity: float,
-        sparsity: float,
-        iterations: int,
-        tolerance: float,
-        input_dropout: float,
-        dropout: float,
-        later_dropout: float,
-        all_pairs_up_to: int,
-        anchors: int,
+        num_classes: FromData[int],
+        dim: PositiveInt = 16,
+        heads: PositiveInt = 4,
+        threshold: float = 0.0,
+        given_share: Share = 0.8,
+        later_share: Share = 0.1,
+        smoothness: NonNegativeFloat = 0.2,
+        connectivity: NonNegativeFloat = 0.0,
+        sparsity: NonNegativeFloat = 0.0,
+        iterations: NonNegativeInt = 10,
+        tolerance: NonNegativeFloat = 4e-5,
+        input_dropout: Dropout = 0.5,
+        dropout: Dropout = 0.5,
+        later_dropout: Dropout = 0.5,
+        all_pairs_up_to: NonNegativeInt = 5000,
+        anchors: PositiveInt = 1500,
     ) -> None:
         super().__init__()
-        if not (0 <= given_share <= 1 and 0 <= later_share <= 1):
-            raise UsageError("model.given_share and model.later_share are fractions from 0 to 1")
-        if anchors < 1 or iterations < 0:
-            raise UsageError("model.anchors is at least 1 and model.iterations at least 0")
         self.first = nn.Linear(in_channels, dim, bias=False)
         self.second = nn.Linear(dim, num_classes, bias=False)
         self.of_features = WeightedCosine(in_channels, heads, threshold)

@@ -1,7 +1,8 @@
-r"""LDS: a graph network and the probabilities of its edges, learned on two levels.
+"""LDS: Learning discrete structures for graph neural networks.
 
-The inner problem trains a graph convolutional network on graphs that are drawn; the outer one moves
-the probabilities so that the network, as it is trained, does better on nodes held out from it.
+Franceschi et al. 2019, arXiv:1903.11960. The inner problem trains a graph
+convolutional network on graphs that are drawn; the outer one moves the edges' probabilities so that
+the network, as it is trained, does better on nodes held out from it.
 """
 
 import torch
@@ -14,6 +15,7 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.graph_sampling import propagated, sampled_graph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.optim.unrolled import Moments, adam_step
+from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
 
 INNER = ("first", "second", "first_mean", "second_mean", "first_square", "second_square", "steps")
 """Buffers of the inner problem: weights, their moments, and how many steps they have made."""
@@ -44,37 +46,40 @@ class LDS(FlatEncoder):
         num_classes: width of the logits, at least 2.
         graph: whose edges theta starts from: 1 where there is one, 0 elsewhere.
         dim: hidden width.
-        dropout: of features and hidden features in inner steps, 0 to 1.
-        inner_lr: rate of Adam.
-        inner_weight_decay: c.
-        inner_steps: at least 1.
-        inner_patience: at least 1.
-        inner_limit: at least 1.
-        min_decrease: 0 to 1.
-        samples: at least 1.
+        dropout: of the inputs of both layers in inner steps.
+        inner_lr: of the network's weights, by Adam; `optimizer.lr` is that of the probabilities.
+        inner_weight_decay: c, of the first layer's weights.
+        inner_steps: of Adam between two of the probabilities, whose gradient goes back through
+            them.
+        inner_patience: inner steps without a lower loss after which the network starts again.
+        inner_limit: inner steps after which it does in any case.
+        min_decrease: of the inner loss, relative, that counts as lower.
+        samples: graphs over which evaluation takes the mean.
 
     Raises:
         UsageError: the labels are not one of several classes.
 
-    Source: Franceschi et al. 2019, "Learning discrete structures for graph neural networks",
-    Algorithm 1; settings of its released code. There the rate of Adam is learned as well, between
-    0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.
+    Source: Algorithm 1; settings of the released code. There the rate of Adam is learned as well,
+    between 0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.
     """
+
+    tasks = ("node_classification",)
+    whole_graph = True  # any two nodes may have an edge
 
     def __init__(
         self,
         in_channels: int,
-        num_classes: int,
-        graph: Data,
-        dim: int,
-        dropout: float,
-        inner_lr: float,
-        inner_weight_decay: float,
-        inner_steps: int,
-        inner_patience: int,
-        inner_limit: int,
-        min_decrease: float,
-        samples: int,
+        num_classes: FromData[int],
+        graph: FromData[Data],
+        dim: PositiveInt = 16,
+        dropout: Dropout = 0.5,
+        inner_lr: PositiveFloat = 0.02,
+        inner_weight_decay: NonNegativeFloat = 0.0005,
+        inner_steps: PositiveInt = 5,
+        inner_patience: PositiveInt = 20,
+        inner_limit: PositiveInt = 400,
+        min_decrease: Dropout = 0.001,
+        samples: PositiveInt = 16,
     ) -> None:
         super().__init__()
         if num_classes < 2 or graph.y.dim() > 1:

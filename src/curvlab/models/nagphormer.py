@@ -1,16 +1,21 @@
-"""NAGphormer: a transformer over the hops of a node, read out against the node itself."""
+"""NAGphormer, "A tokenized graph transformer for node classification in large graphs".
+
+Chen et al. 2023, arXiv:2206.04910.
+"""
 
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from curvlab.layers.token_attention import token_encoder_layer
 from curvlab.models.token_network import TokenNetwork
+from curvlab.options import Dropout, NonNegativeInt, PositiveInt
 
 
 class NAGphormer(TokenNetwork):
-    r"""NAGphormer (Chen et al. 2023).
+    r"""A transformer over the hops of a node, read out against the node itself.
 
     Tokens are the features and Laplacian eigenvectors of a node, mixed along the edges from 0 to
     `orders` times. After pre-norm layers with softmax attention and a last norm,
@@ -26,23 +31,23 @@ class NAGphormer(TokenNetwork):
 
     Args:
         in_channels: number of input features, eigenvectors among them.
-        basis: `mono`.
+        basis: hops are powers of the adjacency.
         orders: number of hops.
-        dim: width.
-        layers: of the transformer.
-        heads: which divide the width.
+        dim: width of a token.
+        layers: layers of the transformer.
+        heads: heads of attention, a divisor of `dim`.
         dropout: of the transformer.
     """
 
     def __init__(
         self,
         in_channels: int,
-        basis: str,
-        orders: int,
-        dim: int,
-        layers: int,
-        heads: int,
-        dropout: float,
+        basis: Literal["mono"] = "mono",
+        orders: NonNegativeInt = 10,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 8,
+        dropout: Dropout = 0.0,
     ) -> None:
         super().__init__(in_channels, basis, orders, dim)
         self.layers = nn.ModuleList(token_encoder_layer(dim, heads, dropout) for _ in range(layers))

@@ -1,8 +1,8 @@
-r"""NodeFormer: message passing along all pairs by random features, with noise on whom a node hears.
+"""NodeFormer: A scalable graph structure learning transformer for node classification.
 
-Attention is a softmax whose kernel is estimated by positive random features, so that its sums over
-nodes are made once; Gumbel noise on the keys makes them samples of edges; the edges of the graph
-come in by a bias and by a term of the loss.
+Wu et al. 2022, arXiv:2306.08385. Message passing along all pairs: positive random features estimate
+the kernel of the softmax, so that its sums over nodes are made once; Gumbel noise on the keys makes
+them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
 """
 
 from typing import Any
@@ -17,6 +17,7 @@ from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
+from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 STABILISER = 1e-6
 
@@ -228,17 +229,17 @@ class NodeFormer(FlatEncoder):
 
     Args:
         in_channels: number of input features.
-        dim: width.
+        dim: width of the model.
         layers: number of layers of attention.
-        heads: heads of a layer; so are those below, see `KernelAttention`.
-        head_dim: width of a head.
+        heads: of a layer.
+        head_dim: width of a head; null: `dim`.
         dropout: of every layer's output.
         random_features: of the estimate of the softmax.
-        gumbel_samples: of the noise in training.
+        gumbel_samples: of the noise in training, over which attention is averaged.
         temperature: of softmax and noise.
-        orders: number of relations, for which `batch.relations` is needed if there are any.
-        edge_loss: what minus the layers' mean of the edges' term is weighed by in the loss; of a
-            graph without edges there is none.
+        orders: of the relational bias: neighbours at most 1, 2, ... steps away, of which
+            `batch.relations` has the matrices; 0 for no bias.
+        edge_loss: weight in the loss of the attention that the graph's edges get.
         jumping_knowledge: embed by the outputs of all layers, the first map's among them.
 
     Shapes: a batch with `x`, `edge_index` and `relations`; returns `[nodes, dim]`, with
@@ -253,24 +254,24 @@ class NodeFormer(FlatEncoder):
     def __init__(
         self,
         in_channels: int,
-        dim: int,
-        layers: int,
-        heads: int,
-        head_dim: int,
-        dropout: float,
-        random_features: int,
-        gumbel_samples: int,
-        temperature: float,
-        orders: int,
-        edge_loss: float,
-        jumping_knowledge: bool,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 2,
+        head_dim: PositiveInt | None = None,
+        dropout: Dropout = 0.0,
+        random_features: PositiveInt = 30,
+        gumbel_samples: PositiveInt = 10,
+        temperature: PositiveFloat = 0.25,
+        orders: NonNegativeInt = 1,
+        edge_loss: NonNegativeFloat = 0.0,
+        jumping_knowledge: bool = False,
     ) -> None:
         super().__init__()
         self.features = FeatureLinear(in_channels, dim)
         self.feature_norm = nn.LayerNorm(dim)
         self.layers = nn.ModuleList(
             KernelAttention(
-                dim, heads, head_dim, random_features, gumbel_samples, temperature, orders
+                dim, heads, head_dim or dim, random_features, gumbel_samples, temperature, orders
             )
             for _ in range(layers)
         )
@@ -293,7 +294,7 @@ class NodeFormer(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        edges = None  # a graph without edges says nothing on whom a node should hear
+        edges = None  # of a graph without edges there is no term of the loss
         if self.training and self.edge_loss and batch.num_edges:
             edges = _with_loops(batch)
         x = self._drop(F.elu(self.feature_norm(self.features(batch.x))))

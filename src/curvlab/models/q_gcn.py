@@ -1,15 +1,15 @@
-"""Q-GCN, the pseudo-Riemannian graph convolutional network."""
+"""Q-GCN: Pseudo-Riemannian graph convolutional networks (Xiong et al. 2022, arXiv:2106.03134)."""
+
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
-from curvlab.layers.activations import activation_function
 from curvlab.layers.graph_propagation import NeighbourhoodMean
 from curvlab.manifolds import PseudoHyperboloid
-from curvlab.models.encoder import Encoder
-from curvlab.options import SpaceMaker
+from curvlab.models.curved_gcn import CurvedGCN
+from curvlab.options import PositiveInt, SpaceMaker
 
 
 class PseudoLinear(nn.Linear):
@@ -29,7 +29,7 @@ class PseudoLinear(nn.Linear):
         self.space, self.weight_dropout = space, weight_dropout
 
     def reset_parameters(self) -> None:
-        """Draw `W` (Xavier-uniform, gain `sqrt 2`, as Q-GCN's code) and set the bias to 0."""
+        """Draw `W` (Xavier-uniform, gain `sqrt 2`, as the authors' code) and set the bias to 0."""
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
 
@@ -40,69 +40,47 @@ class PseudoLinear(nn.Linear):
         return self.space.logmap0(self.space.move(x, self.bias))
 
 
-class QGCN(Encoder):
+class QGCN(CurvedGCN[PseudoHyperboloid]):
     r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) moved by b_l)))`, embeddings `exp_0(v_L)`.
 
-    On pseudo-hyperboloids; `v_0` are the features. Every layer has a curvature of its own, and so
-    have the embeddings. Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with
-    self-loops, rows targets.
+    On pseudo-hyperboloids. Every layer has a curvature of its own, and so have the embeddings.
 
     Args:
         in_channels: number of input features.
-        manifold: makes a space.
+        manifold: makes the space of a layer.
         dim: coordinates of the embeddings, times among them.
-        layers: L.
-        activation: of the tangent vectors.
-        dropout: of the entries of the weights.
-        skip_average: the last logarithms are the mean of the activated ones and of a node's own.
+        **options: those of `CurvedGCN`.
 
     Raises:
         UsageError: The space has more axes of time than there are coordinates.
 
-    Source: Q-GCN (Xiong et al. 2022), Section 4, with means at the origin, and its code.
+    Source: Section 4, with means at the origin, and the authors' code.
     """
 
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[PseudoHyperboloid],
-        dim: int,
-        layers: int,
-        activation: str,
-        dropout: float,
-        skip_average: bool,
+        manifold: SpaceMaker[PseudoHyperboloid] = PseudoHyperboloid,
+        dim: PositiveInt = 16,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        self.space, self.dim = manifold(), dim
+        super().__init__(manifold(), dim, **options)
         if self.space.time_dims > dim:
             raise UsageError(
                 f"manifold.time_dims={self.space.time_dims} are more axes than the coordinates, "
                 f"model.dim={dim}"
             )
-        self.activation = activation_function(activation)
         self.mean = NeighbourhoodMean()
-        self.skip_average = skip_average
         self.linears = nn.ModuleList(
-            PseudoLinear(width, dim - 1, manifold(), dropout)
-            for width in [in_channels] + [dim - 1] * (layers - 1)
+            PseudoLinear(width, dim - 1, manifold(), self.dropout)
+            for width in [in_channels] + [dim - 1] * (self.depth - 1)
         )
 
-    @property
-    def manifold_out(self) -> PseudoHyperboloid:
-        """The space of the embeddings."""
-        return self.space
+    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+        """Tangent vectors `[nodes, dim - 1]` and their means."""
+        own = self.linears[layer](v)
+        return own, self.mean(adjacency, own)
 
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.dim
-
-    def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
-        v = batch.x
-        for linear in self.linears:
-            alone = linear(v)
-            v = self.activation(self.mean(batch.adj_t, alone))
-        if self.skip_average:
-            v = (alone + v) / 2
+    def embed(self, v: Tensor) -> Tensor:
+        """Points `[nodes, dim]` of tangent vectors."""
         return self.space.expmap0(v)

@@ -1,6 +1,11 @@
-"""SGFormer: one layer of all-pair attention without a softmax, beside a graph network."""
+"""SGFormer: Simplifying and empowering transformers for large-graph representations.
+
+Wu et al. 2023, arXiv:2306.10759: one layer of all-pair attention without a softmax, beside a graph
+network.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +15,8 @@ from torch_geometric.data import Data
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
-from curvlab.models.encoder import FlatEncoder
+from curvlab.models.encoder import Encoder, FlatEncoder
+from curvlab.options import Dropout, NonNegativeFloat, PositiveInt, Share
 
 
 def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -132,7 +138,9 @@ class GCNBranch(nn.Module):
         dropout: of hidden features.
     """
 
-    def __init__(self, in_channels: int, dim: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, in_channels: int, dim: int, layers: PositiveInt = 2, dropout: Dropout = 0.0
+    ) -> None:
         super().__init__()
         maps: list[nn.Linear] = [FeatureLinear(in_channels, dim, bias=False)]
         maps += [nn.Linear(dim, dim, bias=False) for _ in range(layers - 1)]
@@ -156,51 +164,39 @@ class GCNBranch(nn.Module):
         return self.propagation(adjacency, linear(x)) + bias
 
 
-class SGFormer(FlatEncoder):
-    r"""Simplified graph transformer: `alpha x_graph + (1 - alpha) x_attention`.
+class TwoBranches(Encoder):
+    """SGFormer's attention and a graph network side by side; a subclass merges them.
 
-    The decoder that follows is one linear map of this sum.
-
-    PyTorch Geometric's `nn.models.SGFormer` (2.8) was compared with the paper and its code and is
-    not this model: it divides each row of q and k by its own norm instead of the matrices by
-    theirs, always maps the values, takes the residual connection, normalises and activates after
-    attention, adds batch norm and residual connections to the graph's branch, and returns
-    logarithms of probabilities.
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
         in_channels: number of input features.
+        averages: average a layer of attention's output with its input.
         graph_branch: makes the graph's branch of the numbers of features and of its output:
             `GCNBranch` or, for large graphs, `GraphConvolutionBranch`.
-        dim: width.
-        graph_weight: alpha, from 0 to 1.
-        layers: of attention; so are those below, see `SimpleTransformer`.
-        heads: of attention, each as wide as the model.
+        dim: width of both branches and of every head.
+        graph_weight: of the graph's branch in the sum of the two.
+        layers: of attention.
+        heads: of attention, each as wide as the model; their mean is taken.
         dropout: of the attention's branch.
-        value_map: map the values.
-        residual: average a layer's output with its input.
+        value_map: map the values that attention mixes; without it they are its input.
         layer_norm: normalise the attention's branch.
-        transformer_weight_decay: of the attention's branch; `None` is the optimiser's.
-
-    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
-    returns `[nodes, dim]`.
-
-    Source: SGFormer (Wu et al. 2023). For Cora, Citeseer and Pubmed the released code takes the
-    layer's input for values, and neither norms nor residual connections.
+        transformer_weight_decay: of the attention's branch; null: `optimizer.weight_decay`.
     """
 
     def __init__(
         self,
         in_channels: int,
-        graph_branch: Callable[[int, int], nn.Module],
-        dim: int,
-        graph_weight: float,
-        layers: int,
-        heads: int,
-        dropout: float,
-        value_map: bool,
-        residual: bool,
-        layer_norm: bool,
-        transformer_weight_decay: float | None,
+        averages: bool,
+        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
+        dim: PositiveInt = 16,
+        graph_weight: Share = 0.5,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        dropout: Dropout = 0.0,
+        value_map: bool = False,
+        layer_norm: bool = False,
+        transformer_weight_decay: NonNegativeFloat | None = None,
     ) -> None:
         super().__init__()
         self.transformer = SimpleTransformer(
@@ -210,13 +206,39 @@ class SGFormer(FlatEncoder):
             heads,
             dropout,
             value_map,
-            residual,
+            averages,
             layer_norm,
             transformer_weight_decay,
         )
         self.graph_branch = graph_branch(in_channels, dim)
         self.graph_weight = graph_weight
         self.dim = dim
+
+
+class SGFormer(TwoBranches, FlatEncoder):
+    r"""Simplified graph transformer: `alpha x_graph + (1 - alpha) x_attention`.
+
+    The decoder that follows is one linear map of this sum.
+
+    PyTorch Geometric's `nn.models.SGFormer` (2.8) is not this model: it divides each row of q and k
+    by its own norm instead of the matrices by theirs, always maps the values, takes the residual
+    connection, normalises and activates after attention, adds batch norm and residual connections
+    to the graph's branch, and returns logarithms of probabilities.
+
+    Args:
+        in_channels: number of input features.
+        residual: average a layer's output with its input.
+        **options: those of `TwoBranches`; alpha is `graph_weight`.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
+    returns `[nodes, dim]`.
+
+    Source: the paper. For Cora, Citeseer and Pubmed the released code takes the layer's input for
+    values, and neither norms nor residual connections.
+    """
+
+    def __init__(self, in_channels: int, residual: bool = False, **options: Any) -> None:
+        super().__init__(in_channels, residual, **options)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -1,4 +1,7 @@
-"""Specformer: a transformer over the eigenvalues of the Laplacian learns the graph's filters."""
+"""Specformer, "Specformer: spectral graph neural networks meet transformers".
+
+Bo et al. 2023, arXiv:2303.01028. A transformer over the Laplacian's eigenvalues learns the filters.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -9,8 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
-
-NORMS = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+from curvlab.options import Dropout, Passed, PositiveInt
 
 SCALE = 100.0
 """Of eigenvalues in their encoding, so that the frequencies tell close ones apart."""
@@ -58,6 +60,8 @@ class LearnedFilters(FlatEncoder):
 
     def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
         super().__init__()
+        if dim % heads:
+            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
         self.encoding = EigenvalueEncoding(dim)
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
@@ -91,7 +95,7 @@ class LearnedFilters(FlatEncoder):
 
 
 class Specformer(LearnedFilters):
-    r"""Specformer (Bo et al. 2023), on all eigenpairs of the Laplacian or on some.
+    r"""Specformer on all eigenpairs of the Laplacian or on some.
 
     With the bases of `LearnedFilters`, layers
 
@@ -108,23 +112,25 @@ class Specformer(LearnedFilters):
         in_channels: number of input features.
         dim: width of the MLP and of the eigenvalues' tokens.
         layers: number of filtering layers.
-        heads: of attention, and number of learned filters.
+        heads: heads of attention, and number of learned filters.
         dropout: of the transformer.
         feature_dropout: of the MLP's input and output.
-        filter_dropout: of each layer's input and of what each filter makes of it, independently.
-        num_classes: width of the logits.
+        filter_dropout: of each layer's input and of each filter's output.
+        num_classes: width of the logits; None: embeddings of width `dim`.
     """
+
+    whole_graph = True
 
     def __init__(
         self,
         in_channels: int,
-        dim: int,
-        layers: int,
-        heads: int,
-        dropout: float,
-        feature_dropout: float,
-        filter_dropout: float,
-        num_classes: int | None = None,
+        dim: PositiveInt = 32,
+        layers: PositiveInt = 2,
+        heads: PositiveInt = 2,
+        dropout: Dropout = 0.0,
+        feature_dropout: Dropout = 0.0,
+        filter_dropout: Dropout = 0.0,
+        num_classes: Passed[int | None] = None,
     ) -> None:
         super().__init__(dim, heads, dropout, filter_dropout)
         width = num_classes or dim
@@ -152,57 +158,3 @@ class Specformer(LearnedFilters):
         for weight in self.weights:
             x = (weight * self.bases(x, filters, vectors)).sum(1)
         return x
-
-
-class LargeSpecformer(LearnedFilters):
-    r"""Specformer as its authors have it on large graphs, whose widths do not end at the classes.
-
-    Features are mapped linearly, `x = W drop(X) + b`, layers end in a norm,
-
-        x <- relu(norm(w_0 * x + sum_m w_m * (U diag(l_m) U^T x)))   (w from N(0, 0.01)),
-
-    with the bases of `LearnedFilters`, and embeddings are dropped out before the task's decoder.
-
-    Source: the authors' code for ogbn-arxiv (layer norm) and Penn94 (batch norm).
-
-    Shapes: as of `Specformer`; returns `[nodes, dim]`.
-
-    Args:
-        in_channels: number of input features.
-        dim: width of the signals and of the eigenvalues' tokens.
-        layers: number of filtering layers.
-        heads: of attention, and number of learned filters.
-        norm: `layer` or `batch`.
-        dropout: of the transformer.
-        feature_dropout: of the features and of the embeddings.
-        filter_dropout: of each layer's input and of what each filter makes of it, independently.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        dim: int,
-        layers: int,
-        heads: int,
-        norm: str,
-        dropout: float,
-        feature_dropout: float,
-        filter_dropout: float,
-    ) -> None:
-        super().__init__(dim, heads, dropout, filter_dropout)
-        if norm not in NORMS:
-            raise UsageError(f"model.norm={norm}: it is one of {', '.join(NORMS)}")
-        self.input = FeatureLinear(in_channels, dim, dropout=feature_dropout)
-        self.weights = nn.ParameterList(0.01 * torch.randn(heads + 1, dim) for _ in range(layers))
-        self.norms = nn.ModuleList(NORMS[norm](dim) for _ in range(layers))
-        self.feature_dropout = feature_dropout
-        self.dim = dim
-        self.start_small()
-
-    def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
-        filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self.input(batch.x)
-        for weight, norm in zip(self.weights, self.norms, strict=True):
-            x = norm((weight * self.bases(x, filters, vectors)).sum(1)).relu()
-        return self.drop(x, self.feature_dropout)

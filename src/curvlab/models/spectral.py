@@ -1,4 +1,4 @@
-"""Networks that filter after a perceptron: GPR-GNN, BernNet, ChebNetII."""
+"""What GPR-GNN, BernNet and ChebNetII have in common: they filter after a perceptron."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
+from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
 
 
 class FilteredPerceptron(FlatEncoder):
@@ -24,12 +25,12 @@ class FilteredPerceptron(FlatEncoder):
         in_channels: number of input features.
         filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`.
         dim: width of hidden layers, and of the embeddings without `num_classes`.
-        layers: number of linear maps, ReLU between them.
-        dropout: of the features and hidden layers.
+        layers: number of linear maps before the filter, ReLU between them.
+        dropout: of every map's input.
         filter_dropout: of the filter's input.
-        filter_lr: learning rate of the filter; None is the optimiser's.
-        filter_weight_decay: likewise.
-        num_classes: width of the logits.
+        filter_lr: learning rate of the filter's coefficients; None: `optimizer.lr`.
+        filter_weight_decay: weight decay of the coefficients; None: `optimizer.weight_decay`.
+        num_classes: width of the logits; None: embeddings of width `dim`.
 
     Source: the code of BernNet and ChebNetII for small graphs.
     """
@@ -38,13 +39,13 @@ class FilteredPerceptron(FlatEncoder):
         self,
         in_channels: int,
         filter: Callable[[], nn.Module],
-        dim: int,
-        layers: int,
-        dropout: float,
-        filter_dropout: float,
-        filter_lr: float | None,
-        filter_weight_decay: float | None,
-        num_classes: int | None = None,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 2,
+        dropout: Dropout = 0.0,
+        filter_dropout: Dropout = 0.0,
+        filter_lr: PositiveFloat | None = None,
+        filter_weight_decay: NonNegativeFloat | None = None,
+        num_classes: Passed[int | None] = None,
     ) -> None:
         super().__init__()
         widths = [dim] * (layers - 1) + [num_classes or dim]

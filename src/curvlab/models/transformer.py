@@ -5,6 +5,8 @@ from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
+from curvlab.models.widths import check_divides
+from curvlab.options import Dropout, PositiveInt
 
 
 class NodeTransformer(FlatEncoder):
@@ -19,14 +21,22 @@ class NodeTransformer(FlatEncoder):
         in_channels: number of input features.
         dim: width.
         layers: number of layers.
-        heads: which divide the width.
+        heads: of attention, which divide the width.
         dropout: of the layers.
 
     Source: PolyFormer, Table 4, where it scores as the MLP does.
     """
 
-    def __init__(self, in_channels: int, dim: int, layers: int, heads: int, dropout: float) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        dropout: Dropout = 0.0,
+    ) -> None:
         super().__init__()
+        check_divides("heads", heads, dim)
         self.input = FeatureLinear(in_channels, dim)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(

@@ -1,6 +1,16 @@
 """Optimisers for models with curvatures and with points of manifolds."""
 
-from curvlab.optim.parameter_groups import build_optimizer
+from curvlab.optim.groups import parameter_groups
+from curvlab.optim.options import SGD, Adam, AdamW, GroupedOptimizer, ReduceOnPlateau
 from curvlab.optim.riemannian import RiemannianAdam, RiemannianAdamW
 
-__all__ = ["RiemannianAdam", "RiemannianAdamW", "build_optimizer"]
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "GroupedOptimizer",
+    "ReduceOnPlateau",
+    "RiemannianAdam",
+    "RiemannianAdamW",
+    "parameter_groups",
+]

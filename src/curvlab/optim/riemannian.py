@@ -1,6 +1,7 @@
 """Adam for Euclidean parameters and points of manifolds alike."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch.optim import Adam, AdamW
 
 from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.optim.point_steps import Rates, second_moment, step_of
+from curvlab.manifolds.adam_steps import Rates, any_step
 
 CHUNK = 2**17
 """Numbers of a parameter that a processor works on at a time, so that they stay in its cache."""
@@ -75,20 +76,20 @@ class _WithPoints(torch.optim.Optimizer):
         if not state:
             state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is
             state["exp_avg"] = torch.zeros_like(x)
-            state["exp_avg_sq"] = second_moment(x, manifold)
+            state["exp_avg_sq"] = getattr(manifold, "second_moment", torch.zeros_like)(x)
         if group["amsgrad"] and "max_exp_avg_sq" not in state:
             state["max_exp_avg_sq"] = torch.zeros_like(state["exp_avg_sq"])
         at = state["step"] = int(state["step"]) + 1
         beta1, beta2 = group["betas"]
         rates = Rates(group["lr"], beta1, beta2, group["eps"], group["weight_decay"], at)
         rows = len(x) if p.device.type != "cpu" else max(1, CHUNK // p.shape[-1])
-        move = step_of(manifold)
+        move = getattr(manifold, "adam_step", partial(any_step, manifold))
         every = x, grad.reshape(x.shape), state["exp_avg"], state["exp_avg_sq"]
         parts = [tensor.split(rows) for tensor in every]
         no_largest = [None] * len(parts[0])
         largest = state["max_exp_avg_sq"].split(rows) if group["amsgrad"] else no_largest
         for a, g, m, v, of_part in zip(*parts, largest, strict=True):
-            move(a, g, m, v, of_part, manifold, rates)
+            move(a, g, m, v, of_part, rates)
         if at % self.stabilize == 0:
             x.copy_(manifold.projx(x))
             state["exp_avg"].copy_(manifold.proju(x, state["exp_avg"]))

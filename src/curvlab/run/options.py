@@ -4,9 +4,9 @@ They are read from here as those of models are from their constructors (`curvlab
 Nothing here imports torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
@@ -74,6 +74,8 @@ class DatasetOptions:
         filtered: leave out nodes that are there more than once; false: as before 2023.
         filter: pair of spectral filters.
         files: checksum of the user's files.
+        source: where the raw data is from, and how it is read.
+        features: what the features are made of; null: as they come.
     """
 
     name: str
@@ -87,6 +89,8 @@ class DatasetOptions:
     filtered: bool = True
     filter: FilterPair | None = None
     files: str | None = None
+    source: Callable[..., Any] | None = None
+    features: Callable[..., Any] | None = None
 
 
 @dataclass

@@ -14,6 +14,7 @@ from torch import nn
 
 from curvlab.callbacks import BestValidation
 from curvlab.config.building import build
+from curvlab.config.rules import transforms_of
 from curvlab.config.schema import options_of
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
@@ -29,7 +30,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
     """
     split = config.task.get("split") or config.split
     transforms = [build(config.dataset.features)] if config.dataset.features else []
-    transforms += [build(t) for t in config.model.requires.transforms]
+    transforms += [build(t) for t in transforms_of(config)]
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
         source=build_source(config.dataset, config.paths),
@@ -56,25 +57,21 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
             kept[name] = _without(config.manifold, "name")
         elif FROM_DATA in option.marks:
             kept[name] = getattr(data, name)
-    known = {name: getattr(data, name) for name in config.model.requires.get("data", ())}
-    return build(kept, "model", **data.inputs, **known)
+    return build(kept, "model", **data.inputs)
 
 
 def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
 
-    It is told what it requires to know of the data. A task that is not about embeddings of nodes
-    has `save(graph, folder)`, which writes what there is to see instead of them.
+    What its constructor takes of the data comes from there. A task that is not about embeddings of
+    nodes has `save(graph, folder)`, which writes what there is to see instead of them.
     """
     encoder = build_encoder(config, data)
-    return build(
-        _without(config.task, "name", "requires", "of", "split", "classes_as_features"),
-        "task",
-        encoder=encoder,
-        optimizer=config.optimizer,
-        _recursive_=False,
-        **{name: getattr(data, name) for name in config.task.requires},
-    )
+    signature = options_of(config.task._target_)
+    kept = {k: v for k, v in _without(config.task).items() if k in signature or k.startswith("_")}
+    from_data = (name for name, option in signature.items() if FROM_DATA in option.marks)
+    kept |= {name: getattr(data, name) for name in from_data}
+    return build(kept, "task", encoder=encoder, optimizer=build(config.optimizer, "optimizer"))
 
 
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:

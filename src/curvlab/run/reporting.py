@@ -20,7 +20,7 @@ from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.models.encoder import Encoder
-from curvlab.models.polyformer import PolyFormer
+from curvlab.models.token_network import TokenMixer
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.run.hardware import DOUBLE
@@ -227,7 +227,7 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     encoder = task.get_submodule("encoder")
     if not getattr(encoder, "filters_nodes", False):
         return
-    assert isinstance(encoder, PolyFormer)
+    assert isinstance(encoder, TokenMixer)
     encoder.eval()
     graph = graph.to(str(encoder.input.weight.device))
     weights = None

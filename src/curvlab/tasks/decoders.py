@@ -1,12 +1,14 @@
 """Logits from points, by the geometry of the space that they lie in."""
 
+from typing import Literal, cast
+
 import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
-from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, PseudoHyperboloid, Stereographic
+from curvlab.manifolds import EmbeddingSpace, Lorentz, Space
 from curvlab.models.encoder import Encoder
 
 
@@ -42,8 +44,17 @@ class TangentLogits(nn.Linear):
         return super().forward(self.space.logmap0(x))
 
 
+Decoder = Literal["auto", "stereographic", "prototype", "linear"]
+LogitCurvature = Literal["geometric", "paper"]
+Inner = Literal["as_released"]
+
+
 def decoder_of(
-    encoder: Encoder, kind: str, logits: int, logit_curvature: str, inner: str | None = None
+    encoder: Encoder,
+    kind: Decoder,
+    logits: int,
+    logit_curvature: LogitCurvature = "geometric",
+    inner: Inner | None = None,
 ) -> nn.Module:
     """Make the decoder that follows a model: none where its embeddings are the logits.
 
@@ -78,15 +89,15 @@ def logits_decoder(
     space: EmbeddingSpace,
     dim: int,
     logits: int,
-    logit_curvature: str,
-    inner: str | None = None,
+    logit_curvature: LogitCurvature = "geometric",
+    inner: Inner | None = None,
     maps: int = 1,
 ) -> nn.Module:
     """Make the decoder of node classification.
 
     Args:
-        kind: `auto` by the space: `stereographic` on stereographic spaces, `prototype` on the
-            Lorentz model, `linear` on flat ones and the pseudo-hyperboloid.
+        kind: `auto` for the space's own: `stereographic` on stereographic spaces, `prototype` on
+            the Lorentz model, `linear` on flat ones and the pseudo-hyperboloid.
         space: where the points lie.
         dim: width of the points, with all times.
         logits: number of logits.
@@ -98,8 +109,8 @@ def logits_decoder(
         UsageError: No such decoder, or none on this space.
     """
     if kind == "auto":
-        kind = _natural(space)
-    directions = dim - 1 if isinstance(space, Lorentz | PseudoHyperboloid) else dim
+        kind = space.decoders[0]
+    directions = dim - space.codimension
     if inner is not None and kind != "prototype":
         raise UsageError(
             f"task.inner={inner} is of the prototype decoder: leave it null with "
@@ -107,33 +118,19 @@ def logits_decoder(
         )
     if kind == "linear":
         return TangentLogits(directions, logits, space, maps)
+    what = type(space).__name__
     if kind == "prototype":
-        if not isinstance(space, Lorentz):
+        if kind not in space.decoders:
             raise UsageError(
                 f"task.decoder=prototype: prototypes are points of the Lorentz model, not of "
-                f"{type(space).__name__} space; task.decoder=auto takes what fits"
+                f"{what} space; task.decoder=auto takes what fits"
             )
-        return LorentzPrototypes(directions, logits, space, inner)
+        return LorentzPrototypes(directions, logits, cast(Lorentz, space), inner)
     if kind != "stereographic":
         raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {kind!r}")
-    if not isinstance(space, Stereographic | Euclidean):
-        raise UsageError(f"task.decoder=stereographic: {_refusal(space)}")
-    return StereographicLogits(dim, logits, space, logit_curvature)
-
-
-def _natural(space: EmbeddingSpace) -> str:
-    match space:
-        case Stereographic():
-            return "stereographic"
-        case Lorentz():
-            return "prototype"
-        case Euclidean() | PseudoHyperboloid():
-            return "linear"
-    raise UsageError(_refusal(space))
-
-
-def _refusal(space: EmbeddingSpace) -> str:
-    return (
-        f"there is no such regression on {type(space).__name__} space; task.decoder=linear works "
-        "on the logarithms of any"
-    )
+    if kind not in space.decoders:
+        raise UsageError(
+            f"task.decoder=stereographic: there is no such regression on {what} space; "
+            "task.decoder=linear works on the logarithms of any"
+        )
+    return StereographicLogits(dim, logits, cast(Space, space), logit_curvature)

@@ -1,15 +1,16 @@
 """Filter regression: what spectral filters make of a signal, node by node."""
 
 import torch.nn.functional as F
-from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torchmetrics.functional.regression import r2_score
 
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
+from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
+from curvlab.options import Passed
 from curvlab.tasks.node_classification import PARTS
-from curvlab.tasks.selected import SelectedTask
+from curvlab.tasks.task import SelectedTask
 
 
 class FilterRegression(SelectedTask):
@@ -23,9 +24,9 @@ class FilterRegression(SelectedTask):
 
     Args:
         encoder: graph to points of flat space.
-        optimizer: see `build_optimizer`.
-        metric: `r2`.
-        scheduler: see `SelectedTask.scheduler_config`.
+        optimizer: options of the optimiser; None for `Adam()`.
+        metric: metric that weights are chosen by: r2.
+        scheduler: of the learning rate, by the metric after every epoch; null for none.
 
     Raises:
         UsageError: There is no such metric, or the embeddings are logits or not flat.
@@ -34,17 +35,14 @@ class FilterRegression(SelectedTask):
     def __init__(
         self,
         encoder: Encoder,
-        optimizer: DictConfig,
-        metric: str,
-        scheduler: DictConfig | None,
+        optimizer: Passed[GroupedOptimizer | None] = None,
+        metric: str = "r2",
+        scheduler: ReduceOnPlateau | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, optimizer, scheduler)
         if metric != "r2":
             raise UsageError(f"task.metric={metric}: weights of filter regression are chosen by r2")
-        self.encoder = encoder
         self.read_out = nn.Linear(encoder.dim_out, 1)
-        self.optimizer_config = optimizer
-        self.scheduler_config = scheduler
         self.score = metric
         self._nodes: Tensor | None = None
         self._seen: Tensor | None = None

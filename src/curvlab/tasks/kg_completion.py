@@ -1,25 +1,24 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
-from omegaconf import DictConfig
+from annotated_types import Interval
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.data.datasets.triples import MASKS, KnownTails
-from curvlab.errors import UsageError
 from curvlab.layers.curved_branches import entropy
-from curvlab.metrics.ranking import TIES, RankingMetrics, standings
+from curvlab.metrics.ranking import RankingMetrics, Ties, standings
 from curvlab.models.triple_scorer import TripleScorer
+from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
+from curvlab.options import Passed
 from curvlab.results.files import atomic_write
-from curvlab.run.distributed import in_group
 from curvlab.tasks.one_vs_all import one_vs_all_loss
-from curvlab.tasks.selected import SelectedTask
+from curvlab.tasks.task import SelectedTask
 
-METRICS = ("mrr", "hits1", "hits3", "hits10")
 RAW = ("mrr", "hits10")
 
 # Scores held at a time in evaluation.
@@ -41,35 +40,29 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     Args:
         encoder: scores all entities as tails of a batch's queries.
-        optimizer: see `build_optimizer`.
-        metric: which weights are chosen by: `mrr`, `hits1`, `hits3` or `hits10`, all fractions.
-        label_smoothing: share of the target that other entities have, from 0 up to 1.
-        inverse_relations: whether the data have inverse relations.
-        ties: ranks of equal scores, see `curvlab.metrics.ranking.ranks`.
-        scheduler: see `SelectedTask.scheduler_config`.
-
-    Raises:
-        UsageError: There is no such metric or rule of ties.
+        optimizer: options of the optimiser; None for `Adam()`.
+        metric: metric that weights are chosen by, a fraction.
+        label_smoothing: share of the target that all other entities have together.
+        inverse_relations: train on and rank (tail, inverse relation, ?) too: both sides, else tails
+            only.
+        ties: ranks of equal scores: their mean, the lowest or the highest.
+        scheduler: of the learning rate, by the metric after every epoch; null for none.
     """
+
+    data_kind = "triples"
 
     def __init__(
         self,
         encoder: TripleScorer,
-        optimizer: DictConfig,
-        metric: str,
-        label_smoothing: float,
-        inverse_relations: bool,
-        ties: str,
-        scheduler: DictConfig | None,
+        optimizer: Passed[GroupedOptimizer | None] = None,
+        metric: Literal["mrr", "hits1", "hits3", "hits10"] = "mrr",
+        label_smoothing: Annotated[float, Interval(ge=0, lt=1)] = 0.1,
+        inverse_relations: bool = False,
+        ties: Ties = "realistic",
+        scheduler: ReduceOnPlateau | None = None,
     ) -> None:
-        super().__init__()
-        if metric not in METRICS:
-            raise UsageError(f"task.metric={metric} must be one of {', '.join(METRICS)}")
-        if ties not in TIES:
-            raise UsageError(f"task.ties={ties} must be one of {', '.join(TIES)}")
-        self.encoder = encoder
-        self.optimizer_config = optimizer
-        self.scheduler_config = scheduler
+        super().__init__(encoder, optimizer, scheduler)
+        self.encoder: TripleScorer = encoder
         self.score = metric
         self.label_smoothing = label_smoothing
         self.inverse_relations = inverse_relations
@@ -143,7 +136,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         found: list[dict[str, Any]] = [{}]
         if self.trainer.is_global_zero:
             found = [dict(self.evaluated(batch, part))]
-        if in_group():
+        if self.trainer.world_size > 1:
             found = [{name: float(score) for name, score in found[0].items()}]
             torch.distributed.broadcast_object_list(found, src=0)
         scores = {self.score: found[0].pop(self.score), **found[0]}

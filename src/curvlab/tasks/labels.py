@@ -122,14 +122,14 @@ class ManyOfMany(Labels):
 
 
 def kind_of_labels(
-    num_classes: int, multi_label: bool, metric: str, margin: float | None = None
+    num_classes: int, multi_label: bool, metric: str | None = None, margin: float | None = None
 ) -> Labels:
     """The kind of labels of a data module, if a metric can be had of it.
 
     Args:
         num_classes: of the data module: classes, labels, or 1 for two classes told by one logit.
         multi_label: whether a node has several labels.
-        metric: the one that weights are chosen by.
+        metric: the one that weights are chosen by; None for any.
         margin: of the margin loss; None for cross-entropy.
 
     Raises:
@@ -147,6 +147,8 @@ def kind_of_labels(
             f"task.margin={margin:g}: the margin loss is of classes with a logit each, not of "
             f"{what}; set task.margin=null"
         )
+    if metric is None:
+        return labels
     if metric in labels.ogb:
         labels.metrics[metric] = labels.ogb[metric]
     if metric not in labels.metrics:

@@ -1,6 +1,7 @@
 """Scores of pairs of points, and the losses that go with them."""
 
 from abc import abstractmethod
+from typing import cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -80,8 +81,8 @@ def link_decoder(
     """Make the decoder of link prediction.
 
     Args:
-        kind: `lorentzian` or `fermi_dirac`; `auto` is the first on the Lorentz model, else the
-            second.
+        kind: `lorentzian` or `fermi_dirac`; `auto` for the space's own: the first on the Lorentz
+            model, else the second.
         space: where the points lie.
         margin: of `LorentzianScore`.
         radius: of `FermiDirac`.
@@ -91,12 +92,12 @@ def link_decoder(
         UsageError: no such decoder, none on this space, or no margin.
     """
     if kind == "auto":
-        kind = "lorentzian" if isinstance(space, Lorentz) else "fermi_dirac"
+        kind = space.link_decoders[0]
     if kind == "fermi_dirac":
         return FermiDirac(space, radius, temperature)
     if kind != "lorentzian":
         raise UsageError(f"task.decoder is auto, lorentzian or fermi_dirac, not {kind!r}")
-    if not isinstance(space, Lorentz):
+    if kind not in space.link_decoders:
         raise UsageError(
             "task.decoder=lorentzian: only points of the Lorentz model have a Lorentzian product, "
             f"not those of {type(space).__name__} space; task.decoder=fermi_dirac works on any"
@@ -106,4 +107,4 @@ def link_decoder(
             "task.margin=null: the Lorentzian score of links has a margin loss and no other; give "
             "a margin, or task.decoder=fermi_dirac"
         )
-    return LorentzianScore(space, margin)
+    return LorentzianScore(cast(Lorentz, space), margin)

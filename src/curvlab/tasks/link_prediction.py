@@ -1,7 +1,8 @@
 """Link prediction: which pairs of nodes are joined by an edge that was taken out of the graph."""
 
+from typing import Literal
+
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
 from torch_geometric.data import Data
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
@@ -9,9 +10,11 @@ from torchmetrics.functional.classification import binary_auroc, binary_average_
 from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
+from curvlab.optim import GroupedOptimizer
+from curvlab.options import Passed, PositiveFloat
 from curvlab.tasks.labels import ranks
 from curvlab.tasks.link_decoders import link_decoder
-from curvlab.tasks.selected import SelectedTask
+from curvlab.tasks.task import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
 
@@ -27,16 +30,17 @@ class LinkPrediction(SelectedTask):
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        optimizer: see `build_optimizer`.
-        metric: what weights are chosen by: `roc_auc`, `average_precision`, or `auc_ap`, the mean of
-            both; the score is the first whatever that is.
-        decoder: see `link_decoder`; so are those below.
-        margin: of the Lorentzian score's loss.
-        radius: of Fermi-Dirac.
-        temperature: of Fermi-Dirac.
+        optimizer: options of the optimiser; None for `Adam()`.
+        metric: metric that weights are chosen by: roc_auc (the score), average_precision, or
+            auc_ap, the mean of both.
+        decoder: auto (the space's own), lorentzian (product and margin loss) or fermi_dirac
+            (distance and cross-entropy).
+        margin: of the loss of lorentzian.
+        radius: squared distance at which fermi_dirac is undecided.
+        temperature: how slowly fermi_dirac decides around it.
 
     Raises:
-        UsageError: The metric or the decoder does not exist.
+        UsageError: The metric does not exist, or the decoder does not fit.
 
     Source: HGCN (Chami et al. 2019), Section 5, and its code.
     """
@@ -46,19 +50,17 @@ class LinkPrediction(SelectedTask):
     def __init__(
         self,
         encoder: Encoder,
-        optimizer: DictConfig,
-        metric: str,
-        decoder: str,
-        margin: float | None,
-        radius: float,
-        temperature: float,
+        optimizer: Passed[GroupedOptimizer | None] = None,
+        metric: str = "auc_ap",
+        decoder: Literal["auto", "lorentzian", "fermi_dirac"] = "auto",
+        margin: PositiveFloat | None = 2.0,
+        radius: PositiveFloat = 2.0,
+        temperature: PositiveFloat = 1.0,
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, optimizer)
         if metric not in METRICS:
             raise UsageError(f"task.metric={metric}: links are scored by {', '.join(METRICS)}")
-        self.encoder = encoder
         self.decoder = link_decoder(decoder, encoder.manifold_out, margin, radius, temperature)
-        self.optimizer_config = optimizer
         self.metric = metric
         self._non_edges: tuple[Tensor, NonEdges] | None = None
 

@@ -1,18 +1,19 @@
 """Node classification: which class, or which labels, a node has."""
 
 import logging
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
+from curvlab.optim import GroupedOptimizer
+from curvlab.options import FromData, Passed, PositiveFloat
 from curvlab.tasks.decoders import decoder_of
 from curvlab.tasks.labels import OneOfMany, kind_of_labels
-from curvlab.tasks.selected import SelectedTask
+from curvlab.tasks.task import SelectedTask
 
 log = logging.getLogger(__name__)
 
@@ -40,40 +41,44 @@ class NodeClassification(SelectedTask):
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        optimizer: see `build_optimizer`.
-        metric: which of the metrics (see `curvlab.tasks.labels`) weights are chosen by.
-        decoder: see `decoder_of`.
-        logit_curvature: see `StereographicLogits`.
         num_classes: number of logits, 1 for two classes told by one.
         multi_label: whether a node has several labels.
-        margin: of the margin loss; None for cross-entropy.
-        inner: see `LorentzPrototypes`.
+        optimizer: options of the optimiser; None for `Adam()`.
+        metric: metric that weights are chosen by: accuracy, f1_micro, f1_macro, of two classes
+            f1_binary or roc_auc, of several labels roc_auc, of OGB's sets ogb_acc or ogb_rocauc;
+            null: the first.
+        decoder: auto (the space's own), stereographic, prototype (Lorentz) or linear (on
+            logarithms).
+        logit_curvature: curvature of the stereographic decoder's arcsine: geometric, or paper
+            (kappa |kappa|).
+        inner: product of the prototype decoder: null, <m, P>, or as_released, divided by k as in
+            Hypformer's code.
+        margin: of the margin loss, for one class a node; null: cross-entropy.
 
     Raises:
         UsageError: The metric, the loss or the decoder does not exist for these labels or this
             space.
     """
 
+    mini_batches = True
     tested = PARTS
 
     def __init__(
         self,
         encoder: Encoder,
-        optimizer: DictConfig,
-        metric: str,
-        decoder: str,
-        logit_curvature: str,
-        num_classes: int,
-        multi_label: bool,
-        margin: float | None = None,
-        inner: str | None = None,
+        num_classes: FromData[int],
+        multi_label: FromData[bool] = False,
+        optimizer: Passed[GroupedOptimizer | None] = None,
+        metric: str | None = None,
+        decoder: Literal["auto", "stereographic", "prototype", "linear"] = "auto",
+        logit_curvature: Literal["geometric", "paper"] = "geometric",
+        inner: Literal["as_released"] | None = None,
+        margin: PositiveFloat | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, optimizer)
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
-        self.encoder = encoder
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
-        self.optimizer_config = optimizer
-        self.score = metric
+        self.score = metric or next(iter(self.labels.metrics))
         self._parts: dict[str, Part] = {}
         self._labels_seen: Tensor | None = None
         self._evaluated: Tensor | None = None

@@ -1,10 +1,9 @@
 """Graph reconstruction: embed the nodes so that the nearest ones are the neighbours."""
 
+from typing import Literal
+
 import torch
-from lightning import LightningModule
-from omegaconf import DictConfig
 from torch import Tensor
-from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
@@ -13,13 +12,15 @@ from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
-from curvlab.optim import build_optimizer
+from curvlab.optim import GroupedOptimizer
+from curvlab.options import Passed
+from curvlab.tasks.task import Task
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
 EVALUATION_ENTRIES = 2**21
 
 
-class Reconstruction(LightningModule):
+class Reconstruction(Task):
     """Loss over all pairs of nodes, mean average precision on the training graph.
 
     There is no split: the graph that is trained on is scored, once, with the final weights (the
@@ -27,26 +28,24 @@ class Reconstruction(LightningModule):
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        optimizer: see `build_optimizer`.
-        power: 2 for squared distances in the loss, 1 for distances.
+        optimizer: options of the optimiser; None for `Adam()`.
+        power: of distances in the loss: 2 squared, 1 plain.
     """
 
-    chooses_weights = False
-    score = "map"  # of the test metrics, the one that the task is about
+    score = "map"
 
-    def __init__(self, encoder: Encoder, optimizer: DictConfig, power: int) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: Passed[GroupedOptimizer | None] = None,
+        power: Literal[1, 2] = 2,
+    ) -> None:
+        super().__init__(encoder, optimizer)
         if power not in (1, 2):
             raise UsageError(f"task.power={power} must be 1 (distances) or 2 (squared distances).")
-        self.encoder = encoder
-        self.optimizer_config = optimizer
         self.power = power
         self.kernel = PairKernel()
         self._tiles: PairTiles | None = None
-
-    def configure_optimizers(self) -> Optimizer:
-        """Make the optimiser, with a group of its own for curvatures."""
-        return build_optimizer(self.encoder, self.optimizer_config)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the loss, a sum over both directions of every edge."""

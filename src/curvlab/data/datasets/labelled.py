@@ -39,7 +39,7 @@ class LabelledGraph(Downloaded, ABC):
     def __init__(self, given: Incidental[str | None] = None, **options: Any) -> None:
         super().__init__(**options)
         self.given = given
-        self.num_classes = int(self.statistics["num_classes"])
+        self.num_classes = int(str(self.statistics["num_classes"]))
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:

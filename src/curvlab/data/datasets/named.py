@@ -41,6 +41,7 @@ def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIG
         UsageError: There is no data set of that name.
     """
     paths = OmegaConf.load(configs / "paths" / "default.yaml")
+    assert isinstance(paths, DictConfig)
     if data_dir is not None:
         paths.data_dir = str(data_dir)
     return build_source(dataset_config(name, configs), paths)

@@ -134,6 +134,14 @@ class GraphDataModule(LightningDataModule):
         return 1 if self.one_logit else classes
 
     @property
+    def classes(self) -> int | None:
+        """`num_classes`, or None where the nodes have none."""
+        try:
+            return self.num_classes
+        except UsageError:
+            return None
+
+    @property
     def _labels(self) -> Tensor:
         check_labels(self.graph)
         return self.graph.y

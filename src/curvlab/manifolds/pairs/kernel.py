@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from curvlab.layers.compilation import Compilable
+from curvlab.manifolds.compilable import Compilable
 
 # Just short of the antipode (kappa u^2 = 1), where the distance has a kink.
 _ANTIPODE = 1 - 1e-6

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import EmbeddingSpace, PseudoHyperboloid
-from curvlab.manifolds.pairs.features import bilinear_features
+from curvlab.manifolds.base import EmbeddingSpace
 from curvlab.manifolds.pairs.kernel import SMALLEST_SQDIST, PairKernel
 from curvlab.manifolds.pairs.profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
 from curvlab.manifolds.pairs.tiles import PairTiles, Tile, Workspace
@@ -47,9 +46,9 @@ def reconstruction_loss(
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN).
     """
-    left, right, kappa, scale = bilinear_features(x, space)
-    pseudo = isinstance(space, PseudoHyperboloid)
-    curved, kernel = (PseudoProfile, None) if pseudo else (CurvedProfile, kernel)
+    left, right, kappa, scale, curved = space.pair_form(x)
+    if curved is not CurvedProfile:
+        kernel = None
     # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
     rows = x.contiguous()
     sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))

@@ -1,10 +1,12 @@
 """Inference: what a forward pass takes in time and memory, in a result like any other."""
 
-from omegaconf import DictConfig
+from typing import Any
+
 from torch_geometric.data import Data
 
-from curvlab.bench.cost import inference_cost
 from curvlab.models.encoder import Encoder
+from curvlab.options import PositiveInt
+from curvlab.tasks.cost.measured import inference_cost
 from curvlab.tasks.reconstruction import Reconstruction
 
 
@@ -15,15 +17,14 @@ class Inference(Reconstruction):
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        optimizer: see `build_optimizer`.
-        power: see `Reconstruction`.
-        passes: forward passes that are timed.
+        passes: timed forward passes, after some to warm up.
+        **options: those of `Reconstruction`.
     """
 
     score = "inference_ms"
 
-    def __init__(self, encoder: Encoder, optimizer: DictConfig, power: int, passes: int) -> None:
-        super().__init__(encoder, optimizer, power)
+    def __init__(self, encoder: Encoder, passes: PositiveInt = 20, **options: Any) -> None:
+        super().__init__(encoder, **options)
         self.passes = passes
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:

@@ -1,20 +1,19 @@
 """Cost of a residual connection: one addition of two sets of points."""
 
 import torch
-from lightning import LightningModule
-from omegaconf import DictConfig
 from torch import Tensor
-from torch.optim import Optimizer
 from torch_geometric.data import Data
 
-from curvlab.bench.cost import timed_and_weighed
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzResidual
 from curvlab.models.encoder import Encoder
-from curvlab.optim import build_optimizer
+from curvlab.optim import GroupedOptimizer
+from curvlab.options import Passed, PositiveInt
+from curvlab.tasks.cost.measured import timed_and_weighed
+from curvlab.tasks.task import Task
 
 
-class ResidualCost(LightningModule):
+class ResidualCost(Task):
     """Times the addition of a network's residual connection instead of training the network.
 
     The operands are the graph's features, lifted, and the same in reverse order.
@@ -23,32 +22,30 @@ class ResidualCost(LightningModule):
 
     Args:
         encoder: a network with a `LorentzResidual`, of which the first is timed.
-        optimizer: see `build_optimizer`.
-        passes: additions that are timed.
+        optimizer: options of the optimiser, which has nothing to do.
+        passes: timed additions, after some to warm up.
 
     Raises:
         UsageError: the network has no residual connection.
     """
 
-    chooses_weights = False
     score = "addition_ms"
 
-    def __init__(self, encoder: Encoder, optimizer: DictConfig, passes: int) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: Passed[GroupedOptimizer | None] = None,
+        passes: PositiveInt = 20,
+    ) -> None:
+        super().__init__(encoder, optimizer)
         found = [part for part in encoder.modules() if isinstance(part, LorentzResidual)]
         if not found:
             raise UsageError(
                 "task=residual_cost times a residual connection, and this model has none: use "
                 "model=lrn, with at least two layers"
             )
-        self.encoder = encoder
         self.residual = found[0]
-        self.optimizer_config = optimizer
         self.passes = passes
-
-    def configure_optimizers(self) -> Optimizer:
-        """Make the optimiser, which has nothing to do."""
-        return build_optimizer(self.encoder, self.optimizer_config)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Return a loss whose gradient is 0."""
@@ -66,7 +63,3 @@ class ResidualCost(LightningModule):
                 "addition", lambda: self.residual(x, y), self, batch, self.passes
             )
         self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
-
-    def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: nothing."""
-        return 1

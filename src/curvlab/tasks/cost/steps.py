@@ -4,9 +4,12 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from curvlab.bench.cost import step_cost, timed_and_weighed
 from curvlab.data.datasets.triples import MASKS
 from curvlab.errors import UsageError
+from curvlab.models.encoder import Encoder
+from curvlab.models.triple_scorer import TripleScorer
+from curvlab.options import FromData, PositiveInt
+from curvlab.tasks.cost.measured import step_cost, timed_and_weighed
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -20,14 +23,15 @@ class ClassificationCost(NodeClassification):
     Source: Hypformer, Table 4 and Figure 5.
 
     Args:
-        passes: of each that are timed.
-        options: of `NodeClassification`.
+        encoder: graph to points of its `manifold_out`.
+        passes: timed steps and looks, after some to warm up.
+        **options: those of `NodeClassification`.
     """
 
     chooses_weights = False
 
-    def __init__(self, passes: int, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, encoder: Encoder, passes: PositiveInt = 5, **options: Any) -> None:
+        super().__init__(encoder, **options)
         self.score = "step_ms"
         self.passes = passes
         self._trained_on: Data | None = None
@@ -60,12 +64,20 @@ class PreparationCost(ClassificationCost):
     Source: PolyFormer, Table 6.
 
     Args:
+        encoder: graph to points of its `manifold_out`.
         preparation_seconds: see `GraphDataModule`.
-        options: of `ClassificationCost`.
+        passes: timed steps and looks, after some to warm up.
+        **options: those of `NodeClassification`.
     """
 
-    def __init__(self, preparation_seconds: float, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        encoder: Encoder,
+        preparation_seconds: FromData[float],
+        passes: PositiveInt = 20,
+        **options: Any,
+    ) -> None:
+        super().__init__(encoder, passes, **options)
         self.preparation_seconds = preparation_seconds
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
@@ -81,15 +93,22 @@ class CompletionCost(KnowledgeGraphCompletion):
     Source: CAT, Table 2.
 
     Args:
+        encoder: scores all entities as tails of a batch's queries.
         queries: of the batch that is scored, the first test triples.
-        passes: that are timed.
-        options: of `KnowledgeGraphCompletion`.
+        passes: timed batches, after some to warm up.
+        **options: those of `KnowledgeGraphCompletion`.
     """
 
     chooses_weights = False
 
-    def __init__(self, queries: int, passes: int, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        encoder: TripleScorer,
+        queries: PositiveInt = 512,
+        passes: PositiveInt = 20,
+        **options: Any,
+    ) -> None:
+        super().__init__(encoder, **options)
         self.score = "inference_ms"
         self.queries = queries
         self.passes = passes

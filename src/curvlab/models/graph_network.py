@@ -1,11 +1,11 @@
-"""The baselines whose layers PyTorch Geometric has, through one adapter."""
+"""Graph networks: a stack of layers of one kind, which GCN, GAT, SAGE and their like share."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import SimpleConv
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.errors import UsageError
@@ -14,6 +14,8 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
+from curvlab.models.widths import check_divides
+from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
 NORMALISATIONS = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
@@ -21,40 +23,39 @@ NORMALISATIONS = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.Laye
 class GraphNetwork(FlatEncoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
-    `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; of the last layer's output neither norm nor
-    activation is taken unless `last_activation` says so. With `num_classes` that output is the
-    logits, which makes the plain networks of the papers (Kipf and Welling's GCN and so on); a
-    linear decoder after it would be a second linear map after the last, and was measured to cost
-    six points on Citeseer.
+    `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; the last layer has neither norm nor activation
+    unless `last_activation` is set. With `logits` its outputs are the logits, which makes the plain
+    networks of the papers (Kipf and Welling's GCN and so on); a linear decoder after it would be a
+    second linear map after the last, and costs six points on Citeseer.
 
-    With `skip_average` the last output is the mean of the layer's on the graph without edges and
-    its activated one, `(f(x, {}) + act(f(x, E))) / 2`: the "skip" of the code of Q-GCN (Xiong et
-    al. 2022), without which reconstruction is several points worse.
+    With `skip_average` the embeddings are the mean of the last layer's output on the graph without
+    edges and its activated output, `(f(x, {}) + act(f(x, E))) / 2`: the "skip" of the code of Q-GCN
+    (Xiong et al. 2022), without which reconstruction is several points worse.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns
     `[nodes, dim_out]`.
 
     Args:
         in_channels: number of input features.
-        layer: makes one layer from its input and output widths; with several heads it has to know
-            `concat=False`, their mean.
-        adjacency: what a layer is given of the graph: `none`, `edge_index`, or `csr`, a sparse
-            matrix, for layers that aggregate before they project.
+        layer: makes one layer from its input and output widths; with several heads it takes
+            `concat=False` for their mean.
+        adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a sparse matrix,
+            for layers that aggregate before they project.
         dim: width of hidden layers and embeddings.
         layers: number of layers.
-        activation: `relu`, `elu`, `tanh` or `sigmoid`.
+        activation: of the layers.
         dropout: of every layer's input.
-        skip_average: see above.
-        normalisation: of every activated layer: `none`, `batch` or `layer`.
+        skip_average: average the last layer without and with the graph (for reconstruction).
+        normalisation: of every activated layer.
         residual: add a linear map of every layer's input to its output.
-        input_layer: a linear map of the features to `dim` before the first layer.
-        last_activation: normalise and activate the last layer like the others and drop its output
-            out, so that the decoder reads hidden features.
+        input_layer: map the features to `dim` before the first layer.
+        last_activation: normalise, activate and drop out the last layer's output too, so that the
+            decoder reads hidden features.
+        input_dropout: drop out the features too.
+        logits: the last layer makes the logits, over heads their mean; not with `last_activation`.
+        classes: number of logits; None: there are none.
         heads: outputs of width `dim / heads` that a layer concatenates.
-        last_heads: of the layer that makes the logits; None for as many as the others.
-        input_dropout: drop out the features, too.
-        num_classes: width of the last layer, whose outputs, over heads their mean, are the logits;
-            None, or with `last_activation`, it is `dim`.
+        last_heads: heads of the layer that makes the logits; None: as many as the others.
 
     Source: the options are those with which Luo et al. 2024 ("Classic GNNs are strong baselines")
     bring these networks level with graph transformers.
@@ -64,34 +65,30 @@ class GraphNetwork(FlatEncoder):
         self,
         in_channels: int,
         layer: Callable[..., nn.Module],
-        adjacency: str,
-        dim: int,
-        layers: int,
-        activation: str,
-        dropout: float,
-        skip_average: bool,
-        normalisation: str,
-        residual: bool,
-        input_layer: bool,
-        last_activation: bool,
-        heads: int = 1,
-        last_heads: int | None = None,
+        adjacency: Literal["none", "edge_index", "csr"],
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
+        normalisation: Literal["none", "batch", "layer"] = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        last_activation: bool = False,
         input_dropout: bool = True,
-        num_classes: int | None = None,
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
+        heads: Passed[PositiveInt] = 1,
+        last_heads: Passed[PositiveInt | None] = None,
     ) -> None:
         super().__init__()
-        if adjacency not in ("none", "edge_index", "csr"):
-            raise UsageError(f"adjacency is 'none', 'edge_index' or 'csr', not {adjacency!r}")
-        if normalisation not in NORMALISATIONS:
-            raise UsageError(f"normalisation is 'none', 'batch' or 'layer', not {normalisation!r}")
-        if dim % heads:
-            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+        check_divides("heads", heads, dim)
         if skip_average and last_activation:
             raise UsageError(
                 "skip_average and last_activation both say what becomes of the last layer's "
                 "output: set one of them to false"
             )
-        self.logits = None if last_activation else num_classes
+        self.logits = classes if logits and not last_activation else None
         inputs = [dim if input_layer else in_channels] + [dim] * (layers - 1)
         outputs = [dim] * (layers - 1) + [self.logits or dim]
         made = [layer(width, dim // heads) for width in inputs[:-1]]
@@ -145,13 +142,13 @@ class GraphNetwork(FlatEncoder):
         return (alone + self.activation(last)) / 2
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
-        """What a layer is given after its input."""
+        """What a layer gets after its input."""
         if self.adjacency == "none":
             return ()
         return (batch.adj_t,) if self.adjacency == "csr" else (self._edges(batch),)
 
     def _no_edges(self, batch: Data, graph: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """What a layer is given of the same nodes without the edges between them."""
+        """What a layer gets of the same nodes without the edges between them."""
         if not graph:
             return ()
         edges = self._edges(batch)
@@ -181,27 +178,6 @@ class GraphNetwork(FlatEncoder):
         else:
             out = self.layers[i](x, *graph)
         return out + self.shortcuts[i](x) if self.shortcuts else out
-
-
-class MeanSAGE(nn.Module):
-    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
-
-    `SAGEConv` averages features before it projects them, at the price of their number instead of
-    `out_channels`.
-
-    Shapes: `[nodes, in_channels]`, `[2, edges]`; returns `[nodes, out_channels]`.
-    """
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.lin = nn.Linear(in_channels, 2 * out_channels, bias=False)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
-        self.mean = SimpleConv(aggr="mean")
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Map features `[nodes, in_channels]`."""
-        neighbours, own = self.lin(x).chunk(2, dim=-1)
-        return self.mean(neighbours, edge_index) + own + self.bias
 
 
 def _give_up_self_loops(layers: nn.ModuleList) -> bool:

@@ -6,13 +6,11 @@ derivative of the geodesic: both follow from a few products of x and m, without 
 gyrations, or a second look at the end point.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import Lorentz, Stereographic
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.kernels import dot, squared_norm
 from curvlab.manifolds.tangents import tangent
@@ -45,17 +43,13 @@ class Rates(NamedTuple):
         return -self.lr / (first_correction * denominator)
 
 
-Step = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None, geoopt.Manifold, Rates], None]
-"""Changes points and moments in place: `step(x, grad, m, v, largest_v, manifold, rates)`."""
-
-
 def lorentz_step(
     x: Tensor,
     g: Tensor,
     m: Tensor,
     v: Tensor,
     largest: Tensor | None,
-    space: Lorentz,
+    kappa: Tensor,
     rates: Rates,
 ) -> None:
     """Step on a hyperboloid; v is `[points, 1]`.
@@ -63,7 +57,6 @@ def lorentz_step(
     With u = c m: y_s = cos_k(|u|) x_s + sin_k(|u|) / |u| c m_s and m <- cos_k(|u|) m - kappa
     sin_k(|u|) / |u| c |m|^2 x. Times are taken from the space parts.
     """
-    kappa = space.kappa
     if rates.weight_decay:
         g = g + rates.weight_decay * x
     time, m_time = x[:, :1], m[:, :1]
@@ -96,12 +89,14 @@ def stereographic_step(
     m: Tensor,
     v: Tensor,
     largest: Tensor | None,
-    space: Stereographic,
+    kappa: Tensor,
     rates: Rates,
 ) -> None:
-    r"""Step on a product of stereographic spaces; v is `[points, components, 1]`.
+    r"""Step on a product of stereographic spaces.
 
-    In a component, with B = 1 + kappa |x|^2, u = c m, w = tau m where tau = tan_k(c |m| / B) / |m|,
+    x, g and m are `[points, components, block]`, v is `[points, components, 1]`, kappa
+    `[components, 1]`. In a component, with B = 1 + kappa |x|^2, u = c m, w = tau m where
+    tau = tan_k(c |m| / B) / |m|,
 
         y = x (+) w = (A x + B w) / D,   A = 1 - 2 kappa <x, w> - kappa |w|^2,
         D = 1 - 2 kappa <x, w> + kappa^2 |x|^2 |w|^2,
@@ -109,17 +104,15 @@ def stereographic_step(
     and m becomes the derivative of y along m, (1 + kappa |w|^2) / B times that by w. Points beyond
     the rim of the ball are moved back onto it.
     """
-    kappa = space.kappa.unsqueeze(-1)
-    blocks, g, m_b = (space.split(part) for part in (x, g, m))
     if rates.weight_decay:
-        g = g + rates.weight_decay * blocks
-    x2 = squared_norm(blocks)
+        g = g + rates.weight_decay * x
+    x2 = squared_norm(x)
     B = 1 + kappa * x2
     inverse = B.square() / 4  # of the metric
     v.mul_(rates.beta2).add_(squared_norm(g) * inverse, alpha=1 - rates.beta2)
-    m_b.mul_(rates.beta1).addcmul_(g, inverse, value=1 - rates.beta1)
+    m.mul_(rates.beta1).addcmul_(g, inverse, value=1 - rates.beta1)
     c = rates.lengths(v, largest)
-    m2, xm = squared_norm(m_b), dot(blocks, m_b)
+    m2, xm = squared_norm(m), dot(x, m)
     half = c / B
     tau = half * tangent(kappa * half.square() * m2)[0]
     curved, xw = kappa * tau.square() * m2, kappa * tau * xm
@@ -128,21 +121,21 @@ def stereographic_step(
     slope = 2 * kappa * (kappa * x2 * tau * m2 - xm)  # of D
     scale = (1 + curved) / (B * D.square())
     along_x = -2 * kappa * (xm + tau * m2) * D - A * slope
-    momentum = (m_b * (scale * B * (D - tau * slope))).addcmul_(scale * along_x, blocks)
+    momentum = (m * (scale * B * (D - tau * slope))).addcmul_(scale * along_x, x)
     # -kappa |y|^2, since 1 + kappa |y|^2 = B (1 + kappa |w|^2) / D.
     rim = (1 - tolerance(x.dtype).boundary) ** 2
     kept = (rim / (1 - B * (1 + curved) / D).clamp_(min=rim)).sqrt_() / D
-    blocks.mul_(A * kept).addcmul_(B * tau * kept, m_b)
-    m_b.copy_(momentum)
+    x.mul_(A * kept).addcmul_(B * tau * kept, m)
+    m.copy_(momentum)
 
 
 def any_step(
+    manifold: geoopt.Manifold,
     x: Tensor,
     g: Tensor,
     m: Tensor,
     v: Tensor,
     largest: Tensor | None,
-    manifold: geoopt.Manifold,
     rates: Rates,
 ) -> None:
     """Step on any manifold of geoopt's, by its methods; v is `[points, coordinates]`."""
@@ -154,19 +147,3 @@ def any_step(
     moved, momentum = manifold.retr_transp(x, rates.lengths(v, largest) * m, m)
     x.copy_(moved)
     m.copy_(momentum)
-
-
-def second_moment(x: Tensor, manifold: geoopt.Manifold) -> Tensor:
-    """Zeros, one for each norm that the manifold's points `[points, coordinates]` have."""
-    if isinstance(manifold, Lorentz):
-        return x.new_zeros(len(x), 1)
-    if isinstance(manifold, Stereographic):
-        return x.new_zeros(len(x), manifold.components, 1)
-    return torch.zeros_like(x)
-
-
-def step_of(manifold: geoopt.Manifold) -> Step:
-    """The step for a manifold."""
-    if isinstance(manifold, Lorentz):
-        return lorentz_step
-    return stereographic_step if isinstance(manifold, Stereographic) else any_step

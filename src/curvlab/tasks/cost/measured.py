@@ -7,7 +7,7 @@ from lightning import LightningModule
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.bench.timing import Work, median_ms, peak_memory_mb
+from curvlab.tasks.cost.timing import Work, median_ms, peak_memory_mb
 
 MEGABYTE = 2**20
 """Bytes, of the megabytes that FPS-T prints (its GCN needs little more than one N x N matrix)."""

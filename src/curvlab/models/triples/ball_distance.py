@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from curvlab.models.kg_distance import SMALLEST
+from curvlab.models.triples.distances import SMALLEST
 
 
 def arsinh_squared(u2: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
-"""Rankings that take no learning, which every model has to beat."""
+"""A floor that takes no learning: tails by how often the relation has them."""
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.triples import KnownTails
 from curvlab.manifolds import Euclidean
 from curvlab.models.triple_scorer import TripleScorer
+from curvlab.options import FromData
 
 
 class RelationFrequency(TripleScorer):
@@ -21,7 +21,9 @@ class RelationFrequency(TripleScorer):
         train_triples: head, relation and tail `[3, triples]`.
     """
 
-    def __init__(self, num_entities: int, num_relations: int, train_triples: Tensor) -> None:
+    def __init__(
+        self, num_entities: int, num_relations: int, train_triples: FromData[Tensor]
+    ) -> None:
         super().__init__()
         _, relation, tail = train_triples
         counts = torch.bincount(
@@ -57,26 +59,3 @@ class RelationFrequency(TripleScorer):
     def scores(self, batch: Data) -> Tensor:
         """Scaled counts `[queries, entities]`."""
         return self.log_scale.exp() * self(batch)
-
-
-class ReverseLookup(RelationFrequency):
-    """First the tails t of which (t, r, h) is a training triple, then by relation frequency.
-
-    Finds symmetric relations, a third of WN18RR's test triples.
-    """
-
-    def __init__(self, num_entities: int, num_relations: int, train_triples: Tensor) -> None:
-        super().__init__(num_entities, num_relations, train_triples)
-        head, relation, tail = train_triples
-        self.reversed = KnownTails(tail, relation, head, num_relations)
-        self.ahead = float(self.counts.max()) + 1
-
-    def forward(self, batch: Data) -> Tensor:
-        """Counts of all tails, those of reversed triples ahead of all others."""
-        self.reversed = self.reversed.to(batch.head.device)
-        query, tail = self.reversed.of(batch.head, batch.relation)
-        return (
-            super()
-            .forward(batch)
-            .index_put((query, tail), self.counts.new_tensor(self.ahead), accumulate=True)
-        )

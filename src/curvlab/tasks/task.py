@@ -1,0 +1,102 @@
+"""What tasks share: the model, its optimiser, and how weights are chosen."""
+
+from abc import abstractmethod
+from typing import Any
+
+from lightning import LightningModule
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.models.encoder import Encoder
+from curvlab.optim import Adam, GroupedOptimizer, ReduceOnPlateau
+
+
+class Task(LightningModule):
+    """Trains a model; the last weights count.
+
+    Attributes:
+        data_kind: what the data is: a `graph`, or the `triples` of a knowledge graph, for which the
+            model is a `TripleScorer` and whose files are the split.
+        mini_batches: whether the loss is also one of a part of the graph.
+        chooses_weights: whether validation chooses the weights.
+        score: the metric that the task is about.
+
+    Args:
+        encoder: the model.
+        optimizer: options of the optimiser; None for `Adam()`.
+    """
+
+    data_kind = "graph"
+    mini_batches = False
+    chooses_weights = False
+    score: str
+
+    def __init__(self, encoder: Encoder, optimizer: GroupedOptimizer | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.optimizer = optimizer or Adam()
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser, with a group of its own for curvatures."""
+        return self.optimizer.build(self)
+
+    def loss_scale(self, batch: Data) -> int:
+        """What the loss is divided by in logs: nothing."""
+        return 1
+
+
+class SelectedTask(Task):
+    """Scores parts of the data; the validation part's score chooses the weights.
+
+    The test part is scored once, with the weights of the best validation score (`BestValidation`).
+
+    Attributes:
+        tested: the parts whose metrics a result has.
+
+    Args:
+        encoder: the model.
+        optimizer: options of the optimiser; None for `Adam()`.
+        scheduler: of the learning rate, by the validation part's `score` after every epoch; None
+            for a constant rate.
+    """
+
+    chooses_weights = True
+    tested: tuple[str, ...] = ("val", "test")
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: GroupedOptimizer | None = None,
+        scheduler: ReduceOnPlateau | None = None,
+    ) -> None:
+        super().__init__(encoder, optimizer)
+        self.scheduler = scheduler
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser, with a group of its own for curvatures, and the rate's scheduler."""
+        optimizer = super().configure_optimizers()
+        if self.scheduler is None:
+            return optimizer
+        scheduler = {
+            "scheduler": self.scheduler.build(optimizer),
+            "monitor": f"val/{self.score}",
+            "strict": False,  # a last, shorter epoch has no validation
+        }
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+    @abstractmethod
+    def validation_score(self, batch: Data) -> Tensor:
+        """What weights are chosen by, of the validation part."""
+
+    @abstractmethod
+    def log_part(self, part: str, batch: Data) -> None:
+        """Log the metrics of a part as `PART/METRIC`."""
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the point of the curve."""
+        self.log_part("val", batch)
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the result."""
+        for part in self.tested:
+            self.log_part(part, batch)

@@ -1,0 +1,97 @@
+"""A run is identified by what it builds."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from composing import composed
+from curvlab.config.schema import options_of
+from curvlab.results import identity as identities
+from curvlab.results.identity import built, decides, identity_hash, older, revisions_of, stored
+
+
+def hash_of(config):
+    return identity_hash(stored(config))
+
+
+def changed(config, path, value):
+    copy = OmegaConf.create(OmegaConf.to_container(config, resolve=False))
+    OmegaConf.update(copy, path, value, merge=False, force_add=True)
+    return copy
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["seed", "trainer.max_steps", "trainer.precision", "trainer.devices", "model.dim",
+     "model.dropout", "model._target_", "manifold.kappa", "optimizer.lr", "optimizer.curvature_lr",
+     "task.power", "dataset.features.noise", "model.hops", "model.eigenvectors"],
+)  # fmt: skip
+def test_what_is_built_otherwise_is_another_run(path):
+    config = composed("model=fpst", "dataset=web_edu")
+    assert hash_of(changed(config, path, 0.123)) != hash_of(config)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["paths.data_dir=/elsewhere", "paths.output_dir=/elsewhere", "paths.mirror=/elsewhere",
+     "logger=wandb", "trainer.progress=false", "trainer.plots=false", "trainer.threads=3",
+     "trainer.deterministic=true", "optimizer.fused=false", "trainer.accelerator=cpu",
+     "experiment=fpst/fig3", "rerun=true", "print_config=true", "dataset.source.url=https://a.b"],
+)  # fmt: skip
+def test_where_and_how_a_run_is_computed_is_not_part_of_its_identity(words):
+    here = composed("model=fpst", "dataset=web_edu")
+    there = composed("model=fpst", "dataset=web_edu", words)
+    assert hash_of(there) == hash_of(here)
+    assert not decides(words.partition("=")[0], stored(there))
+
+
+def test_keys_that_can_change_a_number_decide():
+    config = stored(composed("model=fpst", "dataset=web_edu"))
+    keys = ("trainer.max_steps", "batching.size", "model.dim", "model", "dataset", "task.power")
+    assert all(decides(key, config) for key in keys)
+
+
+def test_an_option_at_its_default_changes_nothing():
+    config = stored(composed("model=fpst", "dataset=web_edu"))
+    assert config["model"]["dim"] == options_of(config["model"]["_target_"])["dim"].default
+    less = {**config, "model": {k: v for k, v in config["model"].items() if k != "dim"}}
+    assert identity_hash(less) == identity_hash(config)
+    assert "dim" not in built(config)["model"]
+
+
+def test_what_only_describes_is_not_built():
+    config = composed("model=fpst", "dataset=web_edu")
+    for path in ("model.label", "model.name", "dataset.label", "dataset.tasks"):
+        assert hash_of(changed(config, path, "other")) == hash_of(config), path
+
+
+def test_a_space_that_the_model_does_not_take_is_none_of_its_parts():
+    config = composed("model=gcn", "dataset=web_edu")
+    assert "manifold" not in built(stored(config))
+    assert "manifold" in built(stored(composed("model=hgcn", "dataset=web_edu")))
+
+
+def test_whole_numbers_and_others_are_alike_and_order_is_nothing():
+    one = {"seed": 0, "optimizer": {"lr": 1, "decay": 0}}
+    assert identity_hash(one) == identity_hash({"optimizer": {"decay": 0.0, "lr": 1.0}, "seed": 0})
+
+
+def test_a_raised_revision_makes_exactly_the_results_of_its_class_old(monkeypatch):
+    fpst, gcn = (stored(composed(f"model={m}", "dataset=web_edu")) for m in ("fpst", "gcn"))
+    target, now = fpst["model"]["_target_"], revisions_of(fpst)
+    before = {"gcn": identity_hash(gcn), "fpst": identity_hash(fpst)}
+    assert older(fpst, now) == older(gcn, {}) == []
+    real = identities._revision
+    monkeypatch.setattr(identities, "_revision", lambda t: 9 if t == target else real(t))
+    assert identity_hash(gcn) == before["gcn"]
+    assert identity_hash(fpst) != before["fpst"]
+    assert identity_hash(fpst, now) == before["fpst"]  # what was written keeps its identity
+    assert older(fpst, now) == [f"FPST of revision {now.get(target, 1)}"]
+    assert older(gcn, {}) == []
+    assert revisions_of(fpst)[target] == 9
+
+
+def test_a_cell_of_a_table_is_the_run_that_its_protocol_describes():
+    cell = composed("table=fpst/fig3", "model=gcn", "dataset=power")
+    alone = composed("model=gcn", "dataset=power", f"trainer.max_steps={cell.trainer.max_steps}")
+    assert hash_of(cell) == hash_of(alone)
+    assert hash_of(changed(cell, "report.title", "other")) == hash_of(cell)

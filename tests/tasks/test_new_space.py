@@ -1,0 +1,121 @@
+"""A space of somebody else's works in every task: what tasks ask of a space, it answers."""
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from curvlab.analysis.embeddings import Embedding, in_components, load_embedding, save_embedding
+from curvlab.callbacks import PointShares
+from curvlab.data.splits.links import LinkSplit
+from curvlab.manifolds import EmbeddingSpace
+from curvlab.manifolds.pairs.form import weighted_form
+from curvlab.models.encoder import Encoder
+from curvlab.optim import Adam
+from curvlab.tasks.filter_regression import FilterRegression
+from curvlab.tasks.link_prediction import LinkPrediction
+from curvlab.tasks.node_classification import NodeClassification
+from curvlab.tasks.reconstruction import Reconstruction
+
+NODES = 12
+
+
+class Cone(EmbeddingSpace, nn.Module):
+    """A plane in which distances are three times as long, with a height that says nothing."""
+
+    codimension = 1
+
+    def expmap0(self, v):
+        x = v / 3
+        return torch.cat([x.norm(dim=-1, keepdim=True), x], -1)
+
+    def logmap0(self, x):
+        return 3 * x[..., 1:]
+
+    def sqdist(self, x, y):
+        return 9 * (x - y)[..., 1:].square().sum(-1)
+
+    def pairwise_sqdist(self, x, y):
+        return 9 * torch.cdist(x[..., 1:], y[..., 1:]).square()
+
+    def pair_form(self, x):
+        blocks = x[:, 1:].unsqueeze(1)
+        return weighted_form(blocks, torch.ones_like(blocks[..., :1]), None, 9.0)
+
+
+class OnACone(Encoder):
+    """Maps features to the cone by a matrix."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 4)
+        self.space = Cone()
+
+    @property
+    def manifold_out(self):
+        return self.space
+
+    @property
+    def dim_out(self):
+        return 5
+
+    def forward(self, batch):
+        return self.space.expmap0(self.linear(batch.x))
+
+
+def graph():
+    torch.manual_seed(0)
+    i = torch.arange(NODES)
+    edges = torch.stack([i, (i + 1) % NODES])
+    data = Data(
+        x=torch.randn(NODES, 3),
+        edge_index=torch.cat([edges, edges.flip(0)], 1),
+        y=i % 3,
+        target=torch.randn(NODES),
+        scored=torch.ones(NODES, dtype=torch.bool),
+    )
+    for part in ("train", "val", "test"):
+        data[f"{part}_mask"] = data.scored
+    return data
+
+
+TASKS = {
+    "classes": lambda encoder: NodeClassification(encoder, num_classes=3),
+    "labels": lambda encoder: NodeClassification(encoder, 3, metric="f1_macro", margin=1.0),
+    "links": LinkPrediction,
+    "pairs": Reconstruction,
+    "signal": FilterRegression,
+}
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_it_trains_in_every_task(kind):
+    torch.manual_seed(1)
+    data = LinkSplit(0.1, 0.2, 0)(graph(), 0) if kind == "links" else graph()
+    task = TASKS[kind](OnACone())
+    task.optimizer = Adam(lr=0.05)
+    optimizer = task.configure_optimizers()
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        losses.append(task.training_step(data, 0))
+        losses[-1].backward()
+        optimizer.step()
+    assert losses[-1] < losses[0]
+
+
+def test_its_decoder_is_of_its_logarithms():
+    task = NodeClassification(OnACone(), num_classes=3)
+    assert (task.decoder.in_features, task.score) == (4, "accuracy")
+
+
+def test_its_points_are_stored_drawn_and_counted(tmp_path):
+    data, encoder = graph(), OnACone()
+    points, space = in_components(encoder(data), encoder.space)
+    save_embedding(tmp_path / "points.npz", Embedding(points, space, data.edge_index))
+    stored = load_embedding(tmp_path / "points.npz")
+    assert stored.space.in_words(4) == "Euclidean, 4 dimensions"
+    shares = PointShares()
+    shares._watch(NodeClassification(encoder, num_classes=3))
+    encoder(data)
+    assert shares._shares == {}
