@@ -96,6 +96,7 @@ def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_pat
     config = composed(
         "model=mlp",
         f"dataset={name}",
+        "recipe=none",
         f"paths.data_dir={tmp_path}",
         f"paths.mirror={mirror}",
     )
