@@ -227,6 +227,7 @@ def told_words(node, path=""):
             yield f"{path}{key}", node["_target_"], key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [*(f"model={path.stem}" for path in sorted((CONFIGS / "model").glob("*.yaml"))),
