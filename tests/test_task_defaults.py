@@ -9,7 +9,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from composing import CONFIGS, composed, with_hydra
-from curvlab.config.resolvers import LINKS, base_name, recipe
+from curvlab.config.resolvers import LINKS, recipe, recipe_name
 from curvlab.config.rules import validate
 from tiny_data import takes_a_step
 
@@ -228,7 +228,7 @@ def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_
     for model in ("gcn", "fpst"):  # searched on every graph that has such a variant and is small
         own, first = (
             chosen_recipe(f"model={model}", f"dataset={name}")
-            for name in (variant, base_name(variant))
+            for name in (variant, recipe_name("dataset", variant))
         )
         assert own != first
         if not (CONFIGS / "recipe" / f"{own}.yaml").is_file():
