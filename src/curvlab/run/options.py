@@ -74,8 +74,8 @@ class DatasetOptions:
         filtered: leave out nodes that are there more than once; false: as before 2023.
         filter: pair of spectral filters.
         files: checksum of the user's files.
-        source: where the raw data is from, and how it is read.
-        features: what the features are made of; null: as they come.
+        source: loads the graph.
+        features: transform of the features; null: as they come.
     """
 
     name: str
