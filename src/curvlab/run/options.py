@@ -75,8 +75,8 @@ class DatasetOptions:
         filter: pair of spectral filters.
         recipe: data set whose recipes these nodes have; null: its own.
         files: checksum of the user's files.
-        source: where the raw data is from, and how it is read.
-        features: what the features are made of; null: as they come.
+        source: loads the graph.
+        features: transform of the features; null: as they come.
     """
 
     name: str
