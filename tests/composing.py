@@ -1,13 +1,21 @@
-"""Configurations as Hydra composes them, each once a process: one takes a fifth of a second."""
+"""Configurations as Hydra composes them, each choice once a process: one takes a fifth of a second.
+
+Values are set afterwards, by Hydra itself: they choose no files.
+"""
 
 import copy
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, open_dict, read_write
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from curvlab.config.resolvers import register_resolvers
+from curvlab.config.schema import attribute, is_subclass
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -26,15 +34,52 @@ def composed(*words: str, configs: Path = CONFIGS) -> DictConfig:
 
 
 def with_hydra(*words: str, configs: Path = CONFIGS) -> DictConfig:
-    """The same with Hydra's own part, `hydra`."""
-    make = _once if configs == CONFIGS else _compose
-    return copy.deepcopy(make(words, configs))
+    """The same with Hydra's own part, `hydra`, in which folders are not named after values."""
+    if configs != CONFIGS:
+        return _compose(words, configs)
+    values = [_parsed(word) for word in words if _is_value(_parsed(word))]
+    choices = [word for word in words if not _is_value(_parsed(word))]
+    config = copy.deepcopy(_once(tuple(choices)))
+    ConfigLoaderImpl._apply_overrides_to_config(values, config)
+    config.hydra.overrides.task = list(words)
+    return config
 
 
-def _compose(words: tuple[str, ...], configs: Path) -> DictConfig:
+def _compose(words: Sequence[str], configs: Path) -> DictConfig:
     register_resolvers()
     with initialize_config_dir(str(configs), version_base="1.3"):
         return compose("train", list(words), return_hydra_config=True)
 
 
-_once = cache(_compose)
+@cache
+def _once(words: tuple[str, ...]) -> DictConfig:
+    return _compose(words, CONFIGS)
+
+
+@cache
+def _parsed(word: str) -> Override:
+    return OverridesParser.create().parse_override(word)
+
+
+def _is_value(word: Override) -> bool:
+    """Whether a word sets a key; else it chooses a file or is about Hydra."""
+    key = word.key_or_group
+    return not (
+        key.startswith("hydra") or "@" in word.get_key_element() or (CONFIGS / key).is_dir()
+    )
+
+
+def tasks_of(model: str) -> tuple[str, ...]:
+    """The tasks that a model's class is made for; none said: those of graphs."""
+    target = _target_of(model)
+    if is_subclass(target, "curvlab.models.triple_scorer.TripleScorer"):
+        return tuple(attribute(target, "tasks", ("kg_completion",)))
+    return tuple(attribute(target, "tasks", ()))
+
+
+def _target_of(model: str) -> str:
+    """A model's class, or that of the file that it is a variant of."""
+    config = OmegaConf.load(CONFIGS / "model" / f"{model}.yaml")
+    if "_target_" in config:
+        return str(config["_target_"])
+    return next(_target_of(base) for base in config["defaults"] if isinstance(base, str))

@@ -150,6 +150,7 @@ def test_wrong_words_are_refused_with_what_is_near(words, answer):
         check_overrides(words.split(), CONFIGS, multirun=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "answer"), WRONG_IN_A_SWEEP.items())
 def test_sweeps_in_which_all_cells_would_be_wrong_are_refused(words, answer):
     with pytest.raises(UsageError, match=answer):
@@ -161,6 +162,7 @@ def test_right_words_pass(words):
     check_overrides(words.split(), CONFIGS, multirun=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", RIGHT_IN_A_SWEEP)
 def test_right_sweeps_pass(words):
     check_overrides(words.split(), CONFIGS, multirun=True)
@@ -252,6 +254,7 @@ def test_help_that_is_not_there_names_what_is_near(capsys):
     assert "did you mean model/fpst" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
     code = (
         "import sys; from pathlib import Path; "

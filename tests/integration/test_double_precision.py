@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from test_filter_regression_run import GRID
 from tiny_runs import ROOT, TREE
 
 import curvlab.run.train
+from composing import tasks_of
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
@@ -52,24 +52,16 @@ BATCHES = {
 MODELS = ROOT / "configs" / "model"
 
 
-def made_for(model):
-    """The tasks that a model names; those of graphs where neither it nor its base names any."""
-    config = OmegaConf.load(MODELS / f"{model}.yaml")
-    bases = [base for base in config.get("defaults", []) if isinstance(base, str)]
-    named = OmegaConf.select(config, "requires.tasks") or []
-    return set(named).union(*(made_for(base) for base in bases))
-
-
 def models_of(task):
     """Every model of a task, but for variants, whose layers are those of other models."""
     names = [path.stem for path in sorted(MODELS.glob("*.yaml"))]
     if task == "filter_regression":
-        return sorted(path.stem for path in (ROOT / "configs" / "protocol" / task).glob("*.yaml"))
+        return sorted(path.name for path in (ROOT / "configs" / "recipe" / task).iterdir())
     return [
         name
         for name in names
         if ("__" not in name or name.startswith("lrn__"))
-        and (task in made_for(name) if made_for(name) else task != "kg_completion")
+        and (task in tasks_of(name) if tasks_of(name) else task != "kg_completion")
     ]
 
 

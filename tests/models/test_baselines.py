@@ -235,6 +235,7 @@ def test_sparse_features_give_what_dense_ones_give(graph, kind, residual):
     torch.testing.assert_close(made(graph), made(dense))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "gat"])
 def test_dropout_of_features_is_drawn_once(graph, kind):
     """With the features zeroed at rate 1/2 and twice as large, a network without attention,

@@ -74,7 +74,7 @@ def enlarge(model):
 
 @torch.no_grad()
 def test_specformer_filters_by_its_heads(graph):
-    model = Specformer(6, 8, 1, 2, 0.0, 0.0, 0.0, num_classes=3).eval()
+    model = Specformer(6, 8, 1, 2, 0.0, 0.0, 0.0, logits=True, classes=3).eval()
     enlarge(model)
     data = LaplacianSpectrum(None, 0)(graph)
     u, filters, weight = (
@@ -237,7 +237,7 @@ def perceptron(classes=None, **options):
     filter_of = partial(GPRFilter, 4, 0.1)
     chosen = {"filter": filter_of, "filter_lr": None, "filter_weight_decay": 0.0, **options}
     return FilteredPerceptron(
-        6, dim=8, layers=2, dropout=0.0, filter_dropout=0.0, num_classes=classes, **chosen
+        6, dim=8, layers=2, dropout=0.0, filter_dropout=0.0, logits=True, classes=classes, **chosen
     )
 
 

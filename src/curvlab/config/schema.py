@@ -168,7 +168,9 @@ def attribute(target: str, name: str, default: Any = None) -> Any:
     for parent in mro(target):
         member = parent.members.get(name)
         if isinstance(member, griffe.Attribute) and member.value is not None:
-            return _literal(member.value)
+            value = _literal(member.value)
+            if value is not MISSING:  # else an instance's, set by its constructor
+                return value
     return default
 
 

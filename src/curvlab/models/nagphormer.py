@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from curvlab.layers.token_attention import token_encoder_layer
 from curvlab.models.token_network import TokenNetwork
+from curvlab.models.widths import check_divides
 from curvlab.options import Dropout, NonNegativeInt, PositiveInt
 
 
@@ -50,6 +51,7 @@ class NAGphormer(TokenNetwork):
         dropout: Dropout = 0.0,
     ) -> None:
         super().__init__(in_channels, basis, orders, dim)
+        check_divides("heads", heads, dim)
         self.layers = nn.ModuleList(token_encoder_layer(dim, heads, dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
         self.attention = nn.Linear(2 * dim, 1)

@@ -12,7 +12,8 @@ from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
-from curvlab.options import Dropout, Passed, PositiveInt
+from curvlab.models.widths import check_divides
+from curvlab.options import Dropout, FromData, PositiveInt
 
 SCALE = 100.0
 """Of eigenvalues in their encoding, so that the frequencies tell close ones apart."""
@@ -60,8 +61,7 @@ class LearnedFilters(FlatEncoder):
 
     def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
         super().__init__()
-        if dim % heads:
-            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+        check_divides("heads", heads, dim)
         self.encoding = EigenvalueEncoding(dim)
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
@@ -101,9 +101,8 @@ class Specformer(LearnedFilters):
 
         x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1).
 
-    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`, so that with `num_classes` these are the
-    logits. As in the authors' code, weights of linear maps start from N(0, 0.01) and biases at 0
-    (those of queries, keys and values from Xavier's).
+    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`. As in the authors' code, weights of linear
+    maps start from N(0, 0.01) and biases at 0 (those of queries, keys and values from Xavier's).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
@@ -116,7 +115,8 @@ class Specformer(LearnedFilters):
         dropout: of the transformer.
         feature_dropout: of the MLP's input and output.
         filter_dropout: of each layer's input and of each filter's output.
-        num_classes: width of the logits; None: embeddings of width `dim`.
+        logits: the outputs are the logits; False: embeddings of width `dim`.
+        classes: number of logits; None: there are none.
     """
 
     whole_graph = True
@@ -130,15 +130,16 @@ class Specformer(LearnedFilters):
         dropout: Dropout = 0.0,
         feature_dropout: Dropout = 0.0,
         filter_dropout: Dropout = 0.0,
-        num_classes: Passed[int | None] = None,
+        logits: bool = False,
+        classes: FromData[int | None] = None,
     ) -> None:
         super().__init__(dim, heads, dropout, filter_dropout)
-        width = num_classes or dim
+        width = classes if logits and classes else dim
         self.first = FeatureLinear(in_channels, dim, dropout=feature_dropout)
         self.second = nn.Linear(dim, width)
         self.weights = nn.ParameterList(torch.ones(heads + 1, width) for _ in range(layers))
         self.feature_dropout = feature_dropout
-        self.logits = num_classes is not None
+        self.logits = logits and classes is not None
         self.start_small()
 
     @property

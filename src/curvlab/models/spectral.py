@@ -10,13 +10,13 @@ from torch_geometric.data import Data
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
-from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
+from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
 
 
 class FilteredPerceptron(FlatEncoder):
     """`Z = h(A) drop(MLP(X))` with a learned filter h; the MLP drops out the input of every map.
 
-    With `num_classes` that is the width of its last map, and Z are the logits.
+    With `logits` Z are the logits.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
     returns `[nodes, dim_out]`.
@@ -24,13 +24,14 @@ class FilteredPerceptron(FlatEncoder):
     Args:
         in_channels: number of input features.
         filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`.
-        dim: width of hidden layers, and of the embeddings without `num_classes`.
+        dim: width of hidden layers, and of the embeddings without `logits`.
         layers: number of linear maps before the filter, ReLU between them.
         dropout: of every map's input.
         filter_dropout: of the filter's input.
         filter_lr: learning rate of the filter's coefficients; None: `optimizer.lr`.
         filter_weight_decay: weight decay of the coefficients; None: `optimizer.weight_decay`.
-        num_classes: width of the logits; None: embeddings of width `dim`.
+        logits: the outputs are the logits; False: embeddings of width `dim`.
+        classes: number of logits; None: there are none.
 
     Source: the code of BernNet and ChebNetII for small graphs.
     """
@@ -45,10 +46,11 @@ class FilteredPerceptron(FlatEncoder):
         filter_dropout: Dropout = 0.0,
         filter_lr: PositiveFloat | None = None,
         filter_weight_decay: NonNegativeFloat | None = None,
-        num_classes: Passed[int | None] = None,
+        logits: bool = False,
+        classes: FromData[int | None] = None,
     ) -> None:
         super().__init__()
-        widths = [dim] * (layers - 1) + [num_classes or dim]
+        widths = [dim] * (layers - 1) + [(classes if logits and classes else dim)]
         self.input = FeatureLinear(in_channels, widths[0], dropout=dropout)
         self.maps = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         self.dim = widths[-1]
@@ -57,7 +59,7 @@ class FilteredPerceptron(FlatEncoder):
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
         self.dropout = dropout
         self.filter_dropout = filter_dropout
-        self.logits = num_classes is not None
+        self.logits = logits and classes is not None
 
     @property
     def gives_logits(self) -> bool:

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from curvlab.results.migrations_data import migrate_data
 from curvlab.results.migrations_graphs import migrate_graphs
+from curvlab.results.migrations_hyps import migrate_hyps
 from curvlab.results.migrations_tasks import migrate_tasks
 
 Stored = dict[str, Any]
@@ -99,6 +101,8 @@ STEPS: tuple[Callable[[Stored], Stored], ...] = (
     spaces_and_trainers_are_classes,
     migrate_tasks,
     migrate_graphs,
+    migrate_hyps,
+    migrate_data,
 )
 """Step n takes what was stored by schema n to schema n + 1."""
 

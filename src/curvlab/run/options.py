@@ -73,9 +73,10 @@ class DatasetOptions:
         train_triples: number of training triples, for the length of an epoch.
         filtered: leave out nodes that are there more than once; false: as before 2023.
         filter: pair of spectral filters.
+        recipe: data set whose recipes these nodes have; null: its own.
         files: checksum of the user's files.
-        source: where the raw data is from, and how it is read.
-        features: what the features are made of; null: as they come.
+        source: loads the graph.
+        features: transform of the features; null: as they come.
     """
 
     name: str
@@ -88,6 +89,7 @@ class DatasetOptions:
     train_triples: PositiveInt | None = None
     filtered: bool = True
     filter: FilterPair | None = None
+    recipe: Incidental[str | None] = None
     files: str | None = None
     source: Callable[..., Any] | None = None
     features: Callable[..., Any] | None = None
