@@ -1,10 +1,17 @@
-"""Configurations as Hydra composes them, each once a process: one takes a fifth of a second."""
+"""Configurations as Hydra composes them, each choice once a process: one takes a fifth of a second.
+
+Values are set afterwards, by Hydra itself: they choose no files.
+"""
 
 import copy
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from curvlab.config.resolvers import register_resolvers
@@ -27,18 +34,39 @@ def composed(*words: str, configs: Path = CONFIGS) -> DictConfig:
 
 
 def with_hydra(*words: str, configs: Path = CONFIGS) -> DictConfig:
-    """The same with Hydra's own part, `hydra`."""
-    make = _once if configs == CONFIGS else _compose
-    return copy.deepcopy(make(words, configs))
+    """The same with Hydra's own part, `hydra`, in which folders are not named after values."""
+    if configs != CONFIGS:
+        return _compose(words, configs)
+    values = [_parsed(word) for word in words if _is_value(_parsed(word))]
+    choices = [word for word in words if not _is_value(_parsed(word))]
+    config = copy.deepcopy(_once(tuple(choices)))
+    ConfigLoaderImpl._apply_overrides_to_config(values, config)
+    config.hydra.overrides.task = list(words)
+    return config
 
 
-def _compose(words: tuple[str, ...], configs: Path) -> DictConfig:
+def _compose(words: Sequence[str], configs: Path) -> DictConfig:
     register_resolvers()
     with initialize_config_dir(str(configs), version_base="1.3"):
         return compose("train", list(words), return_hydra_config=True)
 
 
-_once = cache(_compose)
+@cache
+def _once(words: tuple[str, ...]) -> DictConfig:
+    return _compose(words, CONFIGS)
+
+
+@cache
+def _parsed(word: str) -> Override:
+    return OverridesParser.create().parse_override(word)
+
+
+def _is_value(word: Override) -> bool:
+    """Whether a word sets a key; else it chooses a file or is about Hydra."""
+    key = word.key_or_group
+    return not (
+        key.startswith("hydra") or "@" in word.get_key_element() or (CONFIGS / key).is_dir()
+    )
 
 
 def tasks_of(model: str) -> tuple[str, ...]:

@@ -11,7 +11,10 @@ from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPSTBlock
 
 # The tracer of autograd functions instantiates one, which PyTorch itself deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composing import CONFIGS, composed
@@ -30,7 +30,7 @@ def test_a_variant_has_the_recipes_of_what_it_varies():
     assert base.split == column.split
     assert base.model == column.model
     different = {key for key in base.model if base.model[key] != row.model[key]}
-    assert different == {"name", "label", "graph", "linear_maps"}  # of two branches, or null
+    assert different == {"name", "label", "graph"}
 
 
 def words_of(key):
@@ -39,6 +39,7 @@ def words_of(key):
     return (close or ["model=idgl dataset=cora"])[0].split()
 
 
+@settings(deadline=None)  # the first example composes
 @given(st.integers(max_value=0) | st.floats() | st.booleans() | st.none())
 def test_a_size_is_a_whole_number_of_at_least_one(value):
     config = composed("model=fpst")
@@ -47,6 +48,7 @@ def test_a_size_is_a_whole_number_of_at_least_one(value):
         check_options(config)
 
 
+@settings(deadline=None)  # the first example composes
 @given(st.floats(max_value=0) | st.sampled_from([float("nan"), float("inf"), True, None, "0.1"]))
 def test_a_rate_is_a_positive_finite_number(value):
     config = composed("model=fpst")
@@ -55,6 +57,7 @@ def test_a_rate_is_a_positive_finite_number(value):
         check_options(config)
 
 
+@settings(deadline=None)  # the first example composes
 @given(st.floats(min_value=0) | st.sampled_from([float("nan"), -float("inf"), True, None, "-1"]))
 def test_the_curvature_of_a_lorentz_space_is_negative(value):
     config = composed("model=hypformer", "dataset=cora")
@@ -79,7 +82,6 @@ NONSENSE = {
     "model.entropy.decay": [-1, 2.5],
     "model.entropy.floor": [-1],
     "model.activation": ["foo"],
-    "task.scheduler.mode": ["foo", "min"],
     "task.scheduler.factor": [-1, 0, 1, 2.5, float("nan")],
 }
 

@@ -171,6 +171,7 @@ class Inverse(nn.Module):
         return x / (x - x)
 
 
+@pytest.mark.slow
 def test_it_names_the_part_of_a_compiled_module(fit, small, tmp_path):
     module = small()
     module.before = Compiled()

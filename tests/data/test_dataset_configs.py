@@ -67,6 +67,7 @@ def test_every_dataset_with_labels_is_here():
     assert {name for name in names if "node_classification" in tasks[name]} == set(DEFAULTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_dataset_brings_its_task_split_and_metric(name):
     config = composed("model=mlp", f"dataset={name}")
@@ -96,6 +97,7 @@ def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_pat
     config = composed(
         "model=mlp",
         f"dataset={name}",
+        "recipe=none",
         f"paths.data_dir={tmp_path}",
         f"paths.mirror={mirror}",
     )

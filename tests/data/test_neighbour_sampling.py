@@ -100,6 +100,7 @@ def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(gr
     torch.testing.assert_close(part[:4], whole[seeds])
 
 
+@pytest.mark.slow
 def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
     """And its variance that of draws without replacement, `s^2 / k (1 - k / d)`."""
     torch.manual_seed(0)
@@ -116,6 +117,7 @@ def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
     torch.testing.assert_close(means.var(0), variance, rtol=0.12, atol=0)
 
 
+@pytest.mark.slow
 def test_two_hops_of_means_are_unbiased(graph):
     """Where no node is met twice: on a tree, from its root."""
     children = torch.arange(1, 5)

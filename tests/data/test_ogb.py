@@ -415,6 +415,7 @@ assert threading.active_count() == 1, threading.enumerate()
 """
 
 
+@pytest.mark.slow
 def test_importing_asks_nobody_for_updates_and_happens_only_where_it_is_used():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", IMPORTS], check=False, capture_output=True, text=True

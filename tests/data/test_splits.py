@@ -79,6 +79,7 @@ def test_global_generators_have_no_part_in_it(split):
     assert all(map(same, before, after))
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same():
     code = (
         "import torch; from torch_geometric.data import Data;"

@@ -202,6 +202,7 @@ store.compute(8 * store.graph.num_nodes)
 """Computes tokens one column after the other, and is killed at the second order of the fourth."""
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_loses_the_column_it_was_at(raw, graph, tmp_path):
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert done.returncode == -signal.SIGKILL

@@ -61,6 +61,7 @@ def test_runs_on_batches_do_not_end_early_whatever_the_models_protocol_says(tmp_
     assert config.trainer.validate_every == config.trainer.steps_per_epoch == 100
 
 
+@pytest.mark.smoke
 def test_token_models_take_batches_with_their_rows_of_the_eigenvectors(run_here):
     result = run_here(*BATCHES, "model=tokengt", "model.eigenvectors=4", "trainer.max_steps=10")
     assert result.status == "finished"

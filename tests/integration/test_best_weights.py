@@ -80,6 +80,7 @@ def test_a_folder_without_weights_is_refused(tmp_path):
         restore(tmp_path)
 
 
+@pytest.mark.smoke
 def test_weights_go_where_their_result_goes(run_here, tmp_path):
     """To `previous/` and back, and into the same cell of another table, where they are one file."""
     first = run_here(*FAST, folder="tables/a/one/seed0")

@@ -28,6 +28,7 @@ def best_checkpoint(folder):
     return torch.load(folder / "checkpoints" / "best.ckpt", weights_only=True)
 
 
+@pytest.mark.smoke
 def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
     result = run_here(*FPST)
     assert result == read_result(folder)

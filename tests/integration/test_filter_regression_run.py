@@ -53,6 +53,7 @@ def test_a_filter_for_each_node_fits_what_one_for_all_cannot(run_here):
     assert scores[1] < 0.5 * scores[0]
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("keeps_last")
 def test_the_rate_is_halved_when_the_fit_does_not_improve(run_here, tmp_path):
     words = ("task=filter_regression__decay", "trainer.max_steps=100", "trainer.steps_per_epoch=5")

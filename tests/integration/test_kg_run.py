@@ -106,6 +106,7 @@ def test_both_sides_are_ranked_with_inverse_relations(run_here):
     assert result.parameters == 8 * (30 + 2 * 6)
 
 
+@pytest.mark.smoke
 def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, monkeypatch):
     ranked = []
     original = KnowledgeGraphCompletion._ranked

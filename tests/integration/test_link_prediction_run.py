@@ -62,6 +62,7 @@ def test_a_run_trains_and_scores_the_test_edges_once(run_here, tmp_path, monkeyp
     assert curves["loss"].iloc[-1] < 0.95 * curves["loss"].iloc[0]
 
 
+@pytest.mark.smoke
 def test_the_split_of_the_nodes_has_no_say(run_here):
     results = [
         run_here(*WORDS, "model=gcn", f"split={name}", folder=name)

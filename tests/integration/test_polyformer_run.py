@@ -38,6 +38,7 @@ def test_tokens_of_half_precision(run_here, dtype):
     assert run_here(*SMALL, *words).metrics["val"]["accuracy"] > 55
 
 
+@pytest.mark.smoke
 def test_nagphormer_without_eigenvectors(run_here):
     result = run_here(*SMALL, "model=nagphormer", "model.eigenvectors=0")
     assert result.metrics["val"]["accuracy"] > 55

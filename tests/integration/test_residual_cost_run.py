@@ -18,6 +18,7 @@ WORDS = (
 )
 
 
+@pytest.mark.smoke
 def test_an_addition_is_timed_and_nothing_is_trained(run_here):
     result = run_here(*WORDS, "model=lrn__tangent_space_maps")
     assert (result.status, result.task) == ("finished", "residual_cost")

@@ -28,6 +28,7 @@ def folder(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.smoke
 def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
     result = run_here(*FPST)
     assert result == read_result(folder)
@@ -234,6 +235,7 @@ def test_on_a_device_where_looking_waits_the_same_step_is_found(run_here, folder
     assert torch.load(folder / "diverged.pt", weights_only=True)["step"] == 2
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("error", "status"),
     [

@@ -211,6 +211,7 @@ def test_equal_values_are_not_trained_twice(search_here, scored, folder):
     assert sorted(scored) == sorted({(0.5, layers, seed) for _, layers, seed in scored})
 
 
+@pytest.mark.smoke
 def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, folder):
     def score(run, folder, report=None):
         if run.model.layers > 1:

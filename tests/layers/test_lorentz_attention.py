@@ -218,6 +218,7 @@ def test_scores_of_softmax_attention(inner):
     torch.testing.assert_close(layer(x), total * (k / -square).sqrt())
 
 
+@pytest.mark.slow
 @float64
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_derivatives(make):

@@ -301,6 +301,7 @@ def test_bfloat16_autocast_leaves_points_in_float32(kind):
     assert all(p.grad.isfinite().all() for p in [*features.parameters(), *linear.parameters()])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_compiles_as_one_graph():
     torch.compiler.reset()

@@ -168,6 +168,7 @@ def test_mixed_precision_is_as_exact_as_its_products(monkeypatch):
         assert (one - other).norm() < 0.05 * other.norm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [400, 36], ids=["as they are", "padded"])
 def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient(monkeypatch, entries):
     monkeypatch.setattr(module, "LIBRARY_PRODUCT", entries)

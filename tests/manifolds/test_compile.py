@@ -42,7 +42,10 @@ def arguments(module, name):
 
 
 # The tracer of autograd functions instantiates one, which PyTorch itself deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 
 
 @pytest.fixture(autouse=True)

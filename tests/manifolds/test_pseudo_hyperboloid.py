@@ -126,6 +126,7 @@ def test_what_is_no_such_space_is_refused(options):
         PseudoHyperboloid(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_all_functions_compile_as_one_graph():
     k = kappa_of(-0.6).requires_grad_()

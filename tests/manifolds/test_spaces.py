@@ -121,6 +121,7 @@ def point_and_logarithm(space, v, make):
     return point - 2 * space.logmap0(point) + 3 * space.logmap0(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.2, 3.0])
 @pytest.mark.parametrize("function", [sum_of_points, sum_with_one_exponential, point_and_logarithm])
 def test_fused_maps_are_the_composed_ones(function, size):

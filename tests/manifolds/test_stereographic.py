@@ -151,6 +151,7 @@ def test_projection_leaves_points_inside_and_the_curved_outwards_alone():
     assert (far.norm(dim=-1) <= 0.498 + 1e-6).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kappa", CURVATURES)
 def test_first_and_second_derivatives(kappa):
     """Central differences, away from the singular points."""

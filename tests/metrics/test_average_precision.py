@@ -84,6 +84,7 @@ def tied_problems(draw):
     return distance, both_directions(edges), draw(st.integers(1, 10))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(tied_problems())
 def test_agrees_with_the_definition_with_ties(problem):

@@ -22,7 +22,7 @@ from curvlab.models.sign import SIGN
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
-KINDS = {  # layer, what it is given of the graph, heads
+KINDS = {  # layer, form of the graph, heads
     "mlp": (nn.Linear, "none", 1),
     "gcn": (GCNConv, "edge_index", 1),
     "gat": (GATConv, "edge_index", 1),
@@ -235,6 +235,7 @@ def test_sparse_features_give_what_dense_ones_give(graph, kind, residual):
     torch.testing.assert_close(made(graph), made(dense))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "gat"])
 def test_dropout_of_features_is_drawn_once(graph, kind):
     """With the features zeroed at rate 1/2 and twice as large, a network without attention,

@@ -191,6 +191,7 @@ def test_what_cannot_be_is_one_sentence(words, answer):
         model("cat", words)
 
 
+@pytest.mark.slow
 def test_a_residual_is_the_only_difference_of_the_variants():
     for name in ("cat_hyperbolic", "cat_spherical"):
         plain, other = model(name), model(f"{name}__residual")

@@ -178,7 +178,7 @@ def test_without_curvature_they_are_graph_networks_of_means(graph):
     ("kind", "options"),
     [(HGCN, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2})],
 )
-def test_nodes_hear_as_far_as_there_are_layers(graph, kind, options):
+def test_nodes_aggregate_from_as_far_as_there_are_layers(graph, kind, options):
     model = network(kind, **options)
     other = graph.clone()
     other.x = graph.x.clone()
@@ -212,8 +212,8 @@ def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(grap
         own = linear(F.elu(model.features(graph.x)))
     else:
         own = space.logmap0(linear.from_tangent(graph.x))
-    heard = space.logmap0(plain(graph))
-    torch.testing.assert_close(space.logmap0(model(graph)), (own + heard) / 2)
+    aggregated = space.logmap0(plain(graph))
+    torch.testing.assert_close(space.logmap0(model(graph)), (own + aggregated) / 2)
     deep, shallow = (network(kind, skip_average=skip, **options) for skip in (True, False))
     for one in (deep, shallow):  # nothing but the last layer is averaged: silent, it leaves nothing
         for parameter in one.linears[-1].parameters():

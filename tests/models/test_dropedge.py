@@ -39,7 +39,7 @@ class Seen(nn.Module):
 
 
 def kept(made, graph):
-    """The dense matrix `[nodes, nodes]` of the edges that a layer was told to keep."""
+    """The dense matrix `[nodes, nodes]` of the edges that a layer keeps."""
     made(graph)
     edge_index, weight = made.layers[0].graph
     matrix = torch.zeros(graph.num_nodes, graph.num_nodes)

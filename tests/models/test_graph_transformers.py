@@ -1,4 +1,4 @@
-"""GraphTrans and GraphGPS: what they are made of, and whom a node hears."""
+"""GraphTrans and GraphGPS: their parts, and the nodes that an embedding depends on."""
 
 from functools import partial
 
@@ -49,12 +49,12 @@ def test_the_order_of_nodes_does_not_matter(kind, graph):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_node_hears_every_other_and_its_neighbours_by_themselves(kind, graph):
-    """Node 8 has no neighbours: what it hears of node 0 comes by attention alone."""
+def test_every_embedding_depends_on_all_nodes_and_on_its_neighbours_by_themselves(kind, graph):
+    """Node 8 has no neighbours: it depends on node 0 by attention alone."""
     model = KINDS[kind]()
     graph.x.requires_grad_()
-    (heard,) = torch.autograd.grad(model(graph)[8].square().sum(), graph.x)
-    assert (heard.abs().sum(1) > 0).all()
+    (gradient,) = torch.autograd.grad(model(graph)[8].square().sum(), graph.x)
+    assert (gradient.abs().sum(1) > 0).all()
     cut = Data(x=graph.x, edge_index=graph.edge_index[:, :0])
     assert (model(cut) - model(graph))[:7].abs().amax(1).min() > 1e-3
 

@@ -1,4 +1,4 @@
-"""Graphormer: its attention by parts, whom a node hears, and what it knows of degrees."""
+"""Graphormer: its attention by parts, the nodes it attends to, and its embeddings of degrees."""
 
 import pytest
 import torch
@@ -53,14 +53,14 @@ def test_blocks_of_rows_change_nothing(graph, monkeypatch):
     torch.testing.assert_close(found(), whole)
 
 
-def test_the_bias_decides_whom_a_node_hears(graph):
-    """With all but the neighbours shut out, two layers hear two hops."""
+def test_the_bias_decides_which_nodes_count(graph):
+    """With all but the neighbours shut out, two layers reach two hops."""
     made = model()
     for attention in made.attentions:
         attention.bias.data[:, 2:] = -torch.inf
     graph.x.requires_grad_()
-    heard = torch.autograd.grad(made(graph)[0, 0], graph.x)[0].abs().sum(1) > 0
-    assert heard.tolist() == [True, True, True, *[False] * 6]
+    reached = torch.autograd.grad(made(graph)[0, 0], graph.x)[0].abs().sum(1) > 0
+    assert reached.tolist() == [True, True, True, *[False] * 6]
     alone = torch.autograd.grad(made(graph)[8, 0], graph.x)[0].abs().sum(1) > 0
     assert alone.tolist() == [*[False] * 8, True]
 

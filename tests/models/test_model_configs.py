@@ -18,7 +18,7 @@ OF_TRIPLES = [  # which have no neighbours
     name for name in MODELS if "kg_completion" in tasks_of(name) and name != "cat__neighbours"
 ]
 WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=40")
-PRECISIONS = ("32-true", "bf16-mixed")
+PRECISIONS = ("32-true", pytest.param("bf16-mixed", marks=pytest.mark.slow))
 MANIFOLDS = ("stereographic", "poincare", "sphere", "euclidean")
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -111,6 +111,7 @@ def test_tokengt_is_fpst_on_flat_space(tmp_path):
     assert different == {"name", "label", "requires"}
 
 
+@pytest.mark.slow
 def test_training_on_a_tiny_graph_reduces_the_loss(tmp_path):
     overrides = ("trainer.max_steps=60", "trainer.steps_per_epoch=1")
     _, _, rows = trained(composed("fpst", tmp_path, *overrides), tmp_path)

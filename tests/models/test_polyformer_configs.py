@@ -31,6 +31,7 @@ class Described:
         self.inputs, self.num_classes = {"in_channels": features}, classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_parameter_counts_of_the_released_settings(name):
     features, classes, *counts = COUNTS[name]

@@ -65,6 +65,15 @@ def test_the_number_of_classes_told_is_the_option_of_logits():
     assert model["requires"] == {"transforms": []}
 
 
+def test_an_adjacency_had_no_self_loops_before_it_had_the_option():
+    transform = {"_target_": "curvlab.data.transforms.graph.SparseAdjacency"}
+    for loops in ({}, {"self_loops": False}, {"self_loops": True}):
+        requires = {"transforms": [transform | loops]}
+        model = network("torch_geometric.nn.SGConv", "csr", requires=requires)
+        expected = transform | {"self_loops": False} | loops
+        assert model["requires"]["transforms"] == [expected]
+
+
 def test_hybonet_with_a_residual_is_lrn():
     target, residual = "curvlab.models.hybonet.HyboNet", {"operator": "centroid"}
     lrn = model_of(_target_=target, residual=residual, skip_mode="sequential", manifold={})

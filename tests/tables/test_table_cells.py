@@ -1,19 +1,18 @@
 """What a table plans can be run: its cells compose, are valid and take a step on a small graph."""
 
 import copy
-import math
 from itertools import product
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
-from tiny_data import TinyGraph, shrink, take_a_step
 
 from composing import CONFIGS, composed, with_hydra
 from curvlab.config.building import build
-from curvlab.config.resolvers import base_name
+from curvlab.config.resolvers import recipe_name
 from curvlab.config.rules import validate
 from curvlab.tables import build_report, load_table, table_names
+from tiny_data import TinyGraph, takes_a_step
 
 TABLES = table_names(CONFIGS)
 
@@ -30,54 +29,65 @@ def sweep(name):
     return keys
 
 
-def telling(keys):
-    """Cells that have all that others have: every value, and every pair with a recipe.
+def keys_of(file):
+    """The keys that a recipe sets, with its groups."""
+    values = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+    return [f"{part}.{key}" for part, v in values.items() if isinstance(v, dict) for key in v]
 
-    The rest of a table differs from these in nothing that `validate` looks at.
+
+def telling(name, swept):
+    """Cells that have all that others have: every value of a swept key.
+
+    And pairs with a recipe, one for all recipes of the same keys, where more than the pair decides
+    what these are merged into: a variant, or a table that sets keys of the model itself. Of the
+    others `tests/test_task_defaults.py` makes the run. The rest of a table differs from these in
+    nothing that `validate` looks at.
     """
+    keys = sweep(name)
     first = {key: values[0] for key, values in keys.items()}
-    cells = [{**first, key: value} for key, values in keys.items() for value in values]
-    for model, dataset in product(keys.get("model", ()), keys.get("dataset", ())):
-        if list((CONFIGS / "recipe").glob(f"*/{base_name(model)}/{base_name(dataset)}[@.]*")):
-            cells.append({**first, "model": model, "dataset": dataset})
+    cells = [{**first, swept: value} for value in keys[swept]]
+    own, met = "model" in OmegaConf.load(CONFIGS / "table" / f"{name}.yaml"), set()
+    if swept == "model":
+        for model, dataset in product(keys["model"], keys.get("dataset", ())):
+            recipes = f"*/{recipe_name('model', model)}/{recipe_name('dataset', dataset)}[@.]*"
+            sets = {key for file in (CONFIGS / "recipe").glob(recipes) for key in keys_of(file)}
+            if (
+                (own or recipe_name("model", model) != model)
+                and sets
+                and (model, *sorted(sets)) not in met
+            ):
+                met.add((model, *sorted(sets)))
+                cells.append({**first, "model": model, "dataset": dataset})
     return {tuple(cell.values()): cell for cell in cells}.values()
 
 
-STEPPED = set()
-"""What has taken a step: cells of other datasets are often the same on a small graph."""
-
-
-def takes_a_step(config, folder):
-    """Whether a cell's model learns something from a graph of the same schema, if it learns."""
-    shrink(config, folder)
-    parts = [OmegaConf.to_yaml(part, resolve=True) for part in _learning(config)]
-    if tuple(parts) in STEPPED:
-        return True
-    STEPPED.add(tuple(parts))
-    loss, change = take_a_step(config)
-    return math.isfinite(loss) and (change > 0 or config.task.name == "residual_cost")
-
-
-def _learning(config):
-    chosen = (config[key] for key in ("model", "manifold", "task", "optimizer", "batching"))
-    return (*chosen, config.dataset.source)
+@pytest.mark.parametrize("name", TABLES)
+def test_cells_have_folders_of_their_own(name):
+    table = OmegaConf.load(CONFIGS / "table" / f"{name}.yaml")
+    subdir = OmegaConf.to_container(table, resolve=False)["hydra"]["sweep"]["subdir"]
+    for key in sweep(name):
+        assert f"${{{key}}}" in subdir or f"${{{key}.name}}" in subdir
 
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-@pytest.mark.parametrize("name", TABLES)
-def test_cells_compose_train_and_have_folders_of_their_own(name, tmp_path):
-    keys = sweep(name)
-    table = OmegaConf.load(CONFIGS / "table" / f"{name}.yaml")
-    subdir = OmegaConf.to_container(table, resolve=False)["hydra"]["sweep"]["subdir"]
-    for key in keys:
-        assert f"${{{key}}}" in subdir or f"${{{key}.name}}" in subdir
-    for cell in telling(keys):
+@pytest.mark.parametrize(
+    ("name", "swept"),
+    [
+        (name, key)
+        for name in TABLES
+        for key, values in sweep(name).items()
+        if len(values) > 1 or key == "model"
+    ],
+)
+def test_cells_compose_and_train(name, swept, tmp_path):
+    for cell in telling(name, swept):
         words = [f"{key}={value}" for key, value in cell.items()]
-        config = composed(f"table={name}", *words)
+        config = with_hydra(f"table={name}", *words)
         assert config.experiment == name
-        hydra = with_hydra(f"table={name}", *words).hydra
-        assert hydra.sweep.dir.endswith(f"/tables/{name}")
+        assert config.hydra.sweep.dir.endswith(f"/tables/{name}")
+        config = composed(f"table={name}", *words)
         validate(config, multirun=True)
         assert takes_a_step(config, tmp_path), words
 
@@ -100,6 +110,7 @@ def test_what_a_table_names_exists_or_is_declared_missing(name, tmp_path):
             assert not exist & set(spec.report.labels)
 
 
+@pytest.mark.slow
 def test_table_1_has_the_papers_protocol():
     for dataset in sweep("fpst/table1")["dataset"]:
         config = composed("table=fpst/table1", f"dataset={dataset}", "model=fpst", "recipe=none")
@@ -137,6 +148,7 @@ LOOPED = (
 NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn", "disease")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", FRAME)
 def test_points_that_are_not_joined_have_no_graph_network(model):
     for dataset in sweep("hypformer/table3")["dataset"]:
@@ -146,6 +158,7 @@ def test_points_that_are_not_joined_have_no_graph_network(model):
     assert composed("model=hypformer__no_graph", "dataset=cora").model.graph is False
 
 
+@pytest.mark.slow
 def test_nodeformer_on_points_has_its_authors_values():
     """Rate, decay, dropout, width, heads, orders, weight of the edges' term, steps."""
     released = {
@@ -161,11 +174,12 @@ def test_nodeformer_on_points_has_its_authors_values():
             *(optimizer.lr, optimizer.weight_decay, model.dropout, model.dim, model.heads),
             *(model.orders, model.edge_loss, config.trainer.max_steps),
         )
-        assert found == released.get(dataset, released[base_name(dataset)])
+        assert found == released.get(dataset, released[recipe_name("dataset", dataset)])
         plain = composed("model=nodeformer", f"dataset={dataset}", "recipe=none")
         assert plain.model.heads == 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("model", FRAME)
 def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
@@ -180,6 +194,7 @@ def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
     assert 2 * known.num_edges + known.num_nodes == 2_484_941  # as the papers' code counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["ogbn_proteins", "amazon2m", "ogbn_arxiv", "ogbn_papers100m"])
 def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset):
     own = composed("table=hypformer/table1", "model=hypformer", f"dataset={dataset}")
@@ -202,6 +217,7 @@ def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset):
         assert steps >= at_least if model in scripts else steps == at_least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", [*LOOPED, "newsgroups20__no_graph"])
 def test_hypformers_frame_is_the_same_whatever_the_attention(dataset):
     own, *others = (composed(f"model={model}", f"dataset={dataset}") for model in FRAME)

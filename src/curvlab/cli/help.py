@@ -102,7 +102,7 @@ def _rows(node: DictConfig, path: str, comments: Mapping[str, str]) -> Iterator[
     assert isinstance(plain, dict)
     for name, value in ((str(k), v) for k, v in plain.items()):
         key, option = f"{path}.{name}", option_of(node, path, name)
-        if name.startswith("_") or name in ("name", "label", "requires"):
+        if name.startswith("_") or name in ("name", "label", "requires", "recipe"):
             continue
         if isinstance(value, dict):
             if option is not None and option.doc:

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.schema import MISSING, Option, Part, bare, in_words, options_of
+from curvlab.config.schema import MISSING, UNIONS, Option, Part, bare, in_words, options_of
 from curvlab.errors import UsageError
 
 GROUPS = {
@@ -108,7 +108,8 @@ def _is_part(kind: Any) -> bool:
 
 
 def _is_choice(kind: Any) -> bool:
-    return "Literal" in repr(get_origin(kind)) or "Literal" in repr(kind)
+    parts = get_args(kind) if get_origin(kind) in UNIONS else (kind,)
+    return any(get_origin(part) is Literal for part in parts)
 
 
 def _shown(value: Any) -> str:

@@ -1,14 +1,18 @@
-"""Functions that configurations call, as `${base_name:...}`."""
+"""Functions that configurations call, as `${recipe_name:model,...}`."""
 
 import hashlib
 import math
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
+from curvlab.config.folder import CONFIGS
 from curvlab.config.sources import register_sources
 from curvlab.errors import UsageError
 
@@ -31,9 +35,27 @@ def run_name(overrides: str) -> str:
     return name or "default"
 
 
-def base_name(name: str) -> str:
-    """Whose values a variant has: `cora__per_class` those of `cora`, a plain name its own."""
-    return name.partition("__")[0]
+def recipe_name(group: str, choice: str) -> str:
+    """Whose recipes a choice has: those of the name in its file's key `recipe`, else its own.
+
+    Args:
+        group: `model`, `dataset` or `task`.
+        choice: of the group.
+    """
+    return str(_file(group, choice).get("recipe", choice))
+
+
+@cache
+def _file(group: str, choice: str) -> Mapping[str, Any]:
+    """A choice's file, wherever Hydra finds it; empty without one."""
+    hydra = GlobalHydra.instance()
+    if hydra.is_initialized():
+        loaded = hydra.config_loader().repository.load_config(f"{group}/{choice}")  # type: ignore[attr-defined]
+        node = loaded.config if loaded is not None else {}
+    else:
+        path = CONFIGS / group / f"{choice}.yaml"
+        node = OmegaConf.load(path) if path.is_file() else {}
+    return node if isinstance(node, Mapping | DictConfig) else {}
 
 
 def only_with(value: Any, *pairs: Any) -> Any:
@@ -44,7 +66,7 @@ def only_with(value: Any, *pairs: Any) -> Any:
 
 def task_recipe(task: str, model: str) -> str:
     """The address below `configs/recipe` of a model's values in a task, whatever the data."""
-    return f"{base_name(task)}/{base_name(model)}/_"
+    return f"{recipe_name('task', task)}/{recipe_name('model', model)}/_"
 
 
 def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
@@ -56,12 +78,12 @@ def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
     Args:
         task: its name; link prediction splits the edges, whatever the nodes' split.
         model: its name.
-        dataset: its name; a variant `BASE__VARIANT` has the recipes of `BASE`.
+        dataset: its name; a variant has the recipes that its key `recipe` names.
         split: its name; None or `none` where there is none.
     """
-    parts = LINKS if base_name(task) == "link_prediction" else split
-    name = base_name(dataset)
-    return f"{base_name(task)}/{base_name(model)}/" + (
+    parts = LINKS if recipe_name("task", task) == "link_prediction" else split
+    name = recipe_name("dataset", dataset)
+    return f"{recipe_name('task', task)}/{recipe_name('model', model)}/" + (
         name if parts in (None, "none") else f"{name}@{parts}"
     )
 
@@ -110,7 +132,7 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
     OmegaConf.register_new_resolver("only_with", only_with, replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
-    OmegaConf.register_new_resolver("base_name", base_name, replace=True)
+    OmegaConf.register_new_resolver("recipe_name", recipe_name, replace=True)
     OmegaConf.register_new_resolver("if_set", if_set, replace=True)
     OmegaConf.register_new_resolver("recipe", recipe, replace=True)
     OmegaConf.register_new_resolver("task_recipe", task_recipe, replace=True)

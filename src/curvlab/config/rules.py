@@ -7,7 +7,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import check_options
-from curvlab.config.resolvers import base_name
 from curvlab.config.schema import attribute, is_subclass, spaces_of
 from curvlab.errors import UsageError
 
@@ -26,7 +25,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
         UsageError: the first thing that is wrong, in one sentence.
     """
     model, dataset, task = config.model, config.dataset, config.task
-    if base_name(task.name) not in dataset.tasks:  # then values that come from both mean nothing
+    if kind_of(task) not in dataset.tasks:  # then values that come from both mean nothing
         raise UsageError(
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
@@ -44,6 +43,11 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_batching(config)
     check_selection(config)
     check_devices(config, multirun)
+
+
+def kind_of(task: DictConfig) -> str:
+    """Which task one is, or is a variant of."""
+    return str(task.get("recipe", task.name))
 
 
 def transforms_of(config: DictConfig) -> list[DictConfig]:
@@ -86,7 +90,7 @@ def check_task_of_model(config: DictConfig) -> None:
     of_triples = is_of_triples(config)
     tasks = attribute(model._target_, "tasks")
     scores = is_subclass(model._target_, TRIPLES)
-    fits = scores == of_triples if tasks is None else base_name(task.name) in tasks
+    fits = scores == of_triples if tasks is None else kind_of(task) in tasks
     if not fits:
         tasks = tasks or (["kg_completion"] if scores else None)
         made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
@@ -130,7 +134,7 @@ def check_batching(config: DictConfig) -> None:
     name = config.batching.name
     if config.batching.one_graph:
         return
-    task = base_name(config.task.name)
+    task = kind_of(config.task)
     chooses = attribute(config.task._target_, "chooses_weights", False)
     if not chooses or "split" in config.task or task == "filter_regression":
         raise UsageError(

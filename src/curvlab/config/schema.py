@@ -130,6 +130,17 @@ def options_of(target: str) -> Mapping[str, Option]:
     return merged
 
 
+@cache
+def takes_others(target: str) -> bool:
+    """Whether a constructor passes on options that are in no signature here, as torch's are."""
+    made = [parent.members["__init__"] for parent in mro(target) if "__init__" in parent.members]
+    return bool(made) and all(
+        isinstance(m, griffe.Function)
+        and any(p.kind is griffe.ParameterKind.var_keyword for p in m.parameters)
+        for m in made
+    )
+
+
 def completed(target: str) -> Mapping[str, Option]:
     """The options that a configuration of a class has, whether its YAML names them or not."""
     if target.partition(".")[0] in LIBRARIES:
@@ -157,7 +168,9 @@ def attribute(target: str, name: str, default: Any = None) -> Any:
     for parent in mro(target):
         member = parent.members.get(name)
         if isinstance(member, griffe.Attribute) and member.value is not None:
-            return _literal(member.value)
+            value = _literal(member.value)
+            if value is not MISSING:  # else an instance's, set by its constructor
+                return value
     return default
 
 

@@ -175,6 +175,8 @@ class FPST(Encoder):
     midpoints of attention stay on the values' side of a sphere.
     """
 
+    revision = 2  # 2: midpoints of attention stay on the values' side of a sphere
+
     def __init__(
         self,
         in_channels: int,

@@ -41,7 +41,7 @@ class HAT(StereographicGCN):
         self.linears = self.of_one_space(in_channels)
 
     def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
-        """Logarithms `[nodes, dim]` and what the attention aggregates of them."""
+        """Logarithms `[nodes, dim]`, and their sums weighted by the attention."""
         start, source = adjacency.crow_indices(), adjacency.col_indices()
         target = torch.repeat_interleave(start.diff(), output_size=len(source))
         linear = self.linears[layer]

@@ -35,6 +35,8 @@ class KappaGCN(StereographicGCN):
     Source: Section 3.
     """
 
+    revision = 2  # 2: midpoints stay on their neighbours' side of a sphere
+
     def __init__(
         self,
         in_channels: int,

@@ -29,7 +29,7 @@ class LDS(FlatEncoder):
 
         w <- Adam(w, d/dw [L_inner(f_w(X, A)) + c/2 ||W_1||^2]),  A ~ Bernoulli(theta),
 
-    and what is returned are the logits of where they end, on one more graph. Their loss is that of
+    and `forward` returns the logits of the last weights, on one more graph. Their loss is that of
     the held-out nodes (`HalvedValidation`); its gradient with respect to theta goes back through
     those steps and straight through the draws, and theta is kept in [0, 1]. When the inner loss
     has not fallen by `min_decrease` of itself for `inner_patience` steps of Adam, or they have been

@@ -18,6 +18,8 @@ class TokenGT(FPST):
     Source: TokenGT (Kim et al. 2022), as the baseline of FPS-T's Section 5.
     """
 
+    revision = 1  # flat space has no other side: as FPS-T's first
+
     def __init__(
         self, in_channels: int, manifold: SpaceMaker[Euclidean] = Euclidean, **options: Any
     ) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.options import GROUPS as UNBUILT
-from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of
+from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, takes_others
 
 GROUPS = (
     "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer", "search",
@@ -137,7 +137,7 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
 
 
 def _of_library(target: str) -> bool:
-    return target.partition(".")[0] in LIBRARIES
+    return target.partition(".")[0] in LIBRARIES or takes_others(target)
 
 
 def _takes_space(model: Node) -> bool:

@@ -8,6 +8,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from curvlab.results.migrations_data import migrate_data
+from curvlab.results.migrations_graphs import migrate_graphs
+from curvlab.results.migrations_hyps import migrate_hyps
+from curvlab.results.migrations_tasks import migrate_tasks
+
 Stored = dict[str, Any]
 
 MOVED_TO_ROOMS = {
@@ -94,6 +99,10 @@ def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
 STEPS: tuple[Callable[[Stored], Stored], ...] = (
     modules_moved(MOVED_TO_ROOMS),
     spaces_and_trainers_are_classes,
+    migrate_tasks,
+    migrate_graphs,
+    migrate_hyps,
+    migrate_data,
 )
 """Step n takes what was stored by schema n to schema n + 1."""
 

@@ -89,6 +89,8 @@ def migrate_graphs(stored: Node) -> Node:
         migrated["graph_network"] = _front(migrated["graph_network"])
     migrated.pop("manifold", None)
     requires = {k: v for k, v in model.get("requires", {}).items() if k not in SAID_BY_CLASSES}
+    if "transforms" in requires:
+        requires["transforms"] = [_without_loops(transform) for transform in requires["transforms"]]
     config = {**config, "model": {**migrated, "requires": requires}}
     if target in ("curved_gcn.HGNN", "curved_gcn.HAT"):
         requires.pop("learnable", None)
@@ -121,6 +123,12 @@ def _with_logits(node: Node) -> Node:
     """Logits, where the data told the number of classes."""
     told = "num_classes" in node.get("requires", {}).get("data", ())
     return {**node, "logits": True} if told else node
+
+
+def _without_loops(node: Node) -> Node:
+    """An adjacency as it was made before it had an option: without self-loops."""
+    of_ones = node["_target_"].endswith(".SparseAdjacency")
+    return {**node, "self_loops": node.get("self_loops", False)} if of_ones else node
 
 
 def _lrn(node: Node) -> Node:

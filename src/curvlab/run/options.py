@@ -4,9 +4,9 @@ They are read from here as those of models are from their constructors (`curvlab
 Nothing here imports torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
@@ -73,7 +73,10 @@ class DatasetOptions:
         train_triples: number of training triples, for the length of an epoch.
         filtered: leave out nodes that are there more than once; false: as before 2023.
         filter: pair of spectral filters.
+        recipe: data set whose recipes these nodes have; null: its own.
         files: checksum of the user's files.
+        source: loads the graph.
+        features: transform of the features; null: as they come.
     """
 
     name: str
@@ -86,7 +89,10 @@ class DatasetOptions:
     train_triples: PositiveInt | None = None
     filtered: bool = True
     filter: FilterPair | None = None
+    recipe: Incidental[str | None] = None
     files: str | None = None
+    source: Callable[..., Any] | None = None
+    features: Callable[..., Any] | None = None
 
 
 @dataclass

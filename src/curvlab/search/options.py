@@ -16,7 +16,8 @@ class SearchOptions:
         minutes: of training, in all; null: no limit.
         seeds: of the runs whose mean best validation score is maximised.
         sampler: proposes values; its seed is the run's.
-        pruner: ends combinations early; null: never.
+        pruner: ends combinations early, by the best score of the first run as it goes and by the
+            mean before each other run; null: never.
         space: key of the configuration: its values; null: not searched.
     """
 

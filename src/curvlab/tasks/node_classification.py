@@ -60,7 +60,6 @@ class NodeClassification(SelectedTask):
             space.
     """
 
-    mini_batches = True
     tested = PARTS
 
     def __init__(

@@ -17,7 +17,6 @@ class Task(LightningModule):
     Attributes:
         data_kind: what the data is: a `graph`, or the `triples` of a knowledge graph, for which the
             model is a `TripleScorer` and whose files are the split.
-        mini_batches: whether the loss is also one of a part of the graph.
         chooses_weights: whether validation chooses the weights.
         score: the metric that the task is about.
 
@@ -27,7 +26,6 @@ class Task(LightningModule):
     """
 
     data_kind = "graph"
-    mini_batches = False
     chooses_weights = False
     score: str
 

@@ -176,7 +176,7 @@ class SparseAdjacency(GraphTransform):
     reads = ("edge_index",)
     writes = ("adj_t",)
 
-    def __init__(self, self_loops: bool = True) -> None:
+    def __init__(self, self_loops: bool = False) -> None:
         self.self_loops = self_loops
 
     @property

@@ -1,4 +1,6 @@
-"""Small graphs with the schema of a run's dataset: what the cells of tables are tried on."""
+"""Small graphs with the schema of a run's dataset: what recipes and cells are tried on."""
+
+import math
 
 import torch
 from omegaconf import OmegaConf, open_dict, read_write
@@ -116,3 +118,19 @@ def take_a_step(config):
     optimizer.step()
     changes = [(p - old).abs().max() for p, old in zip(parameters, before, strict=True)]
     return float(loss.detach()), float(torch.stack(changes).max())
+
+
+STEPPED = set()
+"""What has taken a step: runs on other datasets are often the same on a small graph."""
+
+
+def takes_a_step(config, folder):
+    """Whether a run's model learns something from a graph of the same schema, if it learns."""
+    shrink(config, folder)
+    chosen = (config[key] for key in ("model", "manifold", "task", "optimizer", "batching"))
+    parts = [OmegaConf.to_yaml(part, resolve=True) for part in (*chosen, config.dataset.source)]
+    if tuple(parts) in STEPPED:
+        return True
+    STEPPED.add(tuple(parts))
+    loss, change = take_a_step(config)
+    return math.isfinite(loss) and (change > 0 or config.task.name == "residual_cost")

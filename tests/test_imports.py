@@ -1,0 +1,53 @@
+"""Packages import one way."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "curvlab"
+ORDER = ("manifolds", "optim", "layers", "models", "tasks", "run", "cli")
+"""Each may import those before it."""
+
+GROUND = ("errors", "options", "results", "metrics")
+"""They import none of the above."""
+
+
+def imported(package):
+    """Packages and modules of curvlab that a package imports, with the files that do."""
+    found = {}
+    files = (SOURCE / package).rglob("*.py") if (SOURCE / package).is_dir() else ()
+    for file in files or (SOURCE / f"{package}.py",):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module == "curvlab":
+                names = [f"curvlab.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                first, *rest = name.split(".")
+                if first == "curvlab" and rest and rest[0] != package:
+                    found.setdefault(rest[0], set()).add(file.relative_to(SOURCE).as_posix())
+    return found
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_imports_none_above_it(package):
+    above = ORDER[ORDER.index(package) + 1 :]
+    assert not {name: files for name, files in imported(package).items() if name in above}
+
+
+@pytest.mark.parametrize(("one", "other"), [("tasks", "bench"), ("manifolds", "layers")])
+def test_no_two_packages_import_each_other(one, other):
+    assert not (one in imported(other) and other in imported(one))
+
+
+@pytest.mark.parametrize("package", GROUND)
+def test_the_ground_imports_no_geometry_and_no_model(package):
+    assert not imported(package).keys() & set(ORDER)
+
+
+def test_data_know_no_model():
+    assert not imported("data").keys() & {"models", "tasks", "cli"}
