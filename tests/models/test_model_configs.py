@@ -66,7 +66,7 @@ def test_each_model_trains_a_step(model, precision, tmp_path):
     config.trainer.precision = precision
     before, task, rows = trained(config, tmp_path)
     assert config.model.name == model
-    assert {"label", "requires", "dim", "layers"} <= set(config.model)
+    assert {"label", "dim", "layers"} <= set(config.model)
     assert rows[-1]["step"] == 1
     assert math.isfinite(rows[-1]["loss"])
     assert 0 < rows[-1]["map"] <= 100
@@ -82,7 +82,7 @@ def test_each_model_of_triples_trains_a_step(model, precision, tmp_path):
     config.trainer.precision = precision
     before, task, rows = trained(config, tmp_path)
     assert config.model.name == model
-    assert {"label", "requires"} <= set(config.model)
+    assert "label" in config.model
     assert rows[-1]["step"] == 1
     assert rows[-1]["loss"] > 0
     assert 0 < rows[-1]["val/mrr"] <= 1
