@@ -1,4 +1,4 @@
-"""Images on a grid and what mixed spectral filters make of them: targets of filter regression."""
+"""Images on a grid, filtered by two spectral filters: the targets of filter regression."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +49,7 @@ PolyFormer, Table 10, whose last two rows are swapped: these fit the text and th
 
 
 class FilterImages:
-    """One grey image on a grid of pixels, and a target that one of two filters makes of each pixel.
+    """One grey image on a grid of pixels; one of two filters makes the target of each pixel.
 
     `z_v = (h_a(L) x)_v` where `x_v < 0.5`, else `(h_b(L) x)_v`, with the whole image x and the
     normalised Laplacian L of the grid. Filters are applied by a Chebyshev expansion in float64.

@@ -1,4 +1,4 @@
-"""Random vectors without edges: what an operation on points is timed with."""
+"""Random vectors without edges, to time operations on points."""
 
 import torch
 from torch_geometric.data import Data

@@ -1,4 +1,4 @@
-"""A knowledge graph of one's own: a folder of files of triples."""
+"""A user's own knowledge graph: a folder of files of triples."""
 
 import logging
 from collections import Counter

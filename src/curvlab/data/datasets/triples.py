@@ -1,4 +1,4 @@
-"""Triples of a knowledge graph: what is wrong with them, which are known."""
+"""Triples of a knowledge graph: checks, and look-up of known tails."""
 
 import logging
 
@@ -11,7 +11,7 @@ from curvlab.errors import UsageError
 log = logging.getLogger(__name__)
 
 MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
-"""Parts of the triples, and the masks `[triples]` that say which are theirs."""
+"""Parts of the triples, and the names of their masks `[triples]`."""
 
 
 def check_triples(data: Data) -> None:

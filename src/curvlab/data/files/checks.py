@@ -1,4 +1,4 @@
-"""What a graph must be to be trained on, one sentence for each thing that it is not."""
+"""Checks of graphs before training, each with one sentence for the user."""
 
 import logging
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def check_graph(data: Data) -> None:
 def check_edges(data: Data) -> None:
     """Refuse a graph without nodes or edges, or with edges to nodes that do not exist.
 
-    A graph that says `without_edges` has none on purpose.
+    A graph marked `without_edges` may have none.
 
     Raises:
         UsageError: See above.
@@ -83,7 +83,7 @@ def check_features(data: Data) -> None:
 
 
 def not_finite(nodes: int, first: int) -> UsageError:
-    """What is said of features that are not finite, of so many nodes."""
+    """The error for features that are not finite."""
     return UsageError(
         f"{nodes} nodes have features that are NaN or infinite, the first is node {first}: clean "
         "the dataset's features."
@@ -95,8 +95,8 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
 
     Args:
         data: `y [nodes]` holds classes 0, 1, ..., or `y [nodes, labels]` zeros and ones. Where
-            `labelled [nodes]` is there and says no, a node has no label and needs none.
-        num_classes: Number of classes that there are; None if only the labels themselves say.
+            `labelled [nodes]` is given and false, a node needs no label.
+        num_classes: Number of classes; None: that of the labels.
 
     Raises:
         UsageError: See above.

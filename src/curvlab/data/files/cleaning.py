@@ -1,4 +1,4 @@
-"""From a graph as it came to the graph that models see, the same for every dataset."""
+"""Cleaning of raw graphs, the same for every data set."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Raw files: where they come from, what they must contain, and how they reach the data folder."""
+"""Raw files: addresses, checksums, and how they reach the data folder."""
 
 import hashlib
 import logging

@@ -1,4 +1,4 @@
-"""Text files of triples: what a line is, and what is wrong with one that is none."""
+"""Text files of triples, read line by line."""
 
 import gzip
 import zlib
@@ -35,8 +35,8 @@ class TripleFormat:
     Attributes:
         columns: the order of head, relation and tail.
         separator: one of `SEPARATORS`, of which a line has two; quotes are part of a name.
-        header: whether the first line of a file names the columns; None where nobody says so, and
-            one that looks as if it did is refused.
+        header: whether the first line of a file names the columns; None: unknown, a first line
+            that looks like a header is refused.
 
     Raises:
         UsageError: A value is something else.

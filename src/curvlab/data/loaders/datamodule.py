@@ -33,13 +33,13 @@ class RepeatedGraph:
 
 
 def loaded(source: GraphSource) -> Data:
-    """A source's graph, read and generated in float32 whatever the run computes in."""
+    """Load a source's graph in float32, whatever the precision of the run."""
     with default_dtype("32-true"):
         return source.load()
 
 
 def in_default_dtype(data: Data) -> Data:
-    """A graph, which comes in float32, with numbers of the type that new tensors have."""
+    """A float32 graph in torch's default type."""
     dtype = torch.get_default_dtype()
     if dtype == torch.float32:
         return data
@@ -118,7 +118,7 @@ class GraphDataModule(LightningDataModule):
 
     @property
     def num_classes(self) -> int:
-        """Number of logits of a node: classes, labels, or 1 for two classes told by one logit.
+        """Number of logits of a node: classes, labels, or 1 for two classes with one logit.
 
         Raises:
             UsageError: The graph has no labels, or one logit is to tell more than two classes.
@@ -176,7 +176,7 @@ class GraphDataModule(LightningDataModule):
         return RepeatedGraph(self.graph, 1)
 
     def evaluation_batch(self, batch: Data) -> Data:
-        """What is validated on after a step: here the graph of the step itself."""
+        """The graph that is validated on after a step: here that of the step itself."""
         return batch
 
     def transfer_batch_to_device(

@@ -20,7 +20,7 @@ class RandomPartition:
     as can be shared out evenly: `batches * ceil(nodes / (size * batches))`, whose sizes differ by
     one node at most. A round is a part for each batch of a step, in whichever process. The parts of
     a pass are disjoint and their union is all nodes. The permutation depends on seed and pass
-    alone, so that every process makes the same one and no process has to be told.
+    alone, so that every process makes the same one.
 
     Args:
         nodes: Number of nodes.

@@ -132,7 +132,7 @@ class TripleDataModule(MiniBatchDataModule):
 def with_inverses(data: Data) -> Data:
     """A knowledge graph and the inverse of every triple: (t, r + relations, h) in the same part.
 
-    It says so by `inverse_relations`.
+    The graph is marked by `inverse_relations`.
     """
     names = data.relation_names
     return Data(

@@ -1,4 +1,4 @@
-"""Validation nodes shared out between a model that learns from them and the choice of weights."""
+"""Half of the validation nodes for training, half for the choice of weights."""
 
 import torch
 from torch_geometric.data import Data

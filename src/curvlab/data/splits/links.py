@@ -1,4 +1,4 @@
-"""Which edges are trained on, which choose the weights and which are scored."""
+"""Splits of edges into training, validation and test."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which nodes are trained on, which choose the weights and which are scored."""
+"""Splits of nodes into training, validation and test."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -148,9 +148,9 @@ class GivenSplit(Split):
 
 
 class FitSplit:
-    """All scored nodes are trained on, choose the weights and are tested: a fit, nothing held out.
+    """Training, validation and test on all scored nodes: a fit, nothing held out.
 
-    For targets of which it is asked how well a model can express them.
+    It measures how well a model can express a target.
 
     Args:
         name: of the split in messages.

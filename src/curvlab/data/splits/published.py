@@ -164,7 +164,7 @@ class QuotaSplit(Split):
 
 
 class HGCNSplit(Split):
-    """HGCN's split for two classes, and what it does to four.
+    """HGCN's split for two classes, which leaks with four.
 
     Nodes whose class is not 0, and those whose class is not 1, are shuffled; of each list
     `round(val * m)` and `round(test * m)` nodes, m the length of the shorter one, are for

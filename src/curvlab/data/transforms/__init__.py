@@ -1,1 +1,1 @@
-"""What models need of a graph, computed once."""
+"""Transforms of graphs, computed once before training."""

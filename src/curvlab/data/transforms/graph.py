@@ -1,4 +1,4 @@
-"""Graph transforms: what a model or a dataset wants computed once, before training."""
+"""Graph transforms, computed once before training."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -26,10 +26,10 @@ LANCZOS_SEED = 0
 class GraphTransform(BaseTransform, ABC):
     """A transform that adds tensor attributes to a graph.
 
-    `reads` and `writes` name the attributes that it depends on and adds. A transform that is
-    worth caching on disk says `cacheable = True`; it must then be a function of `reads`, its
+    `reads` and `writes` name the attributes that it depends on and adds. With `cacheable = True`
+    its results are cached on disk; it must then be a function of `reads`, its
     `cache_key` and torch's default type alone. Others may draw from torch's global generator. One
-    whose result is a dense matrix of nodes by nodes says `of_pairs = True`. Numbers that a
+    whose result is a dense matrix of nodes by nodes has `of_pairs = True`. Numbers that a
     transform adds are of torch's default type, which a run in double precision sets.
 
     Attributes:
@@ -49,7 +49,7 @@ class GraphTransform(BaseTransform, ABC):
         """Name and options, the same on every machine and in every release."""
 
     def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
-        """What is applied to a graph: this transform, or another that it chooses for the graph."""
+        """Return the transform for a graph: this one, or another that it chooses."""
         return self
 
 

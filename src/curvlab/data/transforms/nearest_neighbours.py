@@ -1,4 +1,4 @@
-"""Points with classes and without a graph: each is joined to those that are nearest."""
+"""Graphs that join each point to its nearest neighbours."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -33,7 +33,7 @@ def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
 
 
 class NearestNeighbourGraph(LabelledGraph):
-    """A graph of nearest neighbours, made undirected; a subclass says how its points are read.
+    """A graph of nearest neighbours, made undirected; a subclass reads the points.
 
     Args:
         neighbours: nearest points that a point is joined to; the point itself counts as its first
@@ -63,7 +63,7 @@ class NearestNeighbourGraph(LabelledGraph):
         return Data(x=x, y=y, edge_index=nearest_neighbours(x, self.neighbours))
 
     def load(self) -> Data:
-        """Return the graph; `without_edges` says that it has none on purpose."""
+        """Return the graph; `without_edges` marks one without a graph."""
         data = super().load()
         if self.neighbours is None:
             data.without_edges = True

@@ -1,4 +1,4 @@
-"""Who is how many steps from whom: the relations of NodeFormer's bias."""
+"""Nodes within 1, 2, ... steps of each node: the relations of NodeFormer's bias."""
 
 import warnings
 
@@ -15,7 +15,7 @@ class NeighbourRelations(GraphTransform):
     """Normalised adjacencies of the nodes at most 1, ..., `orders` steps away, one below the other.
 
     `A_r[v, u] = 1 / sqrt(d_v d_u)` for u at most r steps from v, v itself among them, d their
-    numbers; directions of edges are not looked at, so that every block is symmetric. Blocks grow
+    numbers; edges count in both directions, so that every block is symmetric. Blocks grow
     fast with r. Not cached: they take less time to make than to read.
 
     Source: NodeFormer (Wu et al. 2022), adjacency of order r taken as the support of

@@ -1,4 +1,4 @@
-"""How many hops apart any two nodes are."""
+"""Shortest paths between all nodes."""
 
 from typing import Annotated
 
