@@ -79,6 +79,9 @@ def modules_moved(moved: dict[str, str]) -> Callable[[Stored], Stored]:
     return lambda stored: {**stored, "config": with_targets(stored.get("config"), rename)}
 
 
+HOPS = "curvlab.data.transforms.features.HopFeatures"
+
+
 def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
     """The step in which balls and spheres, trainers and TokenGT became classes of their own."""
     config = {**(stored.get("config") or {})}
@@ -88,6 +91,18 @@ def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
         config["manifold"] = {**manifold, "_target_": f"curvlab.manifolds.{space}"}
     if model.get("name") == "tokengt":
         config["model"] = {**model, "_target_": "curvlab.models.tokengt.TokenGT"}
+    transforms = (model.get("requires") or {}).get("transforms") or []
+    if model.get("name") in ("fpst", "tokengt") and len(transforms) == 1:  # before there were hops
+        both = [*transforms, {"_target_": HOPS, "hops": 0}]
+        requires = {**model["requires"], "transforms": both}
+        config["model"] = {**config["model"], "requires": requires}
+    optimizer = config.get("optimizer")
+    if isinstance(optimizer, dict) and (config.get("task") or {}).get("metric"):
+        # before points of a manifold had a rate of their own, which these models do not have
+        points = {"manifold_lr": "lr", "manifold_weight_decay": "weight_decay"}
+        own = {name: optimizer.get(same) for name, same in points.items()}
+        if optimizer.get("_target_") == "torch.optim.Adam" and "curvature_lr" in optimizer:
+            config["optimizer"] = {**own, **optimizer}
     trainer = config.get("trainer")
     if isinstance(trainer, dict):
         kind = "EarlyStopping" if "validate_every" in trainer else "FixedSteps"
