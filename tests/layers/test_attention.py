@@ -190,6 +190,7 @@ def attended(kappa, midpoint):
     return output, away.double().mean().item()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("midpoint", [None, "paper"])
 @torch.no_grad()
