@@ -96,7 +96,7 @@ def test_every_stored_result_names_a_class_and_options_of_today():
     ]
     assert len(paths) > 300
     for path in paths:
-        node = migrate_hyps(migrated(json.loads(path.read_text())))["config"]["model"]
+        node = migrated(json.loads(path.read_text()))["config"]["model"]
         options = options_of(node["_target_"])
         assert locate(node["_target_"]) is not None
         assert set(node) - FOR_TRANSFORMS <= set(options), path
