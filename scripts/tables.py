@@ -9,6 +9,7 @@ scripts/tables.py estimate fpst/table1 model=gcn,fpst     what its unfinished ce
 scripts/tables.py estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 scripts/tables.py refresh docs/results/README.md          the tables inside a text, anew
 scripts/tables.py compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
+scripts/tables.py older --output docs/results/older.csv   the cells whose commands have changed
 """
 
 import argparse
@@ -30,6 +31,7 @@ from curvlab.tables.page import page
 from curvlab.tables.render import markdown, render, sentence, terminal
 from curvlab.tables.report import Report
 from curvlab.tables.spec import TableSpec
+from curvlab.tables.standing import as_csv, older_cells
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
@@ -44,7 +46,8 @@ def parse_arguments() -> argparse.Namespace:
         "words",
         nargs="+",
         metavar="WORD",
-        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, compare FOLDER [TABLE]",
+        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, "
+        "compare FOLDER [TABLE], older",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -95,11 +98,14 @@ def make_text(arguments: argparse.Namespace) -> str:
             _check_format(arguments, "terminal", "markdown")
             results = results_folder(ROOT, arguments.results)
             return comparison(_specs(tables), results_folder(ROOT, Path(before)), results)
+        case ["older"]:
+            _check_format(arguments, "terminal")  # which is none: it is a CSV file
+            return as_csv(older_cells(CONFIGS, results_folder(ROOT, arguments.results)))
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
         f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-        "refresh TEXT, or compare FOLDER"
+        "refresh TEXT, compare FOLDER, or older"
     )
 
 

@@ -16,15 +16,15 @@ from curvlab.tables.collect import lookup
 from curvlab.tables.protocols import flatten
 
 COLUMNS = ("cell", "runs", "why")
-FILE = "older.csv"
 
 
-def older_cells(configs: Path, results: Path) -> list[tuple[str, int, str]]:
+def older_cells(configs: Path, results: Path, every: int = 1) -> list[tuple[str, int, str]]:
     """Cells whose results have another identity than their command has today.
 
     Args:
         configs: the folder of configurations.
         results: the folder of all tables' results.
+        every: look at each, or at every other, every third ... cell.
 
     Returns:
         For each the folder of its seeds below `results`, how many runs it has, and why: what they
@@ -34,7 +34,7 @@ def older_cells(configs: Path, results: Path) -> list[tuple[str, int, str]]:
     for path in result_files(results):
         cells.setdefault(path.parents[1], []).append(path)
     found = []
-    for folder, paths in sorted(cells.items()):
+    for folder, paths in sorted(cells.items())[::every]:
         why = _why(configs, folder.relative_to(results), load(paths[0]))
         if why:
             found.append((folder.relative_to(results).as_posix(), len(paths), why))

@@ -1,0 +1,33 @@
+"""A stored result is what its command runs today, or is listed as older, with what made it so."""
+
+import csv
+
+import pytest
+
+from curvlab.results.identity import identity_hash
+from curvlab.results.migrations import SCHEMA
+from curvlab.results.result import load, result_files
+from curvlab.tables.standing import older_cells
+
+EVERY = 11  # cells: all take minutes, and `scripts/tables.py older` looks at them
+
+
+@pytest.mark.slow
+def test_results_have_the_identity_of_their_command_or_are_listed_as_older(configs):
+    results = configs.parent / "docs" / "results" / "tables"
+    with (results.parent / "older.csv").open(encoding="utf-8") as file:
+        listed = {row["cell"]: row["why"] for row in csv.DictReader(file)}
+    cells = sorted({path.parents[1] for path in result_files(results)})[::EVERY]
+    sample = {cell.relative_to(results).as_posix() for cell in cells}
+    found = {cell: why for cell, _, why in older_cells(configs, results, EVERY)}
+    assert len(sample) > 30
+    assert found == {cell: why for cell, why in listed.items() if cell in sample}
+
+
+def test_stored_results_are_of_todays_schema_and_named_after_what_they_built(configs):
+    files = result_files(configs.parent / "docs" / "results" / "tables")
+    assert len(files) > 1900
+    for path in files:
+        result = load(path)
+        assert result["schema"] == SCHEMA
+        assert result["config_hash"] == identity_hash(result["config"], result["revisions"]), path
