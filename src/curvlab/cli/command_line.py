@@ -15,7 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.help import page, screen
+from curvlab.cli.help import choices, page, screen
 from curvlab.cli.words import (
     check_key_is_for_users,
     check_recipe,
@@ -276,12 +276,9 @@ def _plain(text: str) -> Any:
 
 
 def _check_choice(group: str, choice: Any, config_dir: Path) -> None:
-    if choice is not None and (config_dir / group / f"{choice}.yaml").is_file():
+    names = choices(config_dir, group)
+    if choice in names:
         return
-    names = sorted(
-        path.relative_to(config_dir / group).with_suffix("").as_posix()
-        for path in (config_dir / group).rglob("*.yaml")
-    )
     _refuse(f"{group}={'null' if choice is None else choice}", str(choice), names)
 
 

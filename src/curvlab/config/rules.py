@@ -24,7 +24,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
     """
-    model, dataset, task = config.model, config.dataset, config.task
+    dataset, task = config.dataset, config.task
     if kind_of(task) not in dataset.tasks:  # then values that come from both mean nothing
         raise UsageError(
             f"dataset={dataset.name} has no task {task.name}; "
@@ -33,12 +33,6 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_options(config)
     check_task_of_model(config)
     check_space(config)
-    heads = model.get("heads", 1)
-    if heads > 1 and model.get("head_dim") is None and model.dim % heads:
-        divisors = [str(h) for h in range(1, model.dim + 1) if model.dim % h == 0]
-        raise UsageError(
-            f"model.heads={heads} does not divide model.dim={model.dim}; {', '.join(divisors)} do"
-        )
     check_basis(config)
     check_batching(config)
     check_selection(config)

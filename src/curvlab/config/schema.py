@@ -407,7 +407,9 @@ def _bounds(marks: list[Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    return {True: "true", False: "false", None: "null"}.get(value, str(value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)
 
 
 def bare(kind: Any) -> Any:

@@ -24,6 +24,7 @@ from curvlab.layers.stereographic import (
 )
 from curvlab.manifolds import Space, Stereographic
 from curvlab.models.encoder import Encoder
+from curvlab.models.widths import check_divides
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
@@ -197,11 +198,7 @@ class FPST(Encoder):
         sign_flips: bool = False,
     ) -> None:
         super().__init__()
-        if dim % heads:
-            raise UsageError(
-                f"model.heads={heads} does not divide model.dim={dim}; every head takes an equal "
-                "block of the coordinates"
-            )
+        check_divides("heads", heads, dim)
         self.tokens = GraphTokens(in_channels, eigenvectors, dim, token_fusion, sign_flips)
         blocks = [
             FPSTBlock(
