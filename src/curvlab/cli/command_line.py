@@ -155,11 +155,11 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     planned = _sweep_of_table(overrides, config_dir)
     groups += [o for o in planned if _is_group(o.key_or_group, config_dir)]
     settings = [o for o in overrides if o not in groups]
-    for choices in _variations([o for o in groups if o.key_or_group != "table"]):
-        default = compose(choices, config_dir)
+    for chosen in _variations([o for o in groups if o.key_or_group != "table"]):
+        default = compose(chosen, config_dir)
         check_split_is_used(overrides, default)
         for override in settings:
-            _check_setting(override, default, " ".join(choices))
+            _check_setting(override, default, " ".join(chosen))
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
     config = compose([*(_first(o) for o in groups), *settled], config_dir)
     _check_batching(groups, config)

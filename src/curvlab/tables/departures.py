@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from omegaconf import OmegaConf
 
+from curvlab.config.sources import complete
 from curvlab.tables.spec import LENGTHS, TableSpec
 
 LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
@@ -74,4 +75,6 @@ def _yaml(value: Any) -> str:
 @cache
 def _draw(path: Path, modified: int) -> Any:  # noqa: ARG001  (a changed file is read anew)
     """The draw in a split's configuration."""
-    return OmegaConf.select(OmegaConf.load(path), "draw")
+    split = OmegaConf.load(path)
+    complete(split)
+    return OmegaConf.select(split, "draw")
