@@ -56,6 +56,7 @@ WRONG = {
     "++trainer.foo=1": "no key trainer.foo",
     "+paths.x=1": "no key paths.x",
     "+foo=1": "no key foo",
+    "+model.foo=1": "no key model.foo",
     "model.name=gat": "results of one model the name of another: choose by model=",
     "++model.name=gat": "results of one model the name of another: choose by model=",
     "dataset.name=cora": "choose by dataset=",

@@ -6,13 +6,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hydra.utils import instantiate
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
 from curvlab.analysis import sectional_curvature as module
 from curvlab.analysis.sectional_curvature import sectional_curvature
+from curvlab.data.datasets.named import named_source
 from curvlab.errors import UsageError
 
 
@@ -127,11 +126,11 @@ def test_graphs_without_triples_are_refused():
         ("bio_worm", -0.0320, 0.1192),
     ],
 )
-def test_averages_of_the_papers_networks(name, over_triples, over_nodes, mirror, tmp_path, request):
-    root = request.config.rootpath
-    config = OmegaConf.create({"paths": {"data_dir": str(tmp_path), "mirror": str(mirror)}})
-    config["dataset"] = OmegaConf.load(root / "configs" / "dataset" / f"{name}.yaml")
-    graph = instantiate(config.dataset.source).load()
+def test_averages_of_the_papers_networks(
+    name, over_triples, over_nodes, mirror, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
+    graph = named_source(name, tmp_path).load()
     curvature = sectional_curvature(graph.edge_index, graph.num_nodes)
     assert curvature.mean == pytest.approx(over_triples, abs=5e-4)
     assert np.nanmean(curvature.per_node) == pytest.approx(over_nodes, abs=5e-4)

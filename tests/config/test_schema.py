@@ -102,7 +102,7 @@ def test_values_are_checked_in_the_classes_of_others_too():
     with pytest.raises(UsageError, match=r"^model.dim=3 must be a whole number of at least 4$"):
         check_options(config)
     config.model.dim = "${model.size}"
-    with pytest.raises(UsageError, match=r"^model.dim=-1 must be"):  # after it is resolved
+    with pytest.raises(UsageError, match=r"^model.size=-1 must be"):  # after it is resolved
         check_options(config)
 
 

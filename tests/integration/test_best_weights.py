@@ -62,6 +62,8 @@ def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(
         "val_score": result.val_score,
         "step": result.best_step,
         "config_hash": result.config_hash,
+        "schema": result.schema,
+        "revisions": result.revisions,
         "versions": result.versions,
     }
     assert identity_hash(stored(run.config)) == result.config_hash

@@ -19,13 +19,12 @@ def tiny(tmp_path):
     raw = tmp_path / "mirror" / PATH
     raw.parent.mkdir(parents=True)
     raw.write_text(CONTENT)
+    checksum = hashlib.sha256(CONTENT.encode()).hexdigest()
     words = {
-        "path": PATH,
-        "url": "http://127.0.0.1:9/tiny.edges.csv",  # a port that refuses connections
-        "sha256": hashlib.sha256(CONTENT.encode()).hexdigest(),
-        "num_nodes": 40,
-        "num_edges": 39,
-        "max_degree": 3,
+        "folder": PATH.rpartition("/")[0],
+        "url": "http://127.0.0.1:9",  # a port that refuses connections
+        "files": f"[{{path: tiny.edges.csv, sha256: {checksum}}}]",
+        "statistics": "{num_nodes: 40, num_edges: 39, max_degree: 3}",
     }
     settings = [f"dataset.source.{key}={value}" for key, value in words.items()]
     # Not of this graph: the number of nodes of the generated one.

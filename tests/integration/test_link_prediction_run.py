@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 from tiny_runs import ROOT
 
+from composing import tasks_of
 from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
 from curvlab.tasks.link_prediction import LinkPrediction
@@ -25,8 +25,8 @@ def predicts_links(path):
     """Whether a model is made for it; variants and those with other batches are not built apart."""
     if "__" in path.stem or "nsampler" in path.stem:
         return False
-    tasks = OmegaConf.load(path).get("requires", {}).get("tasks")
-    return tasks is None or "link_prediction" in tasks
+    tasks = tasks_of(path.stem)
+    return not tasks or "link_prediction" in tasks
 
 
 ENCODERS = sorted(filter(predicts_links, (ROOT / "configs" / "model").glob("*.yaml")))

@@ -73,10 +73,10 @@ def test_a_basis_belongs_to_the_model_that_is_named_after_it(run_here, family):
         ("model.token_dtype=int8", "token_dtype=int8 must be one of float32"),
         ("model=specformer model.smallest=abc", "smallest=abc must be a whole number"),
         ("model=specformer model.smallest=0", "smallest=0 must be a whole number of at least 1"),
-        ("model=specformer model.largest=abc", "largest=abc must be a whole number"),
+        ("model=specformer model.largest=abc", "largest is a whole number.* not abc"),
         ("model=nagphormer model.basis=cheb", "basis=cheb must be one of mono"),
         ("model=nagphormer model.eigenvectors=-1", "eigenvectors=-1 must be a whole number"),
-        ("model=fpst model.eigenvectors=0", "k=0 eigenvectors are too few"),
+        ("model=fpst model.eigenvectors=0", "eigenvectors=0 must be a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(run_here, words, answer):

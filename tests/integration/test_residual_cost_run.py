@@ -37,5 +37,3 @@ def test_points_are_the_seeds_and_have_length_about_one():
     assert data.x.norm(dim=-1).mean().item() == pytest.approx(1, abs=0.02)
     assert (data.x == RandomPoints(400, 64, 3).load().x).all()
     assert data.num_edges == 0
-    with pytest.raises(UsageError, match="must be at least 1"):
-        RandomPoints(0, 4, 0)

@@ -275,7 +275,6 @@ def test_a_surprise_in_a_single_run_is_raised_and_written(run_here, folder, monk
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("+model.foo=1", "unexpected keyword argument 'foo'"),
         ("model.activation=swish", "swish"),
         ("task.power=3", "power=3"),
         ("model.eigenvectors=61", "60 nodes"),

@@ -9,7 +9,8 @@ import time
 import pytest
 from tiny_runs import FAST, ROOT, TINY
 
-from curvlab.results.identity import decides
+from composing import composed
+from curvlab.results.identity import decides, stored
 
 TABLE = ("-m", "table=fpst/fig3", "dataset=synthetic_web", "model=mlp,gcn", "seed=0,1")
 CELLS = [
@@ -49,12 +50,14 @@ def test_a_table_is_filled_once_and_rendered(command):
 
 
 @pytest.mark.parametrize(
-    "key", ["paths.data_dir", "trainer.threads", "batching.workers", "dataset.mirror", "logger"]
+    "key", ["paths.data_dir", "trainer.threads", "batching.workers", "paths.mirror", "logger"]
 )
 def test_where_and_how_a_run_computes_is_no_change_of_its_table(key):
-    assert not decides(key)
-    assert decides("trainer.max_steps")
-    assert decides("batching.size")
+    words = ("model=polyformer", "dataset=synthetic_large", "batching=tokens")
+    config = stored(composed(*words))
+    assert not decides(key, config)
+    assert decides("trainer.max_steps", config)
+    assert decides("batching.size", config)
 
 
 def test_a_failing_cell_stops_no_other_and_decides_the_exit_code(command):

@@ -86,7 +86,7 @@ def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys)
         "partial",
     )
     words = " ".join(report.caption)
-    assert "Reduced protocol: 5 steps where the table's has 1,000" in words
+    assert "Not the table's protocol: 5 steps where the table's has 1,000" in words
     assert "Splits: random_60_20_20 of " in words
 
 

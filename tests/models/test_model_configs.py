@@ -108,7 +108,7 @@ def test_tokengt_is_fpst_on_flat_space(tmp_path):
     assert (fpst.manifold.name, tokengt.manifold.name) == ("stereographic", "euclidean")
     plain = [OmegaConf.to_container(config.model) for config in (fpst, tokengt)]
     different = {key for key in plain[0] if plain[0][key] != plain[1][key]}
-    assert different == {"name", "label", "requires"}
+    assert different == {"name", "label", "_target_"}
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
+from curvlab.config.sources import complete
 from curvlab.tables import build_report, load_table
 from curvlab.tables.draws import Draw, draw_of
 
@@ -20,6 +21,7 @@ def config_of(configs, name):
     base = split.pop("defaults", [None])[0]
     if base is not None:
         split = OmegaConf.merge(OmegaConf.load(configs / "split" / f"{base}.yaml"), split)
+    complete(split)
     return OmegaConf.to_container(split, resolve=False)
 
 
@@ -47,7 +49,9 @@ def test_what_the_splits_have(configs, name, draw):
 
 
 def test_a_split_of_edges_stands_for_that_of_nodes(configs):
-    task = OmegaConf.to_container(OmegaConf.load(configs / "task" / "link_prediction.yaml"))
+    file = OmegaConf.load(configs / "task" / "link_prediction.yaml")
+    complete(file)
+    task = OmegaConf.to_container(file)
     nodes = config_of(configs, "public")
     assert draw_of({"task": task, "split": nodes}) is Draw.own
     task["split"]["draw"] = None

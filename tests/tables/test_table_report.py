@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from curvlab.config.sources import complete
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, statistics, table_names
 from curvlab.tables.render import terminal
@@ -356,7 +357,9 @@ def test_leaking_and_disjoint_runs_are_never_averaged(table1, write_run, tmp_pat
 
 def test_the_split_of_edges_is_named_where_the_task_brings_one(table1, write_run, tmp_path):
     """The configuration has the dataset's split of its nodes too, which link prediction ignores."""
-    task = OmegaConf.to_container(OmegaConf.load(CONFIGS / "task" / "link_prediction.yaml"))
+    file = OmegaConf.load(CONFIGS / "task" / "link_prediction.yaml")
+    complete(file)
+    task = OmegaConf.to_container(file)
     nodes = {"name": "random_60_20_20", "draw": None}
     words = {"table": "fpst/table1", "metric": "f1_micro", "split": nodes}
     write_run("gcn", "texas", 0, 80.0, task=task, **words)

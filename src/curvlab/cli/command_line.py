@@ -26,6 +26,7 @@ from curvlab.cli.words import (
 from curvlab.config.compose import compose
 from curvlab.config.options import check_setting
 from curvlab.config.rules import check_devices, validate
+from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError
 from curvlab.search.space import check_search, values_by_key
 
@@ -217,6 +218,7 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     if override.is_add():
         if is_read_by_nobody(key):
             _check_key(key, default, where)
+        _check_added(key, default, where)
         return
     _check_key(key, default, where)
     if key.startswith(SPACE):
@@ -224,6 +226,16 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     for value in _values(override):
         if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
             check_setting(key, default, value)
+
+
+def _check_added(key: str, default: DictConfig, where: str) -> None:
+    """Refuse an addition that the class does not take; other keys are for interpolations."""
+    path, _, name = key.rpartition(".")
+    node = OmegaConf.select(default, path)
+    target = str(node.get("_target_", "")) if isinstance(node, DictConfig) else ""
+    taken = options_of(target)
+    if taken and name not in taken and name not in node and not takes_others(target):
+        _refuse(f"key {key}{where}", key, [*_keys(default), *(f"{path}.{o}" for o in taken)])
 
 
 def _parse(word: str) -> Override:

@@ -1,6 +1,7 @@
 """Values of a configuration, checked by the annotations of the classes that they are for."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
@@ -36,11 +37,14 @@ def check_options(config: DictConfig) -> None:
     Raises:
         UsageError: the first that its class does not take.
     """
+    raw = dict(_mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in _mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
             option = option_of(node, path, str(name))
             if option is not None and option.settable:
-                check_value(f"{path}.{name}" if path else str(name), option, value)
+                own = f"{path}.{name}" if path else str(name)
+                other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
+                check_value(other[1] if other else own, option, value)
 
 
 def check_setting(key: str, config: DictConfig, value: Any) -> None:

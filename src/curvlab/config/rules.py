@@ -129,8 +129,7 @@ def check_batching(config: DictConfig) -> None:
     if config.batching.one_graph:
         return
     task = kind_of(config.task)
-    chooses = attribute(config.task._target_, "chooses_weights", False)
-    if not chooses or "split" in config.task or task == "filter_regression":
+    if "metric" not in config.task or "split" in config.task or task == "filter_regression":
         raise UsageError(
             f"batching={name}: the loss of task={config.task.name} is of the whole graph; drop "
             "batching=, or choose a dataset of node classification"
@@ -162,7 +161,7 @@ def check_selection(config: DictConfig) -> None:
         UsageError: it lacks the metric, the split or the trainer, or has one without a use.
     """
     task, dataset, trainer = config.task, config.dataset, config.trainer
-    chooses = attribute(task._target_, "chooses_weights", False)
+    chooses = "metric" in task
     if chooses != ("validate_every" in trainer):
         way = "chooses its weights by validation" if chooses else "keeps the last weights"
         other = "early_stopping" if chooses else "default"

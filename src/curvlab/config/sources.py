@@ -54,6 +54,11 @@ class CompletedPackages(_Completed, ImportlibResourcesConfigSource):
     """Files of a package."""
 
 
+# Workers of a sweep get the registry and then register Hydra's own, which go by these names.
+CompletedFiles.__name__ = FileConfigSource.__name__
+CompletedPackages.__name__ = ImportlibResourcesConfigSource.__name__
+
+
 def register_sources() -> None:
     """Let Hydra read files through the sources above."""
     Plugins.instance()  # which registers its own

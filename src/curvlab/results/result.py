@@ -89,7 +89,8 @@ def load(path: Path) -> Any:
         ValueError: it is no JSON.
     """
     stored = json.loads(path.read_text(encoding="utf-8"))
-    return migrated(stored) if isinstance(stored, dict) else stored
+    whole = isinstance(stored, dict) and isinstance(stored.get("config"), dict)
+    return migrated(stored) if whole else stored
 
 
 def read_result(folder: Path) -> Result | None:

@@ -9,6 +9,7 @@ import torch
 from lightning import LightningModule
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.callbacks import PointShares
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
@@ -117,7 +118,7 @@ def evaluate(run: Restored) -> dict[str, dict[str, float]]:
     with default_dtype(config.trainer.precision), reporting.quiet():
         # Sparse matrices of inference mode, in which these are seen first here, have no transpose.
         options = {"enable_progress_bar": False, "inference_mode": False}
-        trainer = build_trainer(config, Path(), [], None, **options)
+        trainer = build_trainer(config, Path(), [PointShares()], None, **options)
         (scores,) = trainer.test(run.task, datamodule=run.data, verbose=False)
     return by_part(scores)
 

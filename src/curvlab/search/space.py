@@ -6,7 +6,6 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from curvlab.config.options import check_setting
-from curvlab.config.schema import attribute
 from curvlab.errors import UsageError
 
 SPACE = "search.space"
@@ -38,7 +37,7 @@ def check_search(config: DictConfig) -> None:
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
     """
-    if not attribute(config.task._target_, "chooses_weights", False):
+    if "metric" not in config.task:
         raise UsageError(
             f"task={config.task.name} has no validation nodes, and a search must not look at what "
             "it is judged by: choose a dataset with labels, such as cora"
