@@ -77,7 +77,7 @@ def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(file):
     assert (CONFIGS / "task" / f"{file.parts[-3]}.yaml").is_file()
     plain = composed(f"model={file.parent.name}")
     values = OmegaConf.load(file)
-    assert values.keys() & {"defaults", "model", "optimizer", "trainer"}  # another model's, or its own
+    assert values.keys() & {"defaults", "model", "optimizer", "trainer"}
     assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
     assert set(values.get("model", {})) <= set(plain.model)
 
