@@ -158,7 +158,7 @@ def test_every_model_beats_the_floor(run_here, floor, model):
 
 def test_an_interrupted_run_ends_as_if_it_had_not_been(run_here, folder, monkeypatch):
     """No epoch is better than the first by enough, so that every second one halves the rate."""
-    scheduler = ("task.scheduler.patience=1", "+task.scheduler.threshold=10")
+    scheduler = ("task.scheduler.patience=1", "task.scheduler.threshold=10")
     words = (*SHORT, *scheduler, "trainer.epochs=6", "optimizer.lr=0.1")
     whole = run_here(*words, folder="whole")
     step = KnowledgeGraphCompletion.training_step

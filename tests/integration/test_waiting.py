@@ -5,9 +5,9 @@ import torch
 from accelerator import passing_for_an_accelerator
 from hydra.types import RunMode
 from lightning import Callback
-from omegaconf import OmegaConf
 from tiny_runs import FAST, ROOT, TINY, TREE, composed
 
+from composing import tasks_of
 from curvlab.run import train as training
 from curvlab.run.parts import build_data, build_task
 
@@ -60,8 +60,8 @@ STEPS = 3
 def encoders():
     """Models of nodes, but for those whose batches are never the same graph."""
     for path in sorted((ROOT / "configs" / "model").glob("*.yaml")):
-        tasks = OmegaConf.load(path).get("requires", {}).get("tasks")
-        if (tasks is None or "node_classification" in tasks) and "nsampler" not in path.stem:
+        tasks = tasks_of(path.stem)
+        if (not tasks or "node_classification" in tasks) and "nsampler" not in path.stem:
             yield path.stem
 
 
