@@ -3,21 +3,17 @@
 from collections.abc import Callable
 
 import torch
-from hydra import compose, initialize_config_dir
 from lightning import LightningModule
 from omegaconf import DictConfig
 from torch_geometric.data import Data
 
-from curvlab.config.folder import CONFIGS
-from curvlab.config.resolvers import register_resolvers
+from curvlab.config.compose import compose
 from curvlab.run.parts import build_data, build_task
 
 
 def compose_run(*overrides: str) -> DictConfig:
     """Compose the configuration that these words select."""
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("train", overrides=list(overrides))
+    return compose(overrides)
 
 
 def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, Data]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from curvlab.bench.runs import CONFIGS
+from curvlab.config.folder import CONFIGS
 from curvlab.tasks.cost.timing import calibrate, print_table, verdict
 
 SEEDS = 10

@@ -27,7 +27,7 @@ class LastCheckpoint(Callback):
         self._scores: dict[str, Tensor] = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The scores that schedulers have not heard."""
+        """The scores that schedulers have not received."""
         return {"scores": self._scores}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -387,6 +387,7 @@ def _keys(config: DictConfig, prefix: str = "") -> list[str]:
 
 def _refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:
     """Say that something is not there, and what the user may have meant."""
+    names = [n for n in names if "._" not in n]  # a class or a partial is not for users
     matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     last = [n for n in names if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and "." in n]
     close = list(dict.fromkeys(last[:2] + matches))[:3]

@@ -48,7 +48,7 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
 def prepare_determinism(asked: bool | None, accelerator: str) -> bool:
     """Let torch take kernels whose sums have one order, where that is wanted; whether it does.
 
-    Equal numbers of threads then give equal bits. Lightning leaves this alone unless it is told.
+    Equal numbers of threads then give equal bits. Lightning leaves this alone by default.
 
     Args:
         asked: True or False; None for yes on a processor, where nothing is slower, else no.

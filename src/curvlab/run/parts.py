@@ -92,7 +92,7 @@ def build_logger(
     table = f"{result.experiment.replace('/', '-')}-" if result.experiment else ""
     return build(
         config.logger,
-        _recursive_=False,  # the run's configuration is told, not built
+        _recursive_=False,  # the run's configuration is passed, not built
         _convert_="all",
         folder=str(folder),
         name=f"{result.dataset}/{result.model}/seed{result.seed}",

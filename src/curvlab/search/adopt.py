@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from optuna.trial import FrozenTrial
 from rich.table import Table
 
-from curvlab.config.resolvers import LINKS, recipe, register_resolvers
+from curvlab.config.compose import compose
+from curvlab.config.resolvers import LINKS, recipe
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
 from curvlab.results.identity import canonical, stored
@@ -66,18 +66,20 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> Adopted:
     """
     study = read_study(folder)
     result = _ended(folder, study)
-    _check_split_and_metric(folder, result, configs)
+    own = _without_recipe(folder, result, configs)
     split = result.config.get("split")
     address = recipe(result.task, result.model, result.dataset, split["name"] if split else None)
     target = configs / "recipe" / f"{address}.yaml"
-    text = _values(result, study)
+    text = _values(result, study, own)
     adopted = Adopted(target, *_compared(target, text, _split_of(result.config), force))
     atomic_write(target, text)
     return adopted
 
 
-def _check_split_and_metric(folder: Path, result: Result, configs: Path) -> None:
-    """Check that a run which takes the recipe has the split and the metric of the search.
+def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
+    """The configuration of a run that would take the recipe, without it.
+
+    Its split and its metric must be those of the search.
 
     Raises:
         UsageError: it has others, for instance another draw.
@@ -85,9 +87,7 @@ def _check_split_and_metric(folder: Path, result: Result, configs: Path) -> None
     split = result.config.get("split")
     words = [f"{key}={getattr(result, key)}" for key in ("task", "model", "dataset")]
     words += [f"split={split['name']}"] if split else []
-    register_resolvers()
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        own = stored(compose("train", [*words, "recipe=none"]))
+    own = stored(compose([*words, "recipe=none"], configs))
     for key in ("split", "task.split", "task.metric"):
         group, _, name = key.partition(".")
         searched, taken = (
@@ -99,6 +99,7 @@ def _check_split_and_metric(folder: Path, result: Result, configs: Path) -> None
                 f"{' '.join(words)} has {_short(taken, searched)}: its scores say nothing of "
                 "these runs, so search with what they have"
             )
+    return own
 
 
 def _short(own: Any, other: Any) -> str:
@@ -183,16 +184,18 @@ def _ended(folder: Path, study: optuna.Study) -> Result:
     return result
 
 
-def _values(result: Result, study: optuna.Study) -> str:
-    """The winner's values as a configuration file that says where they are from."""
+def _values(result: Result, study: optuna.Study, own: dict[str, Any]) -> str:
+    """The winner's values, where they differ from a run's own, and where they are from."""
     done, winner = concluded(study), best_first(study)[0]
     seeds = result.config["search"]["seeds"]
     metric = result.config["task"]["metric"]
     ends = ", ".join(f"{number} {end}" for end, number in count(done).items())
     last = max(trial.datetime_complete for trial in done if trial.datetime_complete)
     values = OmegaConf.create()
+    without = OmegaConf.create(own)
     for key, value in winner.params.items():
-        OmegaConf.update(values, key, value)
+        if OmegaConf.select(without, key) != value:
+            OmegaConf.update(values, key, value)
     split = _split_of(result.config)
     lines = [
         "# @package _global_",
@@ -204,7 +207,7 @@ def _values(result: Result, study: optuna.Study) -> str:
         f"# Study search/{result.task}/{result.model}/{result.dataset}, {study.study_name}, "
         f"{last:%Y-%m-%d}, commit {study.user_attrs[COMMIT]}",
     ]
-    return "\n".join(lines) + "\n" + OmegaConf.to_yaml(values)
+    return "\n".join(lines) + "\n" + (OmegaConf.to_yaml(values) if values else "")
 
 
 def _scores(trial: FrozenTrial) -> str:

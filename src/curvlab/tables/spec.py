@@ -73,7 +73,7 @@ class TableSpec:
     """A table: where its numbers come from, and the cells that its sweep is going to fill.
 
     The planned rows, columns and seeds are what `hydra.sweeper.params` names; a half-done sweep
-    is told from a finished one by them. Each panel of a figure is a table of the same runs.
+    differs from a finished one by them. Each panel of a figure is a table of the same runs.
     """
 
     name: str
