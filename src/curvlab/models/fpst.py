@@ -1,8 +1,8 @@
-r"""FPS-T, the fully product-stereographic transformer, and its flat twin TokenGT.
+r"""FPS-T: "Curve Your Attention: Mixed-Curvature Transformers for Graph Representation Learning".
 
-The model of "Curve Your Attention": a pre-norm transformer over the node and edge tokens of a
-graph, whose layer `l` lives on a product of one constant-curvature space per head, with learnable
-signed curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
+Cho et al. 2023, arXiv:2309.04082. A pre-norm transformer over the node and edge tokens of a graph.
+Layer `l` lives on a product of one constant-curvature space per head, with learnable signed
+curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
 """
 
 from collections.abc import Callable
