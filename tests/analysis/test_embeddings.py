@@ -103,6 +103,15 @@ def test_stored_and_loaded_are_the_same_points_at_the_same_distances(space, tmp_
     )
 
 
+@pytest.mark.parametrize("space", [Euclidean(), product_space(-1.0)])
+def test_names_are_stored_with_the_points(space, tmp_path):
+    path, names = tmp_path / "embeddings.npz", ["München", "b"]
+    stored = Embedding(torch.zeros(2, 3), space, torch.tensor([[0, 1], [1, 0]]), ids=names)
+    save_embedding(path, stored)
+    loaded = load_embedding(path)
+    assert (loaded.ids, loaded.class_names) == (names, None)
+
+
 def test_missing_and_damaged_files_are_reported(tmp_path):
     path = tmp_path / "embeddings.npz"
     with pytest.raises(UsageError, match="missing"):

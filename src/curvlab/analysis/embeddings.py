@@ -1,5 +1,6 @@
 """Embeddings on a manifold: stored in a file, and flattened to look at."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +12,17 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Space, Stereographic
 from curvlab.results.files import arriving
 
+NAMES = ("ids", "class_names")
+"""Fields of an embedding that are texts."""
+
 
 @dataclass(frozen=True)
 class Embedding:
     """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`.
 
     `classes [nodes]` is there if a node has one, `nodes [nodes]`, their numbers in the dataset, if
-    the points may be of a part of its nodes.
+    the points may be of a part of its nodes. `ids [nodes]` and `class_names` are there if the data
+    set has them.
     """
 
     points: Tensor
@@ -25,6 +30,8 @@ class Embedding:
     edge_index: Tensor
     classes: Tensor | None = None
     nodes: Tensor | None = None
+    ids: Sequence[str] | None = None
+    class_names: Sequence[str] | None = None
 
 
 @torch.no_grad()
@@ -38,7 +45,7 @@ def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
-    """Write `embeddings`, `edge_index`, `classes`, `nodes` and the space as arrays, atomically.
+    """Write an embedding's fields and the space as arrays, atomically; the points are `embeddings`.
 
     The space is `kappa [components]`, or for a flat one `conformal_factor`, its distance over
     `|x - y|`.
@@ -51,6 +58,10 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
         rows = getattr(embedding, name)
         if rows is not None:
             arrays[name] = rows.cpu().numpy()
+    for name in NAMES:
+        words = getattr(embedding, name)
+        if words is not None:
+            arrays[name] = np.array(words, dtype=np.str_)
     arrays |= {name: np.asarray(value) for name, value in embedding.space.arrays().items()}
     with arriving(path) as partial, partial.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays)
@@ -66,17 +77,18 @@ def load_embedding(path: Path) -> Embedding:
         raise UsageError(f"{path} is missing: the run has not finished, or it writes no embedding.")
     try:
         with path.open("rb") as stream, np.load(stream) as file:
-            arrays = {name: torch.from_numpy(file[name]) for name in file.files}
+            names = {name: file[name].tolist() for name in NAMES if name in file.files}
+            arrays = {n: torch.from_numpy(file[n]) for n in file.files if n not in names}
         points, edge_index = arrays["embeddings"], arrays["edge_index"]
         classes, nodes = arrays.get("classes"), arrays.get("nodes")
         if "conformal_factor" in arrays:
             flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
-            return Embedding(points, flat, edge_index, classes, nodes)
+            return Embedding(points, flat, edge_index, classes, nodes, **names)
         kappa = arrays["kappa"].reshape(-1).tolist()
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
     space = Stereographic(len(kappa), kappa, learnable=False)
-    return Embedding(points, space, edge_index, classes, nodes)
+    return Embedding(points, space, edge_index, classes, nodes, **names)
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
+from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.token_network import TokenMixer
 from curvlab.results.folder import TRACEBACK
@@ -205,7 +206,7 @@ def shown(path: Path) -> str:
 
 @torch.no_grad()
 def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
-    """Write `embeddings.npz`: points, space, edges and classes, as the plots need them.
+    """Write `embeddings.npz`: points, space, edges, classes and names, as the plots need them.
 
     Rows are in the order of the dataset's nodes; where a batch numbers them, with their numbers.
     """
@@ -214,7 +215,11 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     points, space = in_components(encoder(graph).float(), encoder.manifold_out)
     classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
     points, classes, nodes = _by_node(graph, points, classes)
-    embedding = Embedding(points, space, graph.edge_index, classes, nodes)
+    names = vocabulary_of(graph)
+    ids = names.nodes
+    if ids is not None and nodes is not None:
+        ids = [ids[node] for node in nodes.tolist()]
+    embedding = Embedding(points, space, graph.edge_index, classes, nodes, ids, names.classes)
     save_embedding(folder / "embeddings.npz", embedding)
 
 

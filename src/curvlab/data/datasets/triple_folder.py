@@ -17,6 +17,7 @@ from curvlab.data.files.triple_files import (
     check_headers,
     read_triples,
 )
+from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, Seed
 
@@ -118,6 +119,7 @@ class TripleFolder:
             edge_type=torch.tensor([relation[r] for _, r, _ in triples]),
             num_nodes=len(entity),
             relation_names=list(relation),
+            vocabulary=Vocabulary(entities=tuple(entity), relations=tuple(relation)),
             **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
         )
         check_triples(data)

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform
+from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import Passed, PositiveInt, Seed
 from curvlab.run.hardware import default_dtype
@@ -90,6 +91,11 @@ class GraphDataModule(LightningDataModule):
         if self._graph is None:
             self._graph = self._prepared()
         return self._graph
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names of nodes, classes, entities and relations, as far as the data set has some."""
+        return vocabulary_of(self.graph)
 
     @property
     def num_nodes(self) -> int:

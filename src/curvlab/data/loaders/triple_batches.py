@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.triples import MASKS
 from curvlab.data.loaders.batches import MiniBatchDataModule
 from curvlab.data.loaders.datamodule import loaded
+from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import PositiveInt
 
@@ -45,6 +46,12 @@ class TripleDataModule(MiniBatchDataModule):
         self.shuffle = shuffle
         self.inverse_relations = inverse_relations
         self._queries: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names of entities, if the reader keeps them, and of relations."""
+        entities = vocabulary_of(self.graph).entities
+        return Vocabulary(entities=entities, relations=tuple(self.graph.relation_names))
 
     @property
     def num_entities(self) -> int:
@@ -141,5 +148,6 @@ def with_inverses(data: Data) -> Data:
         num_nodes=data.num_nodes,
         relation_names=[*names, *(f"{name} (inverse)" for name in names)],
         inverse_relations=True,
+        vocabulary=vocabulary_of(data),
         **{mask: data[mask].repeat(2) for mask in MASKS.values()},
     )

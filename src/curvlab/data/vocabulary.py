@@ -1,0 +1,30 @@
+"""Names of what a graph numbers: kept from the files to every output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch_geometric.data import Data
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Names in the order of their numbers; None where a data set has no names.
+
+    A graph carries it as `data.vocabulary`, which copies and transforms keep.
+
+    Attributes:
+        nodes: ids of the nodes, in the order of the rows of `x`.
+        classes: names of the classes, in the order of the numbers in `y`.
+        entities: of a knowledge graph.
+        relations: of a knowledge graph as the model numbers them, inverse ones last.
+    """
+
+    nodes: Sequence[str] | None = None
+    classes: Sequence[str] | None = None
+    entities: Sequence[str] | None = None
+    relations: Sequence[str] | None = None
+
+
+def vocabulary_of(data: Data) -> Vocabulary:
+    """The names that a graph carries, an empty vocabulary without any."""
+    return data.get("vocabulary") or Vocabulary()
