@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.run.hardware import default_dtype, trainer_accelerator
+from curvlab.process import default_dtype
+from curvlab.run.hardware import trainer_accelerator
 
 FAULTS = """
 import resource, torch

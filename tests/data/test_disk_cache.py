@@ -17,7 +17,7 @@ from curvlab.data.files.cache import cached, fingerprint
 from curvlab.data.loaders.token_batches import TokenDataModule
 from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-from curvlab.run.hardware import default_dtype
+from curvlab.process import default_dtype
 
 TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}
 

@@ -8,7 +8,7 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from curvlab.callbacks.finite_guard import DivergedError
-from curvlab.run.distributed import in_group
+from curvlab.process import in_group
 
 
 class BestValidation(Callback):

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
 from curvlab.callbacks.reproducibility import random_state, set_random_state
-from curvlab.run.distributed import in_group, own_rank
+from curvlab.process import in_group, own_rank
 
 
 class DivergedError(RuntimeError):

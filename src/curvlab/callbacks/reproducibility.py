@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from curvlab.run.distributed import in_group, own_rank
+from curvlab.process import in_group, own_rank
 
 
 def random_state() -> dict[str, Any]:

@@ -13,13 +13,14 @@ from curvlab.callbacks import PointShares
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
+from curvlab.process import default_dtype
 from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
 from curvlab.results.identity import older
 from curvlab.results.migrations import migrated
 from curvlab.results.result import Result, package_versions
 from curvlab.run import reporting
-from curvlab.run.hardware import default_dtype, prepare_determinism, prepare_processor
+from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_task, build_trainer
 
 

@@ -23,6 +23,8 @@ from typing import Any
 import torch
 from lightning.fabric.plugins.environments.lightning import find_free_network_port
 
+from curvlab.process import in_group
+
 ADDRESS = "127.0.0.1"
 GRACE_SECONDS = 3.0
 """How long the others may go on after the first failure, to say what they know of it."""
@@ -84,11 +86,6 @@ def start_context() -> BaseContext:
     return context
 
 
-def own_rank() -> int:
-    """The number of this process in its group; 0 where it trains alone."""
-    return torch.distributed.get_rank() if in_group() else 0
-
-
 @contextmanager
 def _silent_start() -> Iterator[None]:
     """Let processes that start here keep torch's notes on efficiency to themselves."""
@@ -99,11 +96,6 @@ def _silent_start() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ["TORCH_CPP_LOG_LEVEL"]
-
-
-def in_group() -> bool:
-    """Whether this process trains together with others."""
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def _wait(children: list[BaseProcess]) -> None:

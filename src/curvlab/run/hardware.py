@@ -5,16 +5,14 @@ import os
 import platform
 import re
 import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing import current_process
 from pathlib import Path
 
 import torch
 
 from curvlab.errors import UsageError
+from curvlab.process import DOUBLE
 
-DOUBLE = "64-true"
 _PROCESS = Path("/proc/self")
 # Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
 # many arrays may have memory of their own from it.
@@ -77,24 +75,6 @@ def _keep_freed_memory() -> None:
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_TRIM_THRESHOLD, -1)
     libc.mallopt(_M_MMAP_MAX, 0)
-
-
-@contextmanager
-def default_dtype(precision: str) -> Iterator[None]:
-    """Make new floating-point tensors of the type that a run computes in, for a while.
-
-    A prepared graph, a model and what a step makes are then of one type: float64 for `64-true`,
-    else float32.
-
-    Args:
-        precision: of Lightning.
-    """
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64 if precision == DOUBLE else torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def trainer_accelerator(accelerator: str, precision: str) -> str:

@@ -22,9 +22,9 @@ from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.token_network import TokenMixer
+from curvlab.process import DOUBLE
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.result import FILE, Result, read_result
-from curvlab.run.hardware import DOUBLE
 from curvlab.tables.statistics import FEWEST, summarise
 
 SHOWN_CURVATURES = 16

@@ -29,6 +29,7 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.layers.compilation import compile_parts
+from curvlab.process import default_dtype
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.identity import decides, identity_hash, revisions_of, stored
@@ -37,7 +38,6 @@ from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part, save_best
 from curvlab.run.distributed import launch
 from curvlab.run.hardware import (
-    default_dtype,
     peak_memory_mb,
     prepare_determinism,
     prepare_processor,

@@ -15,7 +15,7 @@ from curvlab.data.transforms.graph import GraphTransform, apply_transform
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import Passed, PositiveInt, Seed
-from curvlab.run.hardware import default_dtype
+from curvlab.process import default_dtype
 
 
 class RepeatedGraph:
