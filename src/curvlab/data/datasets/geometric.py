@@ -1,0 +1,293 @@
+r"""Generated graphs whose geometry is known: points of a space that are joined if they are near.
+
+Node i has a point of a space of dimension D and a hidden degree kappa_i, and
+
+    p_ij = 1 / (1 + chi_ij^beta),   chi_ij = d_ij / (mu kappa_i kappa_j)^(1/D),
+
+On a circle with power-law hidden degrees this is the S1 model, whose points are those of the
+hyperbolic plane. On a sphere or a square with equal hidden degrees nothing but the space is left.
+"""
+
+from abc import abstractmethod
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from annotated_types import Ge, Gt, Interval
+from scipy.optimize import brentq
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+from torch_geometric.data import Data
+
+from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.files.sources import Generated
+from curvlab.errors import UsageError
+from curvlab.options import NonNegativeFloat, NonNegativeInt, PositiveFloat, Seed, Share
+
+NODES = Annotated[int, Interval(ge=10, le=20000)]
+"""Points of a graph: all pairs are drawn."""
+
+
+class GeometricGraph(Generated):
+    """Graph, features and classes from points of one space, as in HypBench.
+
+    Edges are drawn with the probability above; `mu` is the one at which the mean of the expected
+    degrees is `mean_degree`. The graph is the largest component.
+
+    Features are a graph between nodes and features in the same space (the bipartite S1 model):
+    features have points and hidden degrees of their own, a node has feature f with the same kind of
+    probability, and `x` is 0 or 1. A share `correlation` of the nodes is there where it is among
+    the nodes, the others at new points, so that their features know nothing of the edges.
+
+    Classes have centres at random points. A node is of class c with probability proportional to
+    `d_ic^-homophily`.
+
+    Source: Aliakbarisani et al. 2024, arXiv:2406.02772 (HypBench), which correlates features with
+    edges by their hidden degrees and angles and has no shares of nodes.
+
+    Args:
+        num_nodes: number of points, of which the largest component stays.
+        mean_degree: mean of the expected degrees.
+        beta: inverse temperature, above the space's dimension; the larger, the more triangles.
+        features: number of features; 0: none.
+        feature_degree: mean number of features of a node.
+        feature_beta: inverse temperature of the features, above the space's dimension.
+        correlation: share of the nodes whose features come from their own points.
+        classes: number of classes.
+        homophily: exponent with which a class's probability falls with distance; 0: no relation.
+        seed: of the graph, not of the run: every run trains on the same graph.
+
+    Raises:
+        UsageError: An inverse temperature is not above the space's dimension, or there are too few
+            nodes, or features, for the mean degree.
+    """
+
+    dimension = 1
+
+    def __init__(
+        self,
+        num_nodes: NODES = 500,
+        mean_degree: PositiveFloat = 8.0,
+        beta: PositiveFloat = 3.0,
+        features: NonNegativeInt = 64,
+        feature_degree: PositiveFloat = 8.0,
+        feature_beta: PositiveFloat = 3.0,
+        correlation: Share = 1.0,
+        classes: Annotated[int, Ge(2)] = 4,
+        homophily: NonNegativeFloat = 3.0,
+        seed: Seed = 0,
+    ) -> None:
+        for name, value in (("beta", beta), ("feature_beta", feature_beta)):
+            if value <= self.dimension:
+                raise UsageError(
+                    f"dataset.source.{name}={value:g} must be above {self.dimension}, the "
+                    "dimension of the space: below it, every node is joined to far ones."
+                )
+        for name, degree, most in (
+            ("mean_degree", mean_degree, num_nodes - 1),
+            ("feature_degree", feature_degree, features or np.inf),
+        ):
+            if degree > most / 2:
+                raise UsageError(
+                    f"dataset.source.{name}={degree:g} is more than half of the {most:g} there "
+                    "are: lower it, or raise their number."
+                )
+        self.num_nodes, self.mean_degree, self.beta = num_nodes, mean_degree, beta
+        self.features, self.feature_degree = features, feature_degree
+        self.feature_beta = feature_beta
+        self.correlation, self.classes, self.homophily = correlation, classes, homophily
+        self.seed = seed
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]`, `y [nodes]` and, with features, `x`."""
+        generator = np.random.default_rng(self.seed)
+        points = self.points(self.num_nodes, generator)
+        hidden = self.hidden_degrees(self.num_nodes, generator)
+        linked = self._edges(points, hidden, generator)
+        x = self._features(points, generator) if self.features else None
+        y = self._classes(points, generator)
+        nodes, edges = largest_component(linked, self.num_nodes)
+        _, y = np.unique(y[nodes], return_inverse=True)  # a class without a node is none
+        return Data(
+            x=None if x is None else torch.from_numpy(x[nodes]),
+            y=torch.from_numpy(y.astype(np.int64)),
+            edge_index=simple_edges(torch.from_numpy(edges), len(nodes)),
+            num_nodes=len(nodes),
+        )
+
+    @abstractmethod
+    def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Uniform points `[count, coordinates]`."""
+
+    @abstractmethod
+    def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Distances `[len(a), len(b)]`, the space having the volume 1."""
+
+    def hidden_degrees(self, count: int, generator: np.random.Generator) -> np.ndarray:  # noqa: ARG002
+        """Hidden degrees `[count]` of mean about 1: here all alike."""
+        return np.ones(count)
+
+    def probabilities(
+        self,
+        distance: np.ndarray,
+        products: np.ndarray,
+        beta: float,
+        mean: float,
+    ) -> np.ndarray:
+        """`1 / (1 + (d / (mu kk')^(1/D))^beta)` with the `mu` at which they sum to a mean.
+
+        Args:
+            distance: of pairs.
+            products: of the pairs' hidden degrees, of the same shape.
+            beta: inverse temperature.
+            mean: of the probabilities.
+        """
+        with np.errstate(divide="ignore"):  # a pair at one point is joined
+            log_chi = beta * (np.log(distance) - np.log(products) / self.dimension)
+        shift = brentq(lambda s: _logistic(s - log_chi).mean() - mean, -500.0, 500.0, xtol=1e-10)
+        return _logistic(shift - log_chi)
+
+    def _edges(
+        self, points: np.ndarray, hidden: np.ndarray, generator: np.random.Generator
+    ) -> np.ndarray:
+        """The edges that were drawn, `[2, edges]`."""
+        i, j = np.triu_indices(len(points), k=1)
+        distance = self.distances(points, points)[i, j]
+        mean = self.mean_degree / (len(points) - 1)
+        p = self.probabilities(distance, hidden[i] * hidden[j], self.beta, mean)
+        drawn = generator.random(len(p)) < p
+        return np.stack([i[drawn], j[drawn]])
+
+    def _features(self, points: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Which features a node has, `[nodes, features]` of 0 and 1."""
+        count = len(points)
+        elsewhere = generator.random(count) >= self.correlation
+        others = self.points(count, generator)
+        places = np.where(elsewhere[:, None], others, points)
+        own = self.hidden_degrees(count, generator)
+        centres = self.points(self.features, generator)
+        theirs = self.hidden_degrees(self.features, generator)
+        mean = self.feature_degree / self.features
+        p = self.probabilities(
+            self.distances(places, centres), np.outer(own, theirs), self.feature_beta, mean
+        )
+        return (generator.random(p.shape) < p).astype(np.float32)
+
+    def _classes(self, points: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Classes `[nodes]`, drawn by the distances to their centres."""
+        distance = self.distances(points, self.points(self.classes, generator))
+        log_weight = -self.homophily * np.log(np.maximum(distance, 1e-12))
+        gumbel = generator.gumbel(size=log_weight.shape)
+        return (log_weight + gumbel).argmax(axis=1)
+
+
+class HyperbolicGraph(GeometricGraph):
+    r"""The S1/H2 model: popularity and similarity, that is random points of the hyperbolic plane.
+
+    Points are on a circle; hidden degrees have a power law, `p(kappa) ~ kappa^-exponent`, and are
+    the radii of the hyperbolic plane, `r = R - 2 ln(kappa / kappa_min)`, where the probability of
+    an edge is a Fermi function of the distance with temperature `1 / beta`. For large graphs
+    `mu = beta sin(pi / beta) / (2 pi mean_degree)`, degrees have the tail of the hidden ones,
+    and the share of triangles grows with `beta`.
+
+    Source: Serrano, Krioukov and Boguna 2008 (S1); Krioukov et al. 2010, arXiv:1006.5169 (H2).
+
+    Args:
+        exponent: of the density of degrees; the larger, the more alike they are.
+        **options: those of `GeometricGraph`.
+    """
+
+    def __init__(self, exponent: Annotated[float, Gt(2)] = 2.7, **options: Any) -> None:
+        super().__init__(**options)
+        self.exponent = exponent
+
+    def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Angles `[count, 1]` in turns."""
+        return generator.random((count, 1))
+
+    def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Arcs in turns."""
+        difference = np.abs(a - b.T)
+        return np.minimum(difference, 1 - difference)
+
+    def hidden_degrees(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Pareto, with mean 1."""
+        least = (self.exponent - 2) / (self.exponent - 1)
+        return least * (1 - generator.random(count)) ** (-1 / (self.exponent - 1))
+
+
+class SphericalGraph(GeometricGraph):
+    """The model's spherical relative: points of a sphere, all of one hidden degree.
+
+    The S2 model without the popularity that makes it hyperbolic.
+
+    Source: Jankowski et al. 2023, "The D-Mercator method", for S^D.
+
+    Args:
+        **options: those of `GeometricGraph`.
+    """
+
+    dimension = 2
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+
+    def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Unit vectors `[count, 3]`."""
+        return sphere_points(count, generator)
+
+    def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Arcs of the sphere whose surface is 1."""
+        chord = cdist(a, b) / 2
+        return 2 * np.arcsin(np.minimum(chord, 1)) / np.sqrt(4 * np.pi)
+
+
+class FlatGraph(GeometricGraph):
+    """The model's flat relative: points of a square, all of one hidden degree.
+
+    A soft random geometric graph; the square has a boundary, since a torus fits in no flat space of
+    two dimensions.
+
+    Source: Penrose 2016, "Connectivity of soft random geometric graphs".
+
+    Args:
+        **options: those of `GeometricGraph`.
+    """
+
+    dimension = 2
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+
+    def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Points `[count, 2]` of the unit square."""
+        return generator.random((count, 2))
+
+    def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Euclidean distances."""
+        return cdist(a, b)
+
+
+def sphere_points(count: int, generator: np.random.Generator) -> np.ndarray:
+    """Uniform points of the unit sphere, `[count, 3]`."""
+    v = generator.standard_normal((count, 3))
+    return v / np.linalg.norm(v, axis=1, keepdims=True)
+
+
+def largest_component(edges: np.ndarray, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes of the largest component, ascending, and its edges `[2, edges]` between them.
+
+    Args:
+        edges: `[2, edges]`, one direction or both.
+        num_nodes: number of nodes.
+    """
+    links = coo_array((np.ones(edges.shape[1]), tuple(edges)), shape=(num_nodes, num_nodes))
+    _, component = connected_components(links, directed=False)
+    kept = component == np.bincount(component).argmax()
+    number = np.cumsum(kept) - 1
+    return np.flatnonzero(kept), number[edges[:, kept[edges[0]]]]
+
+
+def _logistic(t: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(t, -700, 700)))

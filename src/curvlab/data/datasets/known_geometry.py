@@ -1,0 +1,187 @@
+"""Small graphs of which one knows the space that they fit into: trees, a sphere, a grid."""
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from annotated_types import Ge
+from scipy.spatial.distance import cdist
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.geometric import NODES, largest_component, sphere_points
+from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.files.sources import Generated
+from curvlab.errors import UsageError
+from curvlab.options import PositiveFloat, PositiveInt, Seed, Share
+
+Branching = Annotated[int, Ge(2)]
+RingLength = Annotated[int, Ge(3)]
+
+
+class BalancedTree(Generated):
+    """Every node above the last level has as many children: hyperbolic, Gromov's delta is 0.
+
+    Args:
+        branching: children of a node.
+        depth: levels below the root.
+    """
+
+    def __init__(self, branching: Branching = 3, depth: PositiveInt = 4) -> None:
+        self.branching, self.depth = branching, depth
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        return graph(*balanced_tree(self.branching, self.depth))
+
+
+class NoisyTree(Generated):
+    """A balanced tree and edges between random nodes: hyperbolic with a few cycles.
+
+    Args:
+        branching: children of a node.
+        depth: levels below the root.
+        noise: further edges, as a share of the tree's.
+        seed: of the graph, not of the run: every run trains on the same graph.
+    """
+
+    def __init__(
+        self,
+        branching: Branching = 3,
+        depth: PositiveInt = 4,
+        noise: Share = 0.1,
+        seed: Seed = 0,
+    ) -> None:
+        self.branching, self.depth, self.noise, self.seed = branching, depth, noise, seed
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        tree, nodes = balanced_tree(self.branching, self.depth)
+        i, j = np.triu_indices(nodes, k=1)
+        free = ~np.isin(i * nodes + j, tree[0] * nodes + tree[1])
+        extra = min(round(self.noise * tree.shape[1]), int(free.sum()))
+        chosen = np.random.default_rng(self.seed).choice(np.flatnonzero(free), extra, replace=False)
+        return graph(np.concatenate([tree, np.stack([i, j])[:, chosen]], axis=1), nodes)
+
+
+class SpherePoints(Generated):
+    """Uniform points of a sphere, each joined to its nearest ones: spherical.
+
+    Args:
+        num_nodes: number of points, of which the largest component stays.
+        neighbours: nearest points that a point is joined to.
+        seed: of the graph, not of the run: every run trains on the same graph.
+
+    Raises:
+        UsageError: There are fewer other points than neighbours.
+    """
+
+    def __init__(self, num_nodes: NODES = 120, neighbours: PositiveInt = 5, seed: Seed = 0) -> None:
+        if neighbours >= num_nodes:
+            raise UsageError(
+                f"dataset.source.neighbours={neighbours} must be less than "
+                f"dataset.source.num_nodes={num_nodes}."
+            )
+        self.num_nodes, self.neighbours, self.seed = num_nodes, neighbours, seed
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        points = sphere_points(self.num_nodes, np.random.default_rng(self.seed))
+        distance = cdist(points, points)
+        np.fill_diagonal(distance, np.inf)
+        nearest = np.argsort(distance, axis=1, kind="stable")[:, : self.neighbours]
+        source = np.repeat(np.arange(self.num_nodes), self.neighbours)
+        return connected(np.stack([source, nearest.ravel()]), self.num_nodes)
+
+
+class Grid(Generated):
+    """Crossings of a rectangular grid: flat.
+
+    Args:
+        rows: nodes from top to bottom.
+        columns: nodes from left to right.
+    """
+
+    def __init__(self, rows: Branching = 11, columns: Branching = 11) -> None:
+        self.rows, self.columns = rows, columns
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        node = np.arange(self.rows * self.columns).reshape(self.rows, self.columns)
+        right = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
+        down = np.stack([node[:-1].ravel(), node[1:].ravel()])
+        return graph(np.concatenate([right, down], axis=1), node.size)
+
+
+class RandomGeometric(Generated):
+    """Uniform points of a square, joined where nearer than a radius: flat.
+
+    The radius r is the one at which a point inside has so many neighbours in the mean,
+    `num_nodes pi r^2 = mean_degree`; near the boundary points have fewer.
+
+    Args:
+        num_nodes: number of points, of which the largest component stays.
+        mean_degree: mean number of neighbours inside.
+        seed: of the graph, not of the run: every run trains on the same graph.
+    """
+
+    def __init__(
+        self, num_nodes: NODES = 120, mean_degree: PositiveFloat = 8.0, seed: Seed = 0
+    ) -> None:
+        self.num_nodes, self.mean_degree, self.seed = num_nodes, mean_degree, seed
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features.
+
+        Raises:
+            UsageError: No two points are near enough.
+        """
+        points = np.random.default_rng(self.seed).random((self.num_nodes, 2))
+        radius = np.sqrt(self.mean_degree / (np.pi * self.num_nodes))
+        near = np.triu(cdist(points, points) < radius, k=1)
+        if not near.any():
+            raise UsageError(
+                f"dataset.source.mean_degree={self.mean_degree:g} joins no two points: raise it."
+            )
+        return connected(np.stack(np.nonzero(near)), self.num_nodes)
+
+
+class RingOfTrees(Generated):
+    """A ring with a balanced tree at each of its nodes: a product of a circle and trees.
+
+    Args:
+        ring: nodes of the ring.
+        branching: children of a node.
+        depth: levels below the ring.
+    """
+
+    def __init__(
+        self, ring: RingLength = 8, branching: Branching = 2, depth: PositiveInt = 3
+    ) -> None:
+        self.ring, self.branching, self.depth = ring, branching, depth
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        tree, size = balanced_tree(self.branching, self.depth)
+        roots = size * np.arange(self.ring)
+        trees = (tree[:, None] + roots[:, None]).reshape(2, -1)
+        circle = np.stack([roots, np.roll(roots, -1)])
+        return graph(np.concatenate([circle, trees], axis=1), size * self.ring)
+
+
+def balanced_tree(branching: int, depth: int) -> tuple[np.ndarray, int]:
+    """Edges `[2, nodes - 1]` from parents to children, level by level, and the number of nodes."""
+    nodes = sum(branching**level for level in range(depth + 1))
+    child = np.arange(1, nodes)
+    return np.stack([(child - 1) // branching, child]), nodes
+
+
+def connected(edges: np.ndarray, num_nodes: int) -> Data:
+    """The largest component of what some edges `[2, edges]` join."""
+    nodes, edges = largest_component(edges, num_nodes)
+    return graph(edges, len(nodes))
+
+
+def graph(edges: np.ndarray, num_nodes: int) -> Data:
+    """A graph without features, from edges `[2, edges]` in any order and direction."""
+    edge_index = simple_edges(torch.from_numpy(edges.astype(np.int64)), num_nodes)
+    return Data(edge_index=edge_index, num_nodes=num_nodes)
