@@ -45,6 +45,16 @@ def test_balls_trainers_and_tokengt_are_named_by_their_classes():
     assert passes["trainer"]["_target_"] == "curvlab.run.options.Passes"
 
 
+def test_points_have_a_rate_where_a_task_can_have_points():
+    def optimizer(task):
+        adam = {"_target_": "torch.optim.Adam", "lr": 0.01, "curvature_lr": 0.001}
+        config = {"optimizer": adam, "task": {"name": task, "metric": "r2"}, "model": {}}
+        return migrated({"config": config, "schema": 1})["config"]["optimizer"]
+
+    assert optimizer("node_classification")["manifold_lr"] == 0.01
+    assert "manifold_lr" not in optimizer("filter_regression__decay")
+
+
 def test_what_is_of_today_stays_as_it_is():
     today = migrated({"config": {"split": {"_target_": "curvlab.data.splits.RandomSplit"}}})
     assert today["schema"] == SCHEMA

@@ -97,7 +97,12 @@ def spaces_and_trainers_are_classes(stored: Stored) -> Stored:
         requires = {**model["requires"], "transforms": both}
         config["model"] = {**config["model"], "requires": requires}
     optimizer = config.get("optimizer")
-    if isinstance(optimizer, dict) and (config.get("task") or {}).get("metric"):
+    task = config.get("task") or {}
+    if (
+        isinstance(optimizer, dict)
+        and task.get("metric")
+        and not str(task.get("name")).startswith("filter_regression")
+    ):
         # before points of a manifold had a rate of their own, which these models do not have
         points = {"manifold_lr": "lr", "manifold_weight_decay": "weight_decay"}
         own = {name: optimizer.get(same) for name, same in points.items()}
