@@ -8,7 +8,7 @@ from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.result import read_result
-from curvlab.run.checkpoints import evaluate, restore
+from curvlab.run.load import load
 
 LABELLED = (*(word for word in TREE if "split" not in word), "optimizer.lr=0.05")
 PATIENT = ("trainer.plots=false", "trainer.patience=10", "trainer.min_steps=1")
@@ -55,31 +55,27 @@ def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(
     assert result.task == task
     assert (result.best_step < result.steps) == (task in CHOSEN)
     assert [path.name for path in (folder / "checkpoints").iterdir()] == ["best.ckpt"]
-    run = restore(folder)
-    assert not run.task.training
-    assert run.kept == {
-        "score": result.score,
-        "val_score": result.val_score,
-        "step": result.best_step,
-        "config_hash": result.config_hash,
-        "schema": result.schema,
-        "revisions": result.revisions,
-        "versions": result.versions,
-    }
+    run = load(folder)
+    assert not run.model.training
+    assert run.result == result
+    named = ("score", "val_score", "config_hash", "schema", "revisions", "versions", "metrics")
+    assert {name: run.kept[name] for name in named} == {n: getattr(result, n) for n in named}
+    assert run.kept["step"] == result.best_step
     assert identity_hash(stored(run.config)) == result.config_hash
-    assert evaluate(run) == result.metrics
+    assert run.evaluate() == result.metrics
+    assert len(run.embed()) == len(run.ids())
 
 
 def test_data_may_lie_elsewhere_when_a_run_is_restored(run_here, tmp_path):
     result = run_here(*FAST)
-    run = restore(tmp_path / "run", data_dir=str(tmp_path / "moved"))
+    run = load(tmp_path / "run", data_dir=str(tmp_path / "moved"))
     assert run.config.paths.data_dir == str(tmp_path / "moved")
-    assert evaluate(run) == result.metrics
+    assert run.evaluate() == result.metrics
 
 
 def test_a_folder_without_weights_is_refused(tmp_path):
     with pytest.raises(UsageError, match="train it"):
-        restore(tmp_path)
+        load(tmp_path)
 
 
 @pytest.mark.smoke
@@ -91,7 +87,7 @@ def test_weights_go_where_their_result_goes(run_here, tmp_path):
     aside = own / "previous" / first.config_hash / BEST
     assert torch.load(aside, weights_only=True)["score"] == first.score
     assert run_here(*FAST, folder="tables/a/one/seed0") == first
-    assert restore(own).kept["score"] == first.score
+    assert load(own).kept["score"] == first.score
     taken = run_here(*FAST, folder="tables/b/two/seed0")
     twin = tmp_path / "tables" / "b" / "two" / "seed0"
     assert taken.score == first.score

@@ -9,7 +9,13 @@ from curvlab.manifolds import EmbeddingSpace, Euclidean
 
 
 class Encoder(nn.Module):
-    """Maps a prepared graph to points, one a node, of `manifold_out`."""
+    """Maps a prepared graph to points, one a node, of `manifold_out`.
+
+    Attributes:
+        tied: why a trained model works on its own graph alone; empty for one that is inductive.
+    """
+
+    tied: str = ""
 
     @property
     @abstractmethod

@@ -65,6 +65,7 @@ class LDS(FlatEncoder):
 
     tasks = ("node_classification",)
     whole_graph = True  # any two nodes may have an edge
+    tied = "it has a parameter for every pair of nodes"
 
     def __init__(
         self,

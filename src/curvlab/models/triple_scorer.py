@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 
 
@@ -16,6 +17,8 @@ class TripleScorer(Encoder):
     A batch has `head` and `relation` `[queries]`; `forward` makes the embeddings of the queries
     `[queries, dim_out]`, points of `manifold_out`.
     """
+
+    tied = "it has an embedding for every entity"
 
     branch_names: Sequence[str] = ()
     """What a model with a router weighs."""
@@ -36,6 +39,17 @@ class TripleScorer(Encoder):
     @abstractmethod
     def num_entities(self) -> int:
         """Number of entities."""
+
+    @property
+    def entity_points(self) -> Tensor:
+        """Embeddings of the entities as points of `manifold_out`, `[entities, dim_out]`.
+
+        Raises:
+            UsageError: the model has none.
+        """
+        raise UsageError(
+            f"{type(self).__name__} has no embeddings of entities: export those of another model"
+        )
 
     @abstractmethod
     def scores(self, batch: Data) -> Tensor:
@@ -66,6 +80,11 @@ class DotProductScorer(TripleScorer):
     def num_entities(self) -> int:
         """Number of entities."""
         return len(self.candidates)
+
+    @property
+    def entity_points(self) -> Tensor:
+        """The embeddings that queries are multiplied with."""
+        return self.candidates
 
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`, one matrix product."""

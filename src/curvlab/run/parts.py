@@ -1,16 +1,19 @@
 """The parts of a run, built from its configuration: data, model, task, logger, trainer."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from omegaconf import DictConfig, OmegaConf
-from torch import nn
+from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation
 from curvlab.config.building import build
@@ -18,9 +21,16 @@ from curvlab.config.rules import transforms_of
 from curvlab.config.schema import options_of
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.data.transforms.graph import GraphTransform
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
 from curvlab.run.hardware import trainer_accelerator, trainer_devices
+
+
+def build_transforms(config: DictConfig) -> list[GraphTransform]:
+    """Build what makes the features, and what the model asks for, in the order of their use."""
+    features = [build(config.dataset.features)] if config.dataset.features else []
+    return features + [build(transform) for transform in transforms_of(config)]
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
@@ -29,8 +39,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
     A task that splits the edges brings its split; else it is that of the nodes, if there is one.
     """
     split = config.task.get("split") or config.split
-    transforms = [build(config.dataset.features)] if config.dataset.features else []
-    transforms += [build(t) for t in transforms_of(config)]
+    transforms = build_transforms(config)
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
         source=build_source(config.dataset, config.paths),
@@ -43,7 +52,38 @@ def build_data(config: DictConfig) -> GraphDataModule:
     )
 
 
-def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
+class Known:
+    """What constructors take of a data module, for building a run's task without its data.
+
+    Args:
+        facts: what `facts_of` returned.
+    """
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.inputs: dict[str, int] = facts["inputs"]
+        taken = facts["taken"]
+        self._taken = {k: Data(**v) if isinstance(v, dict) else v for k, v in taken.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._taken[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def facts_of(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
+    """What `build_task` takes of a data module, as plain values and tensors (see `Known`)."""
+    taken = {}
+    for name in (*_from_data(config.model), *_from_data(config.task)):
+        value = getattr(data, name)
+        if isinstance(value, Data):
+            dense = (k for k, v in value if isinstance(v, Tensor) and v.layout == torch.strided)
+            value = {name: value[name].cpu() for name in dense}
+        taken[name] = value
+    return {"inputs": dict(data.inputs), "taken": taken}
+
+
+def build_encoder(config: DictConfig, data: GraphDataModule | Known) -> nn.Module:
     """Build the model from its configuration without what only describes it.
 
     The size of the inputs and what else the constructor takes of the data come from there, the
@@ -60,7 +100,7 @@ def build_encoder(config: DictConfig, data: GraphDataModule) -> nn.Module:
     return build(kept, "model", **data.inputs)
 
 
-def build_task(config: DictConfig, data: GraphDataModule) -> Any:
+def build_task(config: DictConfig, data: GraphDataModule | Known) -> Any:
     """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
 
     What its constructor takes of the data comes from there. A task that is not about embeddings of
@@ -69,8 +109,7 @@ def build_task(config: DictConfig, data: GraphDataModule) -> Any:
     encoder = build_encoder(config, data)
     signature = options_of(config.task._target_)
     kept = {k: v for k, v in _without(config.task).items() if k in signature or k.startswith("_")}
-    from_data = (name for name, option in signature.items() if FROM_DATA in option.marks)
-    kept |= {name: getattr(data, name) for name in from_data}
+    kept |= {name: getattr(data, name) for name in _from_data(config.task)}
     return build(kept, "task", encoder=encoder, optimizer=build(config.optimizer, "optimizer"))
 
 
@@ -145,6 +184,12 @@ def build_trainer(
         use_distributed_sampler=False,
         **others,
     )
+
+
+def _from_data(config: DictConfig) -> list[str]:
+    """Arguments of what a configuration builds that come from the data."""
+    signature = options_of(config._target_)
+    return [name for name, option in signature.items() if FROM_DATA in option.marks]
 
 
 def _without(config: DictConfig, *keys: str) -> dict[str, Any]:

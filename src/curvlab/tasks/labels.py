@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torchmetrics.functional.classification import (
@@ -27,6 +28,7 @@ class Labels(ABC):
 
     Attributes:
         logits: number of logits of a node.
+        exclusive: whether a node has one class of several; else each label is there or not.
         metrics: functions of logits `[nodes, logits]` and labels, by their names.
         ogb: those of OGB's evaluator, which works on the host: only where a dataset asks for it.
     """
@@ -35,9 +37,15 @@ class Labels(ABC):
     metrics: dict[str, Metric]
     ogb: Mapping[str, Metric] = MappingProxyType({})
 
+    exclusive = True
+
     @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Mean loss of logits `[nodes, logits]`."""
+
+    @abstractmethod
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Of every class, which add up to 1, or of every label, `[nodes, classes]`."""
 
     def scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """All metrics in percent."""
@@ -75,6 +83,10 @@ class OneOfMany(Labels):
         own = logits.gather(1, labels.unsqueeze(1))
         return F.relu(self.margin - own + logits).mean()
 
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Softmax, which the margin loss does not train to be one."""
+        return logits.softmax(-1)
+
 
 class YesOrNo(Labels):
     """Two classes told by one logit, `labels [nodes]`: binary cross-entropy; yes above 0."""
@@ -96,6 +108,10 @@ class YesOrNo(Labels):
         """Binary cross-entropy."""
         return F.binary_cross_entropy_with_logits(logits.squeeze(-1), labels.to(logits.dtype))
 
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Sigmoids of minus and of plus the logit."""
+        return torch.cat([-logits, logits], -1).sigmoid()
+
 
 class ManyOfMany(Labels):
     """Several labels a node, `labels [nodes, logits]` of zeros and ones: each is a yes or no.
@@ -105,6 +121,7 @@ class ManyOfMany(Labels):
     """
 
     ogb = MappingProxyType({"ogb_rocauc": ogb_roc_auc})
+    exclusive = False
 
     def __init__(self, count: int) -> None:
         self.logits = count
@@ -119,6 +136,10 @@ class ManyOfMany(Labels):
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy, mean over nodes and labels."""
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """A sigmoid each."""
+        return logits.sigmoid()
 
 
 def kind_of_labels(

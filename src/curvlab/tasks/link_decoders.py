@@ -17,6 +17,10 @@ class LinkDecoder(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
 
+    def probability(self, scores: Tensor) -> Tensor | None:
+        """That pairs of these scores are linked; None where scores are no log-odds."""
+        return None
+
     @abstractmethod
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
         """Mean loss of the scores of edges `[pairs]` and of as many pairs that are none."""
@@ -69,6 +73,10 @@ class FermiDirac(LinkDecoder):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Logits `[pairs]`."""
         return (self.radius - self.space.sqdist(x, y)) / self.temperature
+
+    def probability(self, scores: Tensor) -> Tensor:
+        """Sigmoid."""
+        return scores.sigmoid()
 
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
         """Binary cross-entropy, mean over all pairs."""

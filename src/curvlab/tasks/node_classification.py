@@ -131,6 +131,12 @@ class NodeClassification(SelectedTask):
         logged = {f"{part}/{name}": score for name, score in scores.items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
 
+    @torch.no_grad()
+    def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
+        """Of every class `[some nodes, classes]` of nodes, indices `[some nodes]`."""
+        self._evaluated = None  # the graph may be another
+        return self.labels.probabilities(self._logits(batch, nodes).float())
+
     def _warn_of_collapse(self, batch: Data) -> None:
         """Say so if all test nodes are predicted to be of the same class."""
         if not self.trainer.is_global_zero or not isinstance(self.labels, OneOfMany):

@@ -35,11 +35,14 @@ class GraphTransform(BaseTransform, ABC):
     Attributes:
         revision: raised whenever the same graph gets other tensors than before, so that those of
             the disk cache are not taken for them.
+        tied: why what it adds means nothing to a model that was trained on another graph; empty if
+            it does.
     """
 
     cacheable = False
     of_pairs = False
     revision = 1
+    tied: str = ""
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
@@ -80,6 +83,7 @@ class IdentityFeatures(GraphTransform):
     """
 
     writes = ("x",)
+    tied = "its features have a column for every node"
 
     def __init__(self, noise: NonNegativeFloat = 0.02) -> None:
         self.noise = noise
@@ -131,6 +135,7 @@ class LaplacianEigenvectors(GraphTransform):
     cacheable = True
     reads = ("edge_index",)
     writes = ("eigenvectors",)
+    tied = "it reads eigenvectors of the graph's Laplacian, which no other graph shares"
 
     def __init__(self, k: PositiveInt = 32) -> None:
         self.k = k

@@ -91,6 +91,7 @@ class EigenvectorFeatures(GraphTransform):
     def __init__(self, count: NonNegativeInt = 15) -> None:
         self.count = count
         self.cacheable = count > 0
+        self.tied = LaplacianEigenvectors.tied if count else ""
 
     @property
     def cache_key(self) -> str:

@@ -53,6 +53,13 @@ class HyperbolicScorer(TripleScorer):
         """Number of entities."""
         return self.entities.num_embeddings
 
+    @property
+    def entity_points(self) -> Tensor:
+        """Points exp0(s v) of the unit ball; s = 1 where each relation has a curvature."""
+        kappa = self.curvature()
+        scale = (-kappa).sqrt() if len(kappa) == 1 else torch.ones_like(kappa[:1])
+        return k_space.expmap0_projected(scale * self.entities.weight, UNIT)
+
     def scale(self, batch: Data) -> Tensor:
         """The queries' factor s = sqrt(-kappa), `[queries, 1]`, or `[1, 1]` for all."""
         kappa = self.curvature()

@@ -51,6 +51,11 @@ class RotatE(FlatEncoder, TripleScorer):
         """Number of entities."""
         return self.entities.num_embeddings
 
+    @property
+    def entity_points(self) -> Tensor:
+        """The table of embeddings."""
+        return self.entities.weight
+
     def forward(self, batch: Data) -> Tensor:
         """The rotated head, `[queries, dim]`."""
         angle = self.angles(batch.relation)

@@ -44,6 +44,11 @@ class TransE(FlatEncoder, TripleScorer):
         """Number of entities."""
         return self.entities.num_embeddings
 
+    @property
+    def entity_points(self) -> Tensor:
+        """The table of embeddings."""
+        return self.entities.weight
+
     def forward(self, batch: Data) -> Tensor:
         """The place of the tail, `[queries, dim]`."""
         return self.drop(self.entities(batch.head)) + self.drop(self.relations(batch.relation))

@@ -1,0 +1,314 @@
+"""What a run has learned, from its folder or its `best.ckpt` alone: `curvlab.load(path)`."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import lightning
+import pandas as pd
+import torch
+from lightning.pytorch.utilities.seed import isolate_rng
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
+
+from curvlab.callbacks import PointShares
+from curvlab.config.resolvers import register_resolvers
+from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
+from curvlab.data.vocabulary import Vocabulary, vocabulary_of
+from curvlab.errors import UsageError
+from curvlab.manifolds import EmbeddingSpace
+from curvlab.models.encoder import Encoder
+from curvlab.models.triple_scorer import TripleScorer
+from curvlab.process import default_dtype
+from curvlab.results.folder import BEST
+from curvlab.results.identity import older
+from curvlab.results.migrations import migrated
+from curvlab.results.result import Result, read_result
+from curvlab.run import reporting
+from curvlab.run.checkpoints import by_part
+from curvlab.run.hardware import prepare_determinism, prepare_processor
+from curvlab.run.parts import Known, build_data, build_task, build_trainer, build_transforms
+from curvlab.run.predictions import Asked, predictions
+from curvlab.tasks.task import Task
+
+PLACES = ("data_dir", "mirror", "path")
+"""Keys of folders and files, which a run names as seen from where it was started."""
+
+
+class Run:
+    """A finished run: its model with the weights that the result reports, and what it was.
+
+    Attributes:
+        task: the LightningModule: model, decoder, loss and metrics.
+        config: the configuration, resolved.
+        vocabulary: names of nodes and classes, or of entities and relations; None without.
+        result: what `result.json` says; None from a `best.ckpt` alone.
+        kept: what else the file has, see `curvlab.run.checkpoints.save_best`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        config: DictConfig,
+        kept: dict[str, Any],
+        result: Result | None,
+        known: Known | GraphDataModule,
+    ) -> None:
+        self.task, self.config, self.kept, self.result = task, config, kept, result
+        self._known = known
+        self.vocabulary = Vocabulary(**(kept.get("vocabulary") or {}))
+
+    @property
+    def model(self) -> Encoder:
+        """The model, an `nn.Module` in evaluation mode: a prepared graph to points of `space`."""
+        return self.task.encoder
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space that embeddings lie in."""
+        return self.model.manifold_out
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.task.parameters()).device
+
+    @cached_property
+    def data(self) -> GraphDataModule:
+        """The data module, whose files are read when a graph is first needed."""
+        known = self._known
+        return known if isinstance(known, GraphDataModule) else _data_of(self.config)
+
+    @property
+    def tied(self) -> str:
+        """Why the model works on its own graph alone; empty if it is inductive."""
+        parts = [self.model, *self._transforms]
+        return next((part.tied for part in parts if part.tied), "")
+
+    @torch.no_grad()
+    def embed(self, graph: Data | None = None) -> Tensor:
+        """Points of `space`, `[nodes, dim]`, in the order of the data set's nodes.
+
+        Of a knowledge graph the entities' embeddings.
+
+        Args:
+            graph: another graph, for inductive models: `x` as the data set's and `edge_index` with
+                both directions of every edge; None for the run's own.
+
+        Raises:
+            UsageError: the model works on its own graph alone, or features have another width.
+        """
+        if isinstance(self.model, TripleScorer):
+            self.check_own(graph)
+            return self.model.entity_points.detach().clone()
+        with default_dtype(self.config.trainer.precision):
+            batch = self.prepared(graph)
+            in_chunks = getattr(self.model, "encode_in_chunks", None) if "chunk" in batch else None
+            points = in_chunks(batch, batch.chunk) if in_chunks else self.model(batch)
+        return points[_order(batch)]
+
+    def ids(self, graph: Data | None = None) -> list[str]:
+        """Names of the rows of `embed`, numbers from 0 where there are none."""
+        if isinstance(self.model, TripleScorer):
+            return list(self.vocabulary.entities or map(str, range(self.model.num_entities)))
+        batch = self.prepared(graph)
+        names = self.vocabulary.nodes if graph is None else vocabulary_of(graph).nodes
+        if "nodes" in batch:
+            numbers = batch.nodes.sort().values.tolist()
+        else:
+            numbers = range(int(batch.num_nodes or 0))
+        return [str(number) if names is None else names[number] for number in numbers]
+
+    @torch.no_grad()
+    def predict(self, graph: Data | None = None, **asked: Any) -> pd.DataFrame:
+        """What the model predicts, a row each.
+
+        Node classification: `node`, `predicted` and the probability of every class by its name.
+        Links (`nodes`, `k=10`, `known=False`): the k likeliest neighbours of these nodes, by name,
+        or of all. Knowledge graphs (`queries`, `k=10`, `known=True`): the k best tails of pairs
+        `(head, relation, None)` or heads of `(None, relation, tail)`, by name.
+
+        Args:
+            graph: see `embed`.
+            **asked: fields of `curvlab.run.predictions.Asked`.
+
+        Raises:
+            UsageError: there is no such node, entity or relation, or no such prediction.
+        """
+        with default_dtype(self.config.trainer.precision):
+            return predictions(self.task, self, graph, Asked(**asked))
+
+    def evaluate(self, accelerator: str | None = None) -> dict[str, dict[str, float]]:
+        """Evaluate the run as it was: `{"test": {"map": 98.91}, ...}`.
+
+        On the same device, with as many threads, these are the metrics of its result to the last
+        digit. Threads and kernels of this process are set for it meanwhile.
+
+        Args:
+            accelerator: of Lightning, if another than then.
+
+        Raises:
+            UsageError: the data are not there, or not the device.
+        """
+        threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+        config = OmegaConf.merge(self.config, {"trainer": {"devices": 1}})
+        assert isinstance(config, DictConfig)
+        config.trainer.accelerator = accelerator or config.trainer.accelerator
+        try:
+            prepare_processor(config.trainer.threads)
+            prepare_determinism(config.trainer.deterministic, config.trainer.accelerator)
+            with default_dtype(config.trainer.precision), reporting.quiet():
+                # Sparse matrices of inference mode, in which these are seen first here, have no
+                # transpose.
+                options = {"enable_progress_bar": False, "inference_mode": False}
+                trainer = build_trainer(config, Path(), [PointShares()], None, **options)
+                (scores,) = trainer.test(self.task, datamodule=self.data, verbose=False)
+        finally:
+            torch.set_num_threads(threads)
+            torch.use_deterministic_algorithms(strict)
+        return by_part(scores)
+
+    def prepared(self, graph: Data | None = None) -> Data:
+        """A graph with what the model asks for, on its device; None for the run's own.
+
+        Raises:
+            UsageError: see `embed`.
+        """
+        if graph is None:
+            (batch,) = self.data.test_dataloader()
+            return self.data.transfer_batch_to_device(batch, self.device, 0)
+        self.check_own(graph)
+        if graph.get("x") is None or graph.get("edge_index") is None:
+            raise UsageError("a new graph needs node features x and edges edge_index")
+        if not is_undirected(graph.edge_index, num_nodes=graph.num_nodes):
+            raise UsageError(
+                "the graph has edges in one direction only, and the model was trained on both: "
+                "use torch_geometric.utils.to_undirected"
+            )
+        batch = in_default_dtype(graph.clone())
+        for transform in self._transforms:
+            batch = transform.on(batch)(batch)
+        width = self._known.inputs["in_channels"]
+        if batch.x.shape[1] != width:
+            raise UsageError(
+                f"the graph's nodes have {batch.x.shape[1]} features, and the model was trained on "
+                f"{width}: give it the same features in the same order"
+            )
+        return batch.to(str(self.device))
+
+    @cached_property
+    def _transforms(self) -> list[Any]:
+        return build_transforms(self.config)
+
+    def check_own(self, graph: Data | None) -> None:
+        """Refuse another graph to a model that works on its own alone.
+
+        Raises:
+            UsageError: with the reason.
+        """
+        if graph is not None and self.tied:
+            raise UsageError(
+                f"model={self.config.model.name} on dataset={self.config.dataset.name} works on "
+                f"the graph that it was trained on and no other: {self.tied}"
+            )
+
+
+def load(path: Path | str, data_dir: str | None = None, mirror: str | None = None) -> Run:
+    """Load a finished run with the weights that its result reports.
+
+    Args:
+        path: the run's folder, or its `best.ckpt`, which may lie anywhere.
+        data_dir: where raw and processed files are now, if elsewhere than then.
+        mirror: likewise.
+
+    Raises:
+        UsageError: there is no such file, it is no checkpoint of a run, or a class has another
+            revision now.
+    """
+    file, folder = _located(Path(path))
+    kept = _read(file)
+    aged = older(kept["config"], kept.get("revisions", {}))
+    if aged:
+        raise UsageError(
+            f"{file} was written with {', '.join(aged)}, which computes other numbers today: run "
+            "it again, or load it with the version that wrote it"
+        )
+    moved = {"data_dir": data_dir, "mirror": mirror}
+    places = {key: place for key, place in moved.items() if place is not None}
+    start = Path(kept.pop("directory", "."))
+    config = OmegaConf.create(_placed(kept.pop("config"), places, start))
+    assert isinstance(config, DictConfig)
+    register_resolvers()
+    facts = kept.pop("facts", None)  # files of before have none
+    known = _data_of(config) if facts is None else Known(facts)
+    with isolate_rng(), default_dtype(config.trainer.precision):
+        lightning.seed_everything(config.seed, workers=True, verbose=False)
+        task = build_task(config, known)
+    task.load_state_dict(kept.pop("state_dict"))
+    for part in task.modules():
+        if getattr(part, "cached", False):  # else it would answer another graph with this one's
+            part.cached = False
+    return Run(task.eval(), config, kept, read_result(folder) if folder else None, known)
+
+
+def _located(path: Path) -> tuple[Path, Path | None]:
+    """The file of the weights, and the run's folder if it is in one."""
+    if path.is_file():
+        folder = path.resolve().parent.parent
+        same = folder / BEST
+        return path, folder if same.is_file() and same.samefile(path) else None
+    if not (path / BEST).is_file():
+        raise UsageError(
+            f"{path / BEST} is not there: a run writes it when it finishes; train it, or give the "
+            "folder of a run that has"
+        )
+    return path / BEST, path
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is in a file of weights, as today's schema has it."""
+    try:
+        kept = torch.load(file, map_location="cpu", weights_only=True)
+        if {"state_dict", "config", "config_hash"} <= kept.keys():
+            return migrated(kept)
+        error: Exception | None = None
+    except Exception as cause:  # what a file of another kind does to torch is anybody's guess
+        error = cause
+    raise UsageError(
+        f"{file} is not the best.ckpt of a run: give a run's folder, or the file of that name in "
+        "its folder checkpoints"
+    ) from error
+
+
+def _data_of(config: DictConfig) -> GraphDataModule:
+    with isolate_rng(), default_dtype(config.trainer.precision):
+        lightning.seed_everything(config.seed, workers=True, verbose=False)
+        data = build_data(config)
+        data.prepare_data()
+        data.setup()
+    return data
+
+
+def _order(batch: Data) -> Tensor | slice:
+    """By which rows are in the order of the data set's nodes."""
+    return batch.nodes.argsort() if "nodes" in batch else slice(None)
+
+
+def _placed(node: Any, places: Mapping[str, str], start: Path) -> Any:
+    """A copy of a configuration with other folders, absolute ones, wherever it names them."""
+    if isinstance(node, list):
+        return [_placed(value, places, start) for value in node]
+    if not isinstance(node, dict):
+        return node
+    made = {}
+    for key, value in node.items():
+        if key in places:
+            made[key] = places[key]
+        elif key in PLACES and isinstance(value, str):
+            made[key] = str(start / value) if (start / value).exists() else value
+        else:
+            made[key] = _placed(value, places, start)
+    return made

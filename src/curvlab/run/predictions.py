@@ -1,0 +1,279 @@
+"""What a trained model predicts, as tables with the names of nodes, classes and entities."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.triples import KnownTails
+from curvlab.errors import UsageError
+from curvlab.tasks.filter_regression import FilterRegression
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
+from curvlab.tasks.link_prediction import LinkPrediction
+from curvlab.tasks.node_classification import NodeClassification
+from curvlab.tasks.reconstruction import Reconstruction
+from curvlab.tasks.task import Task
+
+if TYPE_CHECKING:
+    from curvlab.run.load import Run
+
+ENTRIES = 2**22
+"""Numbers held at a time while all pairs are scored."""
+
+PARTS_OF_LINKS = ("train_edges", "val_edges", "test_edges")
+
+Query = tuple[str | None, str, str | None]
+"""Head, relation and tail by name, one end None: what is asked for."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be predicted.
+
+    Attributes:
+        k: answers a node or query.
+        nodes: whose links; None for all nodes.
+        queries: of a knowledge graph.
+        known: whether answers that the data have are listed too; None: of knowledge graphs.
+    """
+
+    k: int = 10
+    nodes: Sequence[str] | None = None
+    queries: Sequence[Query] = ()
+    known: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UsageError(f"k={self.k}: ask for at least one answer")
+
+
+@singledispatch
+def predictions(
+    task: Task,  # noqa: ARG001 - it is dispatched on
+    run: "Run",
+    graph: Data | None,  # noqa: ARG001
+    asked: Asked,  # noqa: ARG001
+) -> pd.DataFrame:
+    """The predictions of a run; a task of another package registers its own function.
+
+    Args:
+        task: of the run.
+        run: loaded.
+        graph: another graph than the run's; None for that.
+        asked: what is to be predicted.
+
+    Raises:
+        UsageError: there is nothing that it predicts, or a name is unknown.
+    """
+    raise UsageError(f"task={run.config.task.name} predicts nothing by itself: export embeddings")
+
+
+@predictions.register(NodeClassification)
+def _classes(
+    task: NodeClassification, run: "Run", graph: Data | None, asked: Asked
+) -> pd.DataFrame:
+    batch, ids = run.prepared(graph), run.ids(graph)
+    nodes = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
+    chosen = _numbers(asked.nodes, ids, "node")
+    found = task.probabilities(batch, nodes[chosen].to(batch.edge_index.device)).cpu()
+    names = class_names(task, run)
+    if task.labels.exclusive:
+        predicted = [names[i] for i in found.argmax(1).tolist()]
+    else:
+        predicted = [
+            " ".join(name for name, there in zip(names, row, strict=True) if there)
+            for row in (found > 0.5).tolist()
+        ]
+    columns = {f"p_{name}": found[:, i].numpy() for i, name in enumerate(names)}
+    return pd.DataFrame({"node": [ids[i] for i in chosen], "predicted": predicted, **columns})
+
+
+def class_names(task: NodeClassification, run: "Run") -> list[str]:
+    """Names of the classes or labels, their numbers where there are none."""
+    count = max(task.labels.logits, 2) if task.labels.exclusive else task.labels.logits
+    names = run.vocabulary.classes
+    return list(names) if names is not None else [str(i) for i in range(count)]
+
+
+@predictions.register(LinkPrediction)
+def _likely_links(
+    task: LinkPrediction, run: "Run", graph: Data | None, asked: Asked
+) -> pd.DataFrame:
+    points = run.embed(graph)
+
+    def scores(rows: Tensor) -> Tensor:
+        return task.decoder(points[rows].unsqueeze(1), points.unsqueeze(0))
+
+    links = _links(run, graph, asked, scores, points.shape[1])
+    probability = task.decoder.probability(torch.tensor(links["score"].to_numpy()))
+    if probability is not None:
+        links["probability"] = probability.numpy()
+    return links
+
+
+@predictions.register(Reconstruction)
+def _near_nodes(
+    task: Reconstruction,  # noqa: ARG001 - it has no decoder
+    run: "Run",
+    graph: Data | None,
+    asked: Asked,
+) -> pd.DataFrame:
+    points = run.embed(graph).double()
+
+    def scores(rows: Tensor) -> Tensor:
+        return -run.space.pairwise_sqdist(points[rows], points)
+
+    links = _links(run, graph, asked, scores, 1)
+    links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
+    return links
+
+
+@predictions.register(FilterRegression)
+def _values(task: FilterRegression, run: "Run", graph: Data | None, asked: Asked) -> pd.DataFrame:
+    points, ids = run.embed(graph), run.ids(graph)
+    chosen = _numbers(asked.nodes, ids, "node")
+    values = task.read_out(points[chosen]).squeeze(-1)
+    return pd.DataFrame({"node": [ids[i] for i in chosen], "predicted": values.cpu().numpy()})
+
+
+@predictions.register(KnowledgeGraphCompletion)
+def _completions(
+    task: KnowledgeGraphCompletion, run: "Run", graph: Data | None, asked: Asked
+) -> pd.DataFrame:
+    run.check_own(graph)
+    if not asked.queries:
+        raise UsageError(
+            "give pairs to complete: a head and a relation, or a relation and a tail, by name"
+        )
+    entities = run.ids()
+    end, relation = _numbered(task, run, asked.queries, entities)
+    known, rows = _known_tails(run), []
+    for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
+        batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
+        scores = task.encoder.scores(batch).float().cpu()
+        there = torch.zeros(scores.shape, dtype=torch.bool)
+        if known is not None:
+            there[known.of(end[at], relation[at])] = True
+        ranked = scores if asked.known is not False else scores.masked_fill(there, -torch.inf)
+        best, places = ranked.topk(min(asked.k, len(entities)), dim=1)
+        shares = scores.softmax(1)
+        for query, row in enumerate(at.tolist()):
+            for rank, place in enumerate(places[query][best[query] > -torch.inf].tolist()):
+                rows.append(
+                    {
+                        **_completed(asked.queries[row], entities[place]),
+                        "rank": rank + 1,
+                        "score": float(scores[query, place]),
+                        "probability": float(shares[query, place]),
+                        "known": None if known is None else bool(there[query, place]),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _numbered(
+    task: KnowledgeGraphCompletion, run: "Run", queries: Sequence[Query], entities: list[str]
+) -> tuple[Tensor, Tensor]:
+    """Known ends and relations `[queries]` of queries for tails; for heads by the inverse."""
+    names = list(run.vocabulary.relations or ())
+    both = task.inverse_relations
+    forward = names[: len(names) // 2] if both else names
+    for head, relation, tail in queries:
+        if (head is None) == (tail is None):
+            raise UsageError(f"of a pair with {relation!r} give the head or the tail, not both")
+        if head is None and not both:
+            raise UsageError(
+                "the run ranks tails alone, so that no heads can be asked for: train one with "
+                "task.inverse_relations=true"
+            )
+    ends = [head if tail is None else tail for head, _, tail in queries]
+    end = torch.tensor(_numbers([str(name) for name in ends], entities, "entity"))
+    asked = torch.tensor(_numbers([relation for _, relation, _ in queries], forward, "relation"))
+    of_heads = torch.tensor([head is None for head, _, _ in queries])
+    return end, asked + of_heads * len(forward)
+
+
+def _completed(query: Query, name: str) -> dict[str, str]:
+    head, relation, tail = query
+    return {"head": head or name, "relation": relation, "tail": tail or name}
+
+
+def _known_tails(run: "Run") -> KnownTails | None:
+    """The triples that the data have; None where the files are not here."""
+    try:
+        graph = run.data.graph
+    except UsageError:
+        return None
+    head, tail = graph.edge_index.cpu()
+    return KnownTails(head, graph.edge_type.cpu(), tail, len(graph.relation_names))
+
+
+def _links(
+    run: "Run",
+    graph: Data | None,
+    asked: Asked,
+    scores: Callable[[Tensor], Tensor],
+    width: int,
+) -> pd.DataFrame:
+    """The k pairs of each node with the highest scores `[rows, nodes]`."""
+    ids = run.ids(graph)
+    chosen = _numbers(asked.nodes, ids, "node")
+    edges = _edges(run.data.graph if graph is None else graph, len(ids))
+    parts = []
+    for rows in torch.tensor(chosen).split(max(1, ENTRIES // (len(ids) * width))):
+        found = scores(rows).float().cpu()
+        there = torch.from_numpy(edges[rows.numpy()].toarray())
+        if not asked.known:
+            found = found.masked_fill(there, -torch.inf)
+        found[torch.arange(len(rows)), rows] = -torch.inf
+        best, places = found.topk(min(asked.k, len(ids) - 1), dim=1)
+        kept = best > -torch.inf
+        counts = kept.sum(1)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "node": np.repeat([ids[i] for i in rows.tolist()], counts.numpy()),
+                    "neighbour": [ids[i] for i in places[kept].tolist()],
+                    "score": best[kept].numpy(),
+                    "known": there.gather(1, places)[kept].numpy(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _edges(graph: Data, nodes: int) -> csr_array:
+    """Which pairs are an edge of any part, `[nodes, nodes]` of booleans."""
+    parts = [graph.edge_index.cpu()]
+    for name in PARTS_OF_LINKS:
+        if name in graph:
+            edges = graph[name].cpu()
+            parts += [edges, edges.flip(0)]
+    row, column = torch.cat(parts, dim=1).numpy()
+    matrix = csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=(nodes, nodes))
+    return (matrix > 0).tocsr()
+
+
+def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
+    """Positions of names; of all without.
+
+    Raises:
+        UsageError: one is unknown, with those that are near.
+    """
+    if names is None:
+        return list(range(len(known)))
+    positions = {name: i for i, name in enumerate(known)}
+    for name in names:
+        if str(name) not in positions:
+            near = difflib.get_close_matches(str(name), known, n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there is {known[0]!r}"
+            raise UsageError(f"there is no {what} {str(name)!r} in the run's data; {hint}")
+    return [positions[str(name)] for name in names]

@@ -1,0 +1,179 @@
+"""What a run has learned is used without its folder, elsewhere and on another graph."""
+
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from tiny_runs import FAST, TINY, TREE
+
+import curvlab
+from curvlab.errors import UsageError
+from curvlab.results.folder import BEST
+
+CLASSES = (*TREE, "trainer.plots=false", "optimizer.lr=0.05")
+TRIPLES = (
+    "dataset=synthetic_kg",
+    "dataset.source.groups=4",
+    "trainer.epochs=12",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+    "optimizer.lr=0.5",
+    "batching.size=100",
+)
+
+
+def test_the_package_loads_without_torch():
+    """Nothing heavy is imported before `curvlab.load` is asked for."""
+    code = "import sys, curvlab; print('torch' in sys.modules, curvlab.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", curvlab.__version__]
+
+
+@pytest.mark.slow
+def test_importing_the_package_takes_no_time():
+    code = "import time; a = time.perf_counter(); import curvlab; print(time.perf_counter() - a)"
+    taken = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        taken.append(float(done.stdout))
+        time.sleep(0.1)
+    assert min(taken) < 0.1
+
+
+@pytest.mark.slow
+def test_a_file_of_weights_is_enough(run_here, tmp_path, monkeypatch):
+    """Model, names and predictions come from `best.ckpt` alone, in another folder, without data."""
+    run_here(*CLASSES, "model=hgcn")
+    whole = curvlab.load(tmp_path / "run")
+    points, score = whole.embed(), whole.evaluate()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    shutil.move(tmp_path / "run" / BEST, "weights.pt")
+    shutil.rmtree(tmp_path / "data", ignore_errors=True)
+    shutil.rmtree(tmp_path / "run")
+    run = curvlab.load("weights.pt")
+    assert run.result is None
+    assert isinstance(run.model, torch.nn.Module)
+    assert not run.model.training
+    graph = whole.data.source.load()
+    assert torch.equal(run.embed(graph), points)
+    assert "data" not in vars(run)  # nothing was read
+    assert type(run.space) is type(whole.space)
+    assert run.evaluate() == score == whole.result.metrics
+
+
+@pytest.mark.slow
+def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
+    """Its rows follow the nodes when they are numbered otherwise; a part of them is a graph too."""
+    run_here(*CLASSES, "model=gcn")
+    run = curvlab.load(tmp_path / "run")
+    assert not run.tied
+    graph = run.data.source.load()
+    order = torch.randperm(graph.num_nodes)
+    other = graph.clone()
+    other.x, other.edge_index = graph.x[order], order.argsort()[graph.edge_index]
+    torch.testing.assert_close(run.embed(other), run.embed()[order])
+    part = graph.subgraph(torch.arange(20))
+    assert run.predict(part).shape == (20, 4)
+    wide = graph.clone()
+    wide.x = torch.cat([graph.x, graph.x], 1)
+    with pytest.raises(UsageError, match="24 features, and the model was trained on 12"):
+        run.embed(wide)
+    directed = graph.clone()
+    directed.edge_index = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
+    with pytest.raises(UsageError, match="to_undirected"):
+        run.embed(directed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((*CLASSES, "model=lds"), "a parameter for every pair"),
+        ((*CLASSES, "model=fpst", "model.eigenvectors=4"), "eigenvectors"),
+        (FAST, "a column for every node"),
+        ((*TRIPLES, "model=distmult"), "an embedding for every entity"),
+    ],
+)
+def test_a_model_that_is_tied_to_its_graph_says_why(run_here, tmp_path, words, why):
+    run_here(*words)
+    run = curvlab.load(tmp_path / "run")
+    with pytest.raises(UsageError, match=why) as refusal:
+        run.embed(run.data.graph)
+    assert len(str(refusal.value)) < 400
+
+
+@pytest.mark.slow
+def test_probabilities_are_those_of_the_score(run_here, tmp_path):
+    """As many test nodes are predicted right as the accuracy says."""
+    result = run_here(*CLASSES, "model=hgcn", "dataset.metric=accuracy")
+    run = curvlab.load(tmp_path / "run")
+    found = run.predict()
+    probabilities = torch.tensor(found.filter(like="p_").to_numpy())
+    torch.testing.assert_close(probabilities.sum(1), torch.ones(len(found)))
+    right = torch.tensor(found["predicted"].astype(int).to_numpy()) == run.data.graph.y
+    share = 100 * right[run.data.graph.test_mask].double().mean()
+    assert float(share) == pytest.approx(result.metrics["test"]["accuracy"], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path):
+    run_here(*CLASSES, "task=link_prediction", "model=gcn")
+    run = curvlab.load(tmp_path / "run")
+    found = run.predict(nodes=["3"], k=5)
+    known = run.predict(nodes=["3"], k=run.data.num_nodes, known=True)
+    assert found["node"].tolist() == ["3"] * 5
+    assert found["probability"].is_monotonic_decreasing
+    assert len(known) == run.data.num_nodes - 1
+    neighbours = set(known[known["known"]]["neighbour"])
+    edges = run.data.source.load().edge_index
+    assert neighbours == {str(node) for node in edges[1, edges[0] == 3].tolist()}
+    assert not neighbours & set(found["neighbour"])
+    best = known[~known["known"]].nlargest(5, "score")["neighbour"].tolist()
+    assert found["neighbour"].tolist() == best
+    with pytest.raises(UsageError, match="no node '900'"):
+        run.predict(nodes=["900"])
+
+
+@pytest.mark.slow
+def test_nearest_nodes_of_a_reconstruction(run_here, tmp_path):
+    run_here(*TINY, "model=mlp", "trainer.plots=false")
+    run = curvlab.load(tmp_path / "run")
+    found = run.predict(nodes=["7"], k=3, known=True)
+    x = run.embed().double()
+    distances = run.space.dist(x[7:8].expand_as(x), x)
+    distances[7] = torch.inf
+    nearest = distances.topk(3, largest=False)
+    assert found["neighbour"].tolist() == [str(i) for i in nearest.indices.tolist()]
+    assert found["distance"].tolist() == pytest.approx(nearest.values.tolist(), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_tails_and_heads_are_completed_by_name(run_here, tmp_path):
+    run_here(*TRIPLES, "model=complex", "task.inverse_relations=true")
+    run = curvlab.load(tmp_path / "run")
+    graph, names = run.data.graph, run.ids()
+    relation = run.vocabulary.relations[0]
+    head, tail = (names[i] for i in graph.edge_index[:, graph.edge_type == 0][:, 0].tolist())
+    found = run.predict(queries=[(head, relation, None), (None, relation, tail)], k=len(names))
+    tails = found[found["head"] == head].groupby("tail")["known"].any()
+    assert tails[tail]
+    assert found.groupby("rank").size().max() == 2
+    assert found["known"].sum() < len(found)
+    rest = run.predict(queries=[(head, relation, None)], k=len(names), known=False)
+    assert not rest["known"].any()
+    assert tail not in set(rest["tail"])
+    for wrong in [("nobody", relation, None), (head, "none", None), (head, relation, tail)]:
+        with pytest.raises(UsageError):
+            run.predict(queries=[wrong])
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "best.ckpt").write_bytes(b"no weights")
+    torch.save({"state_dict": {}}, tmp_path / "other.pt")
+    for name in ("best.ckpt", "other.pt"):
+        with pytest.raises(UsageError, match=r"is not the best\.ckpt of a run"):
+            curvlab.load(tmp_path / name)
