@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composing import CONFIGS, composed
+from composing import composed
 from curvlab.config.options import check_options, check_setting
 from curvlab.config.resolvers import run_name
 from curvlab.errors import UsageError
@@ -110,12 +110,3 @@ def test_long_names_stay_apart():
     assert run_name("trainer.plots=False") == run_name("trainer.plots=false")
     assert run_name("++trainer.patience=5,seed=1") == "trainer.patience=5,seed=1"
     assert run_name("") == "default"
-
-
-@pytest.mark.parametrize("group", ["manifold", "model", "dataset", "split"])
-def test_readme_names_what_one_can_choose(group):
-    readme = (CONFIGS.parent / "README.md").read_text()
-    of_tasks = {"none", "fit"}  # splits that a task without parts, or with its own, brings along
-    names = {path.stem for path in (CONFIGS / group).glob("*.yaml")} - of_tasks
-    variants = {name for name in names if "__" in name}  # of tables' cells
-    assert sorted(name for name in names - variants if f"`{name}`" not in readme) == []
