@@ -102,7 +102,8 @@ class Run:
             UsageError: the model works on its own graph alone, or features have another width.
         """
         if isinstance(self.model, TripleScorer):
-            self.check_own(graph)
+            if graph is not None:
+                self.check_own()
             return self.model.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepared(graph)
@@ -180,7 +181,7 @@ class Run:
         if graph is None:
             (batch,) = self.data.test_dataloader()
             return self.data.transfer_batch_to_device(batch, self.device, 0)
-        self.check_own(graph)
+        self.check_own()
         if graph.get("x") is None or graph.get("edge_index") is None:
             raise UsageError("a new graph needs node features x and edges edge_index")
         if not is_undirected(graph.edge_index, num_nodes=graph.num_nodes):
@@ -203,13 +204,13 @@ class Run:
     def _transforms(self) -> list[Any]:
         return build_transforms(self.config)
 
-    def check_own(self, graph: Data | None) -> None:
+    def check_own(self) -> None:
         """Refuse another graph to a model that works on its own alone.
 
         Raises:
             UsageError: with the reason.
         """
-        if graph is not None and self.tied:
+        if self.tied:
             raise UsageError(
                 f"model={self.config.model.name} on dataset={self.config.dataset.name} works on "
                 f"the graph that it was trained on and no other: {self.tied}"

@@ -81,16 +81,16 @@ class LinkPrediction(SelectedTask):
 
     def validation_score(self, batch: Data) -> Tensor:
         """The metric that weights are chosen by, in percent, of the validation edges."""
-        return self._scores(batch, "val")[self.metric]
+        return self.scores(batch, "val")[self.metric]
 
-    def _scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of a part in percent."""
         edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
         return link_scores(edges, others)
 
     def log_part(self, part: str, batch: Data) -> None:
         """Log the metrics of the edges of a part."""
-        scores = self._scores(batch, part)
+        scores = self.scores(batch, part)
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     def _apart(self, batch: Data) -> NonEdges:

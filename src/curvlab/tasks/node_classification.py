@@ -131,11 +131,15 @@ class NodeClassification(SelectedTask):
         logged = {f"{part}/{name}": score for name, score in scores.items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
 
+    def logits(self, batch: Data, nodes: Tensor) -> Tensor:
+        """Logits `[some nodes, logits]` of nodes, indices `[some nodes]`, of any graph."""
+        self._evaluated = None
+        return self._logits(batch, nodes)
+
     @torch.no_grad()
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Of every class `[some nodes, classes]` of nodes, indices `[some nodes]`."""
-        self._evaluated = None  # the graph may be another
-        return self.labels.probabilities(self._logits(batch, nodes).float())
+        """Probabilities of every class `[some nodes, classes]` of nodes of any graph."""
+        return self.labels.probabilities(self.logits(batch, nodes).float())
 
     def _warn_of_collapse(self, batch: Data) -> None:
         """Say so if all test nodes are predicted to be of the same class."""

@@ -1,0 +1,84 @@
+"""Compare finished runs: what differs, scores with intervals, cost, and a paired test.
+
+curvlab compare outputs/runs/node_classification/cora/{gcn,hgcn}
+curvlab compare 'outputs/runs/*/cora/hgcn/*' --output hgcn.csv --picture hgcn.png
+
+RUN is a run's folder or one above runs, or a glob. Runs that differ in their seed alone are one
+row; the paired t-test is over the seeds that a row shares with the first, which is the first that
+is named.
+"""
+
+import argparse
+from collections.abc import Sequence
+from glob import glob
+from pathlib import Path
+
+import pandas as pd
+
+from curvlab.cli.verbs import Words, answered, show, write
+from curvlab.errors import UsageError
+from curvlab.results.result import Result, read_result, result_files
+from curvlab.tables.paired import comparison, grouped
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    parser = Words("compare", __doc__)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders or globs")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="the table, .csv or .parquet")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="a PNG (compare.png)")
+    return answered(parser, _compare, arguments)
+
+
+def _compare(args: argparse.Namespace) -> None:
+    from curvlab.analysis.compared import compared_figure
+    from curvlab.analysis.style import save_figure
+
+    groups = grouped(_results(args.runs))
+    table = comparison(groups)
+    some = next(iter(groups[0].runs.values()))
+    title = some.task if "dataset.name" in table else f"{some.task} on {some.dataset}"
+    shown = table[["label", "runs"]].copy()
+    pm, digits = table["high"] - table["mean"], 4 if table["mean"].max() <= 1 else 2
+    shown["score"] = [
+        _plus_minus(m, p, f".{digits}f") for m, p in zip(table["mean"], pm, strict=True)
+    ]
+    if len(groups) > 1:
+        difference = zip(table["difference"], table["difference_pm"], strict=True)
+        shown["against the first"] = [_plus_minus(d, p, f"+.{digits}f") for d, p in difference]
+        shown["p"] = [f"{p:.3f}" if pd.notna(p) else "" for p in table["p"]]
+        shown["seeds"] = table["common"]
+    shown["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
+    shown["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]
+    shown["parameters"] = [f"{n:,.0f}" for n in table["parameters"]]
+    show(shown, f"{title}: mean and 95 % interval, paired t-test over common seeds")
+    differing = list(groups[0].settings)
+    if differing:
+        settings = table[["label", *differing]].fillna("default").set_index("label").T
+        show(settings.rename_axis("key").reset_index(), "what differs")
+    if args.output:
+        write(table, args.output)
+        print(f"table    {args.output}")
+    picture = args.picture or Path("compare.png")
+    print(f"picture  {save_figure(compared_figure(groups, table, title), picture)}")
+
+
+def _results(names: Sequence[str]) -> list[Result]:
+    """The results in and below folders, each once, in the order of the names."""
+    found: dict[Path, Result] = {}
+    for name in names:
+        folders = [Path(place) for place in sorted(glob(name))]  # noqa: PTH207
+        files = [file for folder in folders for file in result_files(folder)]
+        if not files:
+            raise UsageError(f"{name} is no folder of a run, nor above one")
+        for file in files:
+            result = read_result(file.parent)
+            if result is not None:
+                found.setdefault(file.resolve(), result)
+    return list(found.values())
+
+
+def _plus_minus(value: float, pm: float, form: str) -> str:
+    if pd.isna(value):
+        return ""
+    return f"{value:{form}} ± {pm:{form.lstrip('+')}}" if pd.notna(pm) else f"{value:{form}}"

@@ -1,0 +1,43 @@
+"""Evaluate a finished run again, on its own data or on another graph.
+
+curvlab evaluate RUN                   the reported metrics, computed anew
+curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive
+
+RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it. Nodes of another
+graph are scored in the parts that it comes with, else all that have a label; of its edges, those
+that the task's split holds out.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+import pandas as pd
+
+import curvlab
+from curvlab.cli.verbs import Words, answered, graph_in, show
+from curvlab.run.transfer import scores_on
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    parser = Words("evaluate", __doc__)
+    parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+    parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
+    parser.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")
+    return answered(parser, _evaluate, arguments)
+
+
+def _evaluate(args: argparse.Namespace) -> None:
+    run = curvlab.load(args.run)
+    graph = graph_in(args.data, run)
+    found = run.evaluate(args.accelerator) if graph is None else scores_on(run.task, run, graph)
+    rows = [
+        {"part": part, "metric": metric, "value": value}
+        for part, metrics in found.items()
+        for metric, value in metrics.items()
+    ]
+    show(pd.DataFrame(rows), f"{run.config.model.label} on {args.data or run.config.dataset.label}")
+    if graph is None:
+        again = found["test"][run.task.score]
+        same = "the same to the last digit" if again == run.kept["score"] else f"now {again!r}"
+        print(f"reported: test {run.task.score} {run.kept['score']!r}, {same}")

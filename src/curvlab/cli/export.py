@@ -1,0 +1,111 @@
+"""Export a finished run's embeddings, with the ids of nodes or entities.
+
+curvlab export RUN --format csv              embeddings.csv: id, x0, x1, ...
+curvlab export RUN --format parquet --output points.parquet
+curvlab export RUN --format word2vec         text that gensim reads; blanks in ids become _
+curvlab export RUN --format npz --tangent    logarithms at the origin, for tools that think flat
+
+A file of the same name with .json beside it says which space the points lie in, and its
+curvatures. RUN is a run's folder or its best.ckpt.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import curvlab
+from curvlab.cli.verbs import Words, answered, graph_in, write
+from curvlab.results.files import arriving, atomic_write
+from curvlab.run.load import Run
+
+Points = tuple[list[str], np.ndarray, dict[str, Any]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    parser = Words("export", __doc__)
+    parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+    parser.add_argument("--format", choices=WRITERS, default="csv", help="of the file (csv)")
+    parser.add_argument("--tangent", action="store_true", help="logarithms at the origin")
+    parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write")
+    return answered(parser, _export, arguments)
+
+
+def _export(args: argparse.Namespace) -> None:
+    run = curvlab.load(args.run)
+    ids, points, space = embeddings(run, args.tangent, args.data)
+    ending, writer = WRITERS[args.format]
+    path = args.output or Path(f"{'tangents' if args.tangent else 'embeddings'}{ending}")
+    writer(path, ids, points, space)
+    atomic_write(path.with_name(f"{path.name}.json"), json.dumps(space, indent=2) + "\n")
+    print(f"{len(ids):,} points of {points.shape[1]} coordinates in {path}")
+
+
+def embeddings(run: Run, tangent: bool = False, folder: str | None = None) -> Points:
+    """Ids, points `[nodes, dim]` and what a file says of the space.
+
+    Args:
+        run: loaded.
+        tangent: logarithms at the origin instead of points.
+        folder: of another graph.
+
+    Raises:
+        UsageError: the model has no embeddings, or cannot take another graph.
+    """
+    graph = graph_in(folder, run)
+    points, space = run.embed(graph), run.space
+    if tangent:
+        points = space.logmap0(points)
+    kappa = getattr(space, "kappa", None)
+    said = {
+        "model": run.config.model.name,
+        "dataset": run.config.dataset.name,
+        "config_hash": run.kept["config_hash"],
+        "space": type(space).__name__,
+        "curvature": [0.0] if kappa is None else kappa.detach().reshape(-1).tolist(),
+        "components": getattr(space, "components", 1),
+        "time_coordinates": 0 if tangent else space.codimension,
+        "coordinates": "logarithms at the origin" if tangent else "points",
+    }
+    return run.ids(graph), points.detach().cpu().numpy(), said
+
+
+def _frame(ids: Sequence[str], points: np.ndarray) -> pd.DataFrame:
+    columns = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
+    columns.insert(0, "id", list(ids))
+    return columns
+
+
+def _write_table(path: Path, ids: Sequence[str], points: np.ndarray, space: dict[str, Any]) -> None:
+    frame = _frame(ids, points)
+    frame.attrs.update(space)  # kept in the file by parquet
+    write(frame, path)
+
+
+def _write_npz(path: Path, ids: Sequence[str], points: np.ndarray, space: dict[str, Any]) -> None:
+    kappa = np.array(space["curvature"])
+    arrays = {"ids": np.array(ids, dtype=np.str_), "points": points, "kappa": kappa}
+    with arriving(path) as partial, partial.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays, space=np.array(space["space"]))
+
+
+def _write_text(path: Path, ids: Sequence[str], points: np.ndarray, _: dict[str, Any]) -> None:
+    with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        stream.write(f"{len(ids)} {points.shape[1]}\n")
+        for name, row in zip(ids, points.tolist(), strict=True):
+            stream.write(f"{'_'.join(name.split())} {' '.join(f'{x:.9g}' for x in row)}\n")
+
+
+WRITERS: Mapping[str, tuple[str, Callable[..., None]]] = {
+    "csv": (".csv", _write_table),
+    "parquet": (".parquet", _write_table),
+    "npz": (".npz", _write_npz),
+    "word2vec": (".txt", _write_text),
+}
+"""Endings of files and what writes them, by format."""

@@ -1,0 +1,78 @@
+"""Predict with a finished run: classes, links, or the missing ends of triples.
+
+curvlab predict RUN                              classes of all nodes, or the links of each
+curvlab predict RUN --node ID --k 10             of one node (--node may be repeated)
+curvlab predict RUN --head X --relation R        tails that complete a triple
+curvlab predict RUN --relation R --tail Y        heads that do
+curvlab predict RUN --pairs pairs.csv            columns head, relation, tail; one end is empty
+curvlab predict RUN --data FOLDER                on another graph, where the model is inductive
+
+RUN is a run's folder or its best.ckpt. Names are those of the data set's files.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+import curvlab
+from curvlab.cli.verbs import Words, answered, graph_in, show, write
+from curvlab.errors import UsageError
+from curvlab.run.predictions import Query
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    parser = Words("predict", __doc__)
+    parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+    parser.add_argument("--node", action="append", help="id of a node (default: all)")
+    parser.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
+    parser.add_argument("--head", help="name of an entity")
+    parser.add_argument("--relation", help="name of a relation")
+    parser.add_argument("--tail", help="name of an entity")
+    parser.add_argument("--pairs", type=Path, help="CSV of pairs to complete")
+    parser.add_argument(
+        "--known",
+        action=argparse.BooleanOptionalAction,
+        help="list links and triples that the data have, marked (default: triples, not links)",
+    )
+    parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
+    parser.add_argument("--output", type=Path, metavar="FILE", help=".csv or .parquet, all rows")
+    return answered(parser, _predict, arguments)
+
+
+def _predict(args: argparse.Namespace) -> None:
+    run = curvlab.load(args.run)
+    asked = {"nodes": args.node, "k": args.k, "queries": _queries(args), "known": args.known}
+    found = run.predict(graph_in(args.data, run), **asked)
+    if args.output:
+        write(found, args.output)
+        print(f"{len(found):,} rows in {args.output}")
+    else:
+        show(found, f"{run.config.model.label} on {run.config.dataset.label}")
+
+
+def _queries(args: argparse.Namespace) -> list[Query]:
+    """Pairs to complete, of the words or of a file."""
+    if args.pairs is None:
+        some = (args.head, args.relation, args.tail)
+        if any(some) and not args.relation:
+            raise UsageError("--head and --tail need --relation, the name of one")
+        return [some] if any(some) else []
+    if not args.pairs.is_file():
+        raise UsageError(f"--pairs {args.pairs}: there is no such file")
+    try:
+        table = pd.read_csv(args.pairs, dtype=str, keep_default_na=False)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UsageError(f"--pairs {args.pairs} is no table in CSV: {error}") from error
+    for end in ("head", "tail"):
+        if end not in table:
+            table[end] = ""
+    if "relation" not in table or (table["relation"] == "").any():
+        raise UsageError(
+            f"--pairs {args.pairs} needs the columns head, relation, tail in its first line, and a "
+            "relation in every row"
+        )
+    ends = table[["head", "relation", "tail"]].itertuples(index=False)
+    return [(head or None, relation, tail or None) for head, relation, tail in ends]

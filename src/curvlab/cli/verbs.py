@@ -1,0 +1,105 @@
+"""What the verbs that use finished runs share: their words, their tables, their errors."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from torch_geometric.data import Data
+
+from curvlab.errors import UsageError
+from curvlab.results.files import arriving
+from curvlab.run.load import Run
+
+SHOWN_ROWS = 20
+"""Of a table on the terminal; a file has them all."""
+
+SHOWN_COLUMNS = 10
+
+
+class Words(argparse.ArgumentParser):
+    """A parser that answers wrong words in one sentence.
+
+    Args:
+        verb: after `curvlab`.
+        doc: the module's docstring, its help.
+    """
+
+    def __init__(self, verb: str, doc: str | None) -> None:
+        super().__init__(
+            prog=f"curvlab {verb}",
+            description=doc,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise it as any other wrong input."""
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Sequence[str]) -> int:
+    """Do what the words say; wrong ones are answered in one sentence and by exit code 2."""
+    try:
+        act(parser.parse_args(words))
+    except UsageError as error:
+        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except SystemExit as left:  # of --help
+        return int(left.code or 0)
+    return 0
+
+
+def graph_in(folder: str | None, run: Run) -> Data | None:
+    """Another graph, from a folder of files, with the run's numbers of classes and features."""
+    if folder is None:
+        return None
+    run.check_own()
+    try:
+        reading = import_module("curvlab.data.datasets.reading")
+    except ModuleNotFoundError:
+        raise UsageError("--data: this version reads no folders of graphs") from None
+    graph, _ = reading.read_graph(folder, known=run.vocabulary)
+    return graph
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table by the ending of its file, whole or not at all.
+
+    Raises:
+        UsageError: the ending is neither .csv nor .parquet, or parquet cannot be written here.
+    """
+    if path.suffix not in (".csv", ".parquet"):
+        raise UsageError(f"--output {path}: tables are written as .csv or .parquet")
+    with arriving(path) as partial:
+        if path.suffix == ".csv":
+            frame.to_csv(partial, index=False)
+            return
+        try:
+            frame.to_parquet(partial, index=False)
+        except ImportError:
+            raise UsageError(
+                "parquet files need the package pyarrow: pip install pyarrow, or write .csv"
+            ) from None
+
+
+def show(frame: pd.DataFrame, title: str, digits: int = 4) -> None:
+    """Print the first rows and columns of a table."""
+    console = Console(highlight=False)
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    columns = list(frame.columns)[:SHOWN_COLUMNS]
+    for name in columns:
+        number = pd.api.types.is_float_dtype(frame[name])
+        table.add_column(str(name), justify="right" if number else "left")
+    for row in frame[columns].head(SHOWN_ROWS).itertuples(index=False):
+        table.add_row(*(f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row))
+    console.print(table)
+    rows, more = len(frame) - SHOWN_ROWS, len(frame.columns) - SHOWN_COLUMNS
+    left = [f"{rows:,} more rows"] if rows > 0 else []
+    left += [f"{more} more columns"] if more > 0 else []
+    if left:
+        console.print(f"... {' and '.join(left)}: --output FILE.csv writes all")

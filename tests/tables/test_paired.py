@@ -1,0 +1,84 @@
+"""Runs are grouped by what they built, and tested over common seeds as scipy does."""
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from scipy import stats
+
+from curvlab.analysis.compared import compared_figure
+from curvlab.errors import UsageError
+from curvlab.results.result import Result
+from curvlab.tables.paired import comparison, grouped, paired
+
+
+def run(score, seed=0, model="gcn", dim=16, **others):
+    target = "curvlab.models.gcn.GCN"
+    config = {
+        "model": {"_target_": target, "name": model, "dim": dim},
+        "dataset": {"name": "cora", "metric": "accuracy"},
+        "trainer": {"max_steps": 5},
+        "seed": seed,
+    }
+    fields = {"task": "node_classification", "status": "finished"} | others
+    return Result(
+        model=model, dataset="cora", manifold="euclidean", seed=seed, experiment=None,
+        config_hash="", config=config, score=score, wall_seconds=2.0 + seed, **fields,
+    )  # fmt: skip
+
+
+def test_seeds_are_one_group_and_options_tell_groups_apart():
+    runs = [run(80, 0), run(70, 0, dim=8), run(81, 1), run(71, 1, dim=8)]
+    first, second = grouped(runs)
+    assert first.scores == {0: 80, 1: 81}
+    assert second.scores == {0: 70, 1: 71}
+    assert (first.label, second.label) == ("dim=default", "dim=8")
+    assert second.settings == {"model.dim": 8}
+
+
+def test_names_alone_tell_models_apart():
+    labels = [group.label for group in grouped([run(80), run(70, model="hgcn", dim=8)])]
+    assert labels == ["gcn", "hgcn"]
+
+
+def test_the_test_is_paired_over_common_seeds():
+    ours, theirs = {0: 80.0, 1: 82.0, 2: 85.0, 7: 1.0}, {0: 79.0, 1: 79.5, 2: 83.8, 9: 2.0}
+    found = paired(ours, theirs)
+    expected = stats.ttest_rel([80.0, 82.0, 85.0], [79.0, 79.5, 83.8])
+    assert found["p"] == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval()
+    assert found["difference"] == pytest.approx(4.7 / 3)
+    assert found["difference"] - found["difference_pm"] == pytest.approx(interval.low)
+    assert found["common"] == 3
+
+
+@pytest.mark.parametrize("others", [{}, {0: 1.0}, {0: 1.0, 1: 2.0, 2: 3.0}])
+def test_there_is_no_p_without_a_spread(others):
+    assert paired({0: 2.0, 1: 3.0, 2: 4.0}, others)["p"] != paired({}, {})["p"]  # NaN
+
+
+def test_costs_are_medians():
+    table = comparison(grouped([run(80, seed) for seed in range(3)]))
+    assert table["seconds"].tolist() == [3.0]
+    assert table["mean"].tolist() == [80.0]
+
+
+@pytest.mark.parametrize(
+    ("runs", "why"),
+    [
+        ([run(80, status="failed")], "none of these runs has finished"),
+        ([run(80), run(80, task="reconstruction")], "cannot be compared"),
+        ([run(80), run(81)], "is there twice"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(runs, why):
+    with pytest.raises(UsageError, match=why):
+        grouped(runs)
+
+
+def test_the_picture_has_a_row_for_each_group():
+    groups = grouped([run(80 + d, s, dim=d) for d in (4, 8, 32) for s in range(3)])
+    figure = compared_figure(groups, comparison(groups), "GCN on Cora")
+    FigureCanvasAgg(figure).draw()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["dim=4", "dim=8", "dim=32"]
+    for text in figure.axes[0].get_yticklabels():
+        assert figure.bbox.x0 <= text.get_window_extent().x0
