@@ -6,6 +6,8 @@ from omegaconf import open_dict
 from composing import CONFIGS, composed
 from curvlab.config.rules import validate
 from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.errors import UsageError
+from curvlab.results.identity import built, stored
 from curvlab.run.parts import build_data
 
 # The main table's protocol, or the disjoint one where that leaks.
@@ -66,8 +68,35 @@ DEFAULTS = {
 
 def test_every_dataset_with_labels_is_here():
     names = dataset_names(CONFIGS)
-    tasks = {name: list(dataset_config(name, CONFIGS).tasks) for name in names}
-    assert {name for name in names if "node_classification" in tasks[name]} == set(DEFAULTS)
+    described = {name: dataset_config(name, CONFIGS) for name in names}
+    labelled = {name for name in names if "node_classification" in described[name].tasks}
+    of_users = {name for name in names if "path" in described[name]}  # perhaps without labels
+    assert labelled - of_users == set(DEFAULTS)
+
+
+@pytest.mark.parametrize("name", ["graph_folder", "pyg", "networkx"])
+@pytest.mark.parametrize(
+    ("task", "split"),
+    [
+        ("reconstruction", None),
+        ("node_classification", "OwnSplit"),
+        ("link_prediction", "LinkSplit"),
+    ],
+)
+def test_a_graph_of_ones_own_has_the_split_that_the_task_needs(name, task, split):
+    config = composed("model=gcn", f"dataset={name}", f"task={task}", f"dataset.path={__file__}")
+    validate(config, multirun=False)
+    assert type(build_data(config).split).__name__ == (split or "NoneType")
+    identity = built(stored(config))
+    assert ("split" in identity) == (split == "OwnSplit")
+    assert identity["dataset"].get("files") == config.dataset.files
+    assert (config.dataset.files is None) == (name == "graph_folder")  # no folder
+    assert "path" not in str(identity)
+
+
+def test_triples_of_ones_own_are_another_data_set():
+    with pytest.raises(UsageError, match="kg_folder"):
+        validate(composed("model=distmult", "dataset=graph_folder", "task=kg_completion"), False)
 
 
 @pytest.mark.slow

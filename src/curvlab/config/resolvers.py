@@ -12,6 +12,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
+from curvlab.config.checksums import checksum_of
 from curvlab.config.folder import CONFIGS
 from curvlab.config.sources import register_sources
 from curvlab.errors import UsageError
@@ -101,15 +102,9 @@ def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> in
     return -(-(triples or 0) * (2 if inverse_relations else 1) // size)
 
 
-def checksum_of(folder: str, *names: str) -> str | None:
-    """A name for what files of a folder hold, plain or `.gz`, 16 hexadecimal digits; None without.
-
-    In a dataset's configuration it keeps the result of other files from being taken for theirs.
-    """
-    every = [Path(folder) / f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
-    there = [path for path in every if path.is_file()]
-    sums = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in there]
-    return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if there else None
+def stem_of(path: str | None, otherwise: str) -> str:
+    """The last part of a path without its ending, a label of the user's graph."""
+    return Path(path).stem or otherwise if path else otherwise
 
 
 def training_triples(source: DictConfig) -> int:
@@ -127,6 +122,7 @@ def register_resolvers() -> None:
     """Make known the functions that configurations call, and the signatures that complete them."""
     register_sources()
     OmegaConf.register_new_resolver("checksum_of", checksum_of, replace=True)
+    OmegaConf.register_new_resolver("stem_of", stem_of, replace=True)
     OmegaConf.register_new_resolver("training_triples", training_triples, replace=True)
     OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)

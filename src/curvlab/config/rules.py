@@ -1,6 +1,6 @@
 """Rules between the groups of a configuration, checked before anything is built."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -26,9 +26,11 @@ def validate(config: DictConfig, multirun: bool) -> None:
     """
     dataset, task = config.dataset, config.task
     if kind_of(task) not in dataset.tasks:  # then values that come from both mean nothing
+        own = "path" in dataset and is_of_triples(config)
         raise UsageError(
             f"dataset={dataset.name} has no task {task.name}; "
             f"it has {', '.join(dataset.tasks) or 'none'}"
+            f"{'; triples of your own are dataset=kg_folder' if own else ''}"
         )
     check_options(config)
     check_task_of_model(config)
@@ -169,7 +171,8 @@ def check_selection(config: DictConfig) -> None:
     if is_of_triples(config) and config.split:
         raise UsageError(f"the files of dataset={dataset.name} are its split: drop split=...")
     split_of_nodes = chooses and not is_of_triples(config) and "split" not in task
-    if "split" not in task and split_of_nodes != bool(config.split):
+    unused = bool(config.split) and not split_of_nodes and is_if_needed(config.split)
+    if "split" not in task and split_of_nodes != bool(config.split) and not unused:
         needs = "needs a split of the nodes" if chooses else "uses all nodes"
         raise UsageError(
             f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."
@@ -183,6 +186,11 @@ def check_selection(config: DictConfig) -> None:
             f"trainer.validate_every={trainer.validate_every} exceeds trainer.max_steps="
             f"{trainer.max_steps}: no validation would choose the weights"
         )
+
+
+def is_if_needed(split: Mapping[str, Any] | DictConfig) -> bool:
+    """Whether a split of the nodes is left out by tasks that use all nodes."""
+    return bool(attribute(str(split.get("_target_", "")), "if_needed", False))
 
 
 def check_devices(config: DictConfig, multirun: bool) -> None:

@@ -17,12 +17,14 @@ class Vocabulary:
         classes: names of the classes, in the order of the numbers in `y`.
         entities: of a knowledge graph.
         relations: of a knowledge graph as the model numbers them, inverse ones last.
+        features: names of the columns of `x`.
     """
 
     nodes: Sequence[str] | None = None
     classes: Sequence[str] | None = None
     entities: Sequence[str] | None = None
     relations: Sequence[str] | None = None
+    features: Sequence[str] | None = None
 
 
 def vocabulary_of(data: Data) -> Vocabulary:

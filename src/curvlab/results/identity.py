@@ -44,12 +44,12 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
         config: as `stored` returns it.
         revisions: of classes by `_target_`, where they are not 1; None: today's.
     """
-    model, task = config.get("model") or {}, config.get("task") or {}
+    model, task, split = (config.get(key) or {} for key in ("model", "task", "split"))
     batching = config.get("batching") or {}
     parts = {key: config[key] for key in GROUPS if key in config} | {
         "transforms": (model.get("requires") or {}).get("transforms") or [],
         "manifold": config.get("manifold") if _takes_space(model) else None,
-        "split": None if task.get("split") else config.get("split"),
+        "split": None if task.get("split") or _is_unused(split, task) else split,
         "batching": None if batching.get("one_graph", True) else batching,
     }
     made = {key: _built(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
@@ -138,6 +138,11 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
 
 def _of_library(target: str) -> bool:
     return target.partition(".")[0] in LIBRARIES or takes_others(target)
+
+
+def _is_unused(split: Node, task: Node) -> bool:
+    """Whether a split of the nodes is left out since the task uses all of them."""
+    return "metric" not in task and attribute(str(split.get("_target_")), "if_needed", False)
 
 
 def _takes_space(model: Node) -> bool:

@@ -4,7 +4,7 @@ They are read from here as those of models are from their constructors (`curvlab
 Nothing here imports torch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -75,6 +75,9 @@ class DatasetOptions:
         filter: pair of spectral filters.
         recipe: data set whose recipes these nodes have; null: its own.
         files: checksum of the user's files.
+        path: of the user's file or folder.
+        target: a data set class of PyTorch Geometric.
+        options: its arguments.
         source: loads the graph.
         features: transform of the features; null: as they come.
     """
@@ -91,6 +94,9 @@ class DatasetOptions:
     filter: FilterPair | None = None
     recipe: Incidental[str | None] = None
     files: str | None = None
+    path: Incidental[str | None] = None
+    target: str | None = None
+    options: Mapping[str, Any] | None = None
     source: Callable[..., Any] | None = None
     features: Callable[..., Any] | None = None
 

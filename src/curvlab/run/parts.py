@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation
 from curvlab.config.building import build
-from curvlab.config.rules import transforms_of
+from curvlab.config.rules import is_if_needed, transforms_of
 from curvlab.config.schema import options_of
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
@@ -39,6 +39,8 @@ def build_data(config: DictConfig) -> GraphDataModule:
     A task that splits the edges brings its split; else it is that of the nodes, if there is one.
     """
     split = config.task.get("split") or config.split
+    if split is config.split and split and is_if_needed(split) and "metric" not in config.task:
+        split = None
     transforms = build_transforms(config)
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(

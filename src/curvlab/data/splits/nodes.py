@@ -2,7 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -39,9 +39,11 @@ class Split(ABC):
     Attributes:
         published: Whether its draws are those that papers have, node by node. Tables compare a mean
             over runs on one other draw with no printed number.
+        if_needed: Whether tasks that use all nodes leave it out, instead of refusing it.
     """
 
     published: ClassVar[bool] = False
+    if_needed: ClassVar[bool] = False
 
     def __init__(
         self, name: Incidental[str] = "random", draw: NonNegativeInt | None = None
@@ -240,3 +242,32 @@ class RandomSplit(Split):
         ]
         train, val, test = (torch.cat(part) for part in zip(*pieces, strict=True))
         return Parts(train, val, test)
+
+
+class OwnSplit(RandomSplit):
+    """The split that a graph brings, else a random one.
+
+    Where it brings several, `draw` is the number of one; of one all runs take it. Tasks that use
+    all nodes, or split the edges, leave it out.
+
+    Args:
+        name: of the split in messages.
+        **options: of `RandomSplit`, for a graph without a split.
+    """
+
+    if_needed: ClassVar[bool] = True
+
+    def __init__(self, name: Incidental[str] = "own", **options: Any) -> None:
+        super().__init__(name, **options)
+
+    def parts(self, data: Data, draw: int) -> Parts:
+        """Column `draw` of the given masks, or a drawn division."""
+        if data.get("given") is None:
+            log.info(
+                "split drawn: %.0f %% for validation, %.0f %% for the test (split.val, split.test)",
+                100 * self.val,
+                100 * self.test,
+            )
+            return super().parts(data, draw)
+        single = data[GIVEN[0]].shape[1] == 1
+        return GivenSplit(self.name).parts(data, 0 if single else draw)

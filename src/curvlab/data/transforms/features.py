@@ -1,5 +1,7 @@
 """Transforms of node features: scaling them, adding to them, mixing them along the edges."""
 
+from typing import Literal
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -8,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.graph import GraphTransform, IdentityFeatures
 from curvlab.options import NonNegativeInt, PositiveInt
 
 
@@ -111,6 +113,53 @@ class HopFeatures(GraphTransform):
 
     def __repr__(self) -> str:
         return f"HopFeatures(hops={self.hops})"
+
+
+class OwnFeatures(GraphTransform):
+    """Features of a user's graph: scaled, or made where it has none.
+
+    Made are `I + U(-noise, noise)` (`IdentityFeatures`) where that fits, of larger graphs its
+    random projection onto `dim` columns, from torch's global generator. Both belong to the nodes of
+    one graph.
+
+    Args:
+        scale: none; standard: each column to mean 0 and standard deviation 1; row: divide each
+            node's features by their sum.
+        dim: columns of random features, where a graph without features has many nodes.
+        identity_up_to: nodes up to which a graph without features has the identity.
+    """
+
+    reads = ("x",)
+    writes = ("x",)
+
+    def __init__(
+        self,
+        scale: Literal["none", "standard", "row"] = "none",
+        dim: PositiveInt = 256,
+        identity_up_to: NonNegativeInt = 10_000,
+    ) -> None:
+        self.scale = scale
+        self.dim = dim
+        self.identity_up_to = identity_up_to
+
+    @property
+    def cache_key(self) -> str:
+        """Name and options."""
+        return f"own-{self.scale}-{self.dim}-{self.identity_up_to}"
+
+    def forward(self, data: Data) -> Data:
+        """Add or replace `x [nodes, features]`."""
+        nodes = int(data.num_nodes or 0)
+        if data.x is None and nodes <= self.identity_up_to:
+            return IdentityFeatures()(data)
+        if data.x is None:
+            data.x = torch.randn(nodes, self.dim) / self.dim**0.5
+        elif self.scale == "standard":
+            deviation = data.x.std(dim=0, correction=0)
+            data.x = (data.x - data.x.mean(dim=0)) / torch.where(deviation > 0, deviation, 1)
+        elif self.scale == "row":
+            data.x = row_normalised(data.x)
+        return data
 
 
 class StackedHops(GraphTransform):

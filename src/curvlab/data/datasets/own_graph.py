@@ -1,0 +1,151 @@
+"""Graphs of a user's own: read from files at hand, counted, kept on disk by their content."""
+
+import hashlib
+import json
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.config.checksums import checksum
+from curvlab.data.datasets.labelled import GIVEN, class_counts
+from curvlab.data.files.cache import cached
+from curvlab.data.files.checks import check_features, check_labels
+from curvlab.data.vocabulary import Vocabulary, vocabulary_of
+from curvlab.options import Passed
+
+log = logging.getLogger(__name__)
+
+SHOWN_CLASSES = 10
+COUNTS = ("self_loops", "repeated", "both_ways")
+"""What a reader leaves out or merges, counted."""
+
+
+class OwnGraph(ABC):
+    """A graph without statistics in its configuration: they are counted, and told when it is read.
+
+    What is read is kept in the folder `processed` of `data_dir`, by the content of the files, the
+    options and the `revision`.
+
+    Args:
+        name: of the data set, in the name of the entry on disk.
+        data_dir: folder of what is kept; None: nothing is.
+
+    Attributes:
+        revision: raised whenever the same files are read into another graph.
+    """
+
+    revision = 1
+
+    def __init__(
+        self, name: Passed[str] = "graph", data_dir: Passed[str | Path | None] = None
+    ) -> None:
+        self.name = name
+        self.data_dir = data_dir
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """The graph in messages: where it is."""
+
+    @property
+    @abstractmethod
+    def options(self) -> Mapping[str, Any]:
+        """What the graph depends on beside its files."""
+
+    @abstractmethod
+    def download(self) -> list[Path]:
+        """Return where the files are.
+
+        Raises:
+            UsageError: one is missing, or is no file.
+        """
+
+    @abstractmethod
+    def read(self) -> Data:
+        """Read the files.
+
+        Returns:
+            As `curvlab.data.datasets.graph_tables.graph_of`.
+        """
+
+    def load(self) -> Data:
+        """Return the graph, and tell what is in it.
+
+        Raises:
+            UsageError: a file is missing or malformed.
+        """
+        data = self._read() if self.data_dir is None else self._cached(Path(self.data_dir))
+        for line in described(self.what, data):
+            log.info(line)
+        for name in COUNTS:
+            del data[name]
+        return data
+
+    def _read(self) -> Data:
+        data = self.read()
+        if data.x is not None:
+            check_features(data)
+        if data.y is not None:
+            check_labels(data)
+        return data
+
+    def _cached(self, data_dir: Path) -> Data:
+        known = json.dumps([checksum(self.download()), self.options], sort_keys=True, default=str)
+        key = f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+        folder = data_dir / "processed"
+        return _unpacked(cached(folder, key, lambda: _packed(self._read()), self.revision))
+
+
+def described(what: str, data: Data) -> list[str]:
+    """What a run says of a graph at its start."""
+    edges = data.num_edges // 2
+    kinds = ("from a node to itself", "repeated", "given in both directions")
+    merged = [
+        f"{data[name]:,} {kind}" for name, kind in zip(COUNTS, kinds, strict=True) if data[name]
+    ]
+    left_out = f" (merged or left out: {', '.join(merged)})" if merged else ""
+    weighted = ", weighted" if "edge_weight" in data else ""
+    lines = [
+        f"{what}: {data.num_nodes:,} nodes, {edges:,} edges"
+        f"{left_out}{weighted}, "
+        f"{f'{data.num_features:,} features' if data.x is not None else 'no features'}"
+    ]
+    if data.y is not None:
+        counts = class_counts(data)
+        names = vocabulary_of(data).classes or range(len(counts))
+        shown = [f"{name} {n:,}" for name, n in zip(names, counts, strict=False)]
+        more = f", {len(counts) - SHOWN_CLASSES} more" if len(counts) > SHOWN_CLASSES else ""
+        lines.append(f"  {len(counts)} classes: {', '.join(shown[:SHOWN_CLASSES])}{more}")
+        if "labelled" in data:
+            lines[-1] += f"; {int((~data.labelled).sum()):,} nodes without a label"
+        sizes = [int(data[name][:, 0].sum()) for name in GIVEN if name in data]
+        split = f"its own, {' / '.join(f'{n:,}' for n in sizes)}" if sizes else "none of its own"
+        lines.append(f"  split: {split}; classes and split are used by task=node_classification")
+    return lines
+
+
+def _packed(data: Data) -> dict[str, Tensor]:
+    """The graph as tensors, names as the bytes of their list."""
+    names = json.dumps({k: v for k, v in vars(data.vocabulary).items() if v is not None})
+    tensors = {name: value for name, value in data if isinstance(value, Tensor)}
+    return tensors | {
+        "names": torch.frombuffer(bytearray(names.encode()), dtype=torch.uint8),
+        "counts": torch.tensor([int(data.num_nodes or 0), *(data[name] for name in COUNTS)]),
+    }
+
+
+def _unpacked(tensors: dict[str, Tensor]) -> Data:
+    rest = dict(tensors)
+    names = json.loads(rest.pop("names").numpy().tobytes())
+    num_nodes, *counts = rest.pop("counts").tolist()
+    data = Data(**rest, num_nodes=num_nodes, **dict(zip(COUNTS, counts, strict=True)))
+    data.vocabulary = Vocabulary(**{name: tuple(words) for name, words in names.items()})
+    if GIVEN[0] in rest:
+        data.given = "given"
+    return data
