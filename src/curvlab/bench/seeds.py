@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 
-from curvlab.config.folder import CONFIGS
 from curvlab.tasks.cost.timing import calibrate, print_table, verdict
 
 SEEDS = 10
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _train(output: str, *words: str) -> None:
     """One command, without its pictures."""
-    command = [sys.executable, str(CONFIGS.parent / "train.py"), f"dataset={DATASET}", *words]
+    command = [sys.executable, "-m", "curvlab", "train", f"dataset={DATASET}", *words]
     quiet = ["trainer.plots=false", "trainer.progress=false", f"paths.output_dir={output}"]
     subprocess.run([*command, *quiet], check=True, stdout=subprocess.DEVNULL)
 

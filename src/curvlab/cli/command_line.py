@@ -28,9 +28,9 @@ from curvlab.config.options import check_setting
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError
+from curvlab.program import command, program
 from curvlab.search.space import check_search, values_by_key
 
-PROGRAM = "python train.py"
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
 MULTIRUN = ("-m", "--multirun")
@@ -42,7 +42,7 @@ SPACE = "search.space."
 def complain(message: str) -> NoReturn:
     """Print one sentence and leave with exit code 2."""
     sentence = " ".join(message.split()).rstrip(".")
-    print(f"train.py: {sentence}{'' if sentence.endswith('?') else '.'}", file=sys.stderr)
+    print(f"{program('train')}: {sentence}{'' if sentence.endswith('?') else '.'}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -53,7 +53,7 @@ def inform(text: str) -> NoReturn:
 
 
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
-    """Check the words after `train.py` against the configuration folder; leave if one is wrong.
+    """Check the words after `curvlab train` against the configurations; leave if one is wrong.
 
     Args:
         arguments: `sys.argv[1:]`.
@@ -64,7 +64,7 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         sweep `++` before keys that only the cells have.
     """
     if {"--help", "-h"}.intersection(arguments):
-        inform(screen(config_dir, PROGRAM))
+        inform(screen(config_dir, command("train")))
     topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]
     if topics:
         try:
@@ -145,7 +145,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     if {"table", "search"} <= {o.key_or_group for o in overrides}:
         raise UsageError(
             "table= and search= are two sweeps: search first, take over the winner with "
-            "scripts/adopt.py, then fill the table"
+            f"{command('adopt')}, then fill the table"
         )
     _refuse_empty_sweeps(overrides)
     groups = [o for o in overrides if _is_group(o.key_or_group, config_dir) and _values(o)]
@@ -303,7 +303,7 @@ def _refuse_sweeps(overrides: Iterable[Override]) -> None:
         else:
             continue
         line = override.input_line
-        raise UsageError(f"{line} {what}: add -m, as in python train.py -m {line}")
+        raise UsageError(f"{line} {what}: add -m, as in {command('train')} -m {line}")
 
 
 def _refuse_empty_sweeps(overrides: Iterable[Override]) -> None:

@@ -1,4 +1,4 @@
-"""Configurations from words, as `train.py` composes them."""
+"""Configurations from words, as `curvlab train` composes them."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -23,6 +23,7 @@ from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.token_network import TokenMixer
 from curvlab.process import DOUBLE
+from curvlab.program import command
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.tables.statistics import FEWEST, summarise
@@ -179,7 +180,7 @@ def sweep_finished(counts: Mapping[str, int], unfinished: Mapping[Path, str]) ->
 def table_hint(table: str, output_dir: Path) -> None:
     """Say how the table is rendered that a sweep has filled."""
     elsewhere = "" if output_dir == Path("outputs") else f" --results {output_dir / 'tables'}"
-    _console.print(f"  its table: python scripts/tables.py {table}{elsewhere}")
+    _console.print(f"  its table: {command('tables')} {table}{elsewhere}")
 
 
 def _outcome(result: Result) -> str:

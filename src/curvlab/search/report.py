@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 
+from curvlab.program import command
 from curvlab.results.result import Result
 from curvlab.run.reporting import shown
 from curvlab.search.space import values_by_key
@@ -51,7 +52,7 @@ def search_finished(result: Result, study: optuna.Study, folder: Path) -> None:
         f"{best.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes"
     )
     _console.print(f"  winner   {words(best.params)}")
-    _console.print(f"  adopt    python scripts/adopt.py {shown(folder)}")
+    _console.print(f"  adopt    {command('adopt')} {shown(folder)}")
 
 
 def words(params: dict[str, Any]) -> str:

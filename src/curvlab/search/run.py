@@ -18,6 +18,7 @@ from curvlab.callbacks import BestValidation, FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
+from curvlab.program import command as typed
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import Result, git_commit
 from curvlab.run import reporting
@@ -237,4 +238,4 @@ def command() -> str:
     """The command line of this search, without the folders of this machine."""
     words = HydraConfig.get().overrides.task
     kept = [word for word in words if not word.startswith("paths.")]
-    return shlex.join(["python", "train.py", "-m", *kept])
+    return f"{typed('train')} {shlex.join(['-m', *kept])}"

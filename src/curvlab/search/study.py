@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from curvlab.config.building import build
 from curvlab.errors import UsageError
+from curvlab.program import command
 
 JOURNAL = "study.journal"
 ERROR = "error"  # of a trial's attributes: why it failed; absent where it was interrupted
@@ -63,7 +64,8 @@ def read_study(folder: Path) -> optuna.Study:
     journal = folder / JOURNAL
     if not journal.is_file():
         raise UsageError(
-            f"there is no search in {folder}: name the folder that train.py -m search=... wrote"
+            f"there is no search in {folder}: name the folder that "
+            f"{command('train')} -m search=... wrote"
         )
     return optuna.load_study(study_name=None, storage=_storage(journal))
 

@@ -3,11 +3,18 @@
 import logging
 from pathlib import Path
 
+from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.results.result import FILE
 from curvlab.tables.spec import table_names
 
 log = logging.getLogger(__name__)
+
+
+def workplace() -> Path:
+    """The folder whose `outputs` are meant: the working directory, or else the repository."""
+    here = Path.cwd()
+    return here if REPOSITORY is None or own_results(here).is_dir() else REPOSITORY
 
 
 def own_results(root: Path) -> Path:
@@ -16,10 +23,10 @@ def own_results(root: Path) -> Path:
 
 
 def results_folder(root: Path, given: Path | None = None) -> Path:
-    """Where to read results: this repository's, those of docs until there are own ones.
+    """Where to read results: own ones, until there are any those of the repository's docs.
 
     Args:
-        root: Of the repository.
+        root: As of `workplace`.
         given: Another folder, which the command line names.
 
     Raises:
@@ -28,11 +35,14 @@ def results_folder(root: Path, given: Path | None = None) -> Path:
     if given is None:
         if own_results(root).is_dir():
             return own_results(root)
+        if REPOSITORY is None:
+            log.warning("no runs in outputs/tables yet")
+            return own_results(root)
         log.warning("no runs in outputs/tables yet: these are the results in docs/results/tables")
         return root / "docs" / "results" / "tables"
     if not given.is_dir():
         raise UsageError(f"no folder {given}: name the one that all tables' runs are below")
-    names = table_names(root / "configs")
+    names = table_names(CONFIGS)
     if not any(_has_file(given / name) for name in names):
         log.warning(
             "no result of any table below %s: those of fpst/fig3 would be in %s",

@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from curvlab.program import command
 from curvlab.tables.collect import collect
 from curvlab.tables.departures import departures, with_departures
 from curvlab.tables.figures import PaperFigure, load_figures
@@ -56,7 +57,8 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         tables = _markdown(HEADER, lines)
         return f"{tables}\n{LEGEND}\n\n{listed}\n{_markdown(FIGURES_HEADER, figures)}"
     tables, pictures = _terminal(HEADER, lines), _terminal(FIGURES_HEADER[:-1], figures)
-    return "\n".join([tables, _printed(LEGEND.replace("*", ""), *remarks), pictures, COMMANDS])
+    commands = f"The commands of these: {command('tables')} status --format markdown\n"
+    return "\n".join([tables, _printed(LEGEND.replace("*", ""), *remarks), pictures, commands])
 
 
 def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -133,5 +135,3 @@ LEGEND = (
     "draw of a split that is not known to be the paper's, and of fewer than three runs. Hours: "
     "what the runs took."
 )
-
-COMMANDS = "The commands of these: scripts/tables.py status --format markdown\n"

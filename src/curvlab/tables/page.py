@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from curvlab.errors import UsageError
+from curvlab.program import command
 from curvlab.tables.figures import load_figures
 from curvlab.tables.layout import Entry, Line, layout, legend
 from curvlab.tables.report import Report, build_report
@@ -67,7 +68,7 @@ def _section(spec: TableSpec, report: Report) -> str:
         table = f"<details><summary>no finished run yet</summary>{table}</details>"
     return f"""<section>
 <h2>{escape(report.title)}</h2>
-<p><code>python train.py -m table={escape(spec.name)}</code></p>
+<p><code>{command("train")} -m table={escape(spec.name)}</code></p>
 {table}
 </section>"""
 

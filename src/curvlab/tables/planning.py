@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
+from curvlab.program import command
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored
 
@@ -45,7 +46,7 @@ class PlannedCell:
         """The command that runs these seeds of it."""
         numbers = ",".join(map(str, seeds))
         words = (f"table={table}", *self.words, *self.fixed, f"seed={numbers}")
-        return " ".join(["python train.py -m", *words])
+        return " ".join([f"{command('train')} -m", *words])
 
 
 def planned_cells(

@@ -1,0 +1,47 @@
+"""Fetch the raw files of datasets ahead of time, for instance before going offline.
+
+curvlab data web_edu power      these two
+curvlab data all                every dataset there is
+
+Files come from CURVLAB_MIRROR if it is set (a folder with the same layout), else from the
+network, and are verified by their checksums.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from curvlab.config.folder import CONFIGS
+from curvlab.data.datasets.named import dataset_names, named_source
+from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
+from curvlab.program import program
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line's arguments."""
+    parser = parser_of("data", __doc__)
+    parser.epilog = f"datasets: {', '.join(dataset_names(CONFIGS))}"
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
+    parser.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")
+    return parser.parse_args(words)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    args = parse_arguments(arguments)
+    everything = args.names == ["all"]
+    code = 0
+    for name in dataset_names(CONFIGS) if everything else args.names:
+        try:
+            files = named_source(name, args.data_dir, CONFIGS).download()
+            print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
+        except UsageError as error:
+            print(f"{program('data')}: {error}", file=sys.stderr)
+            code = 2
+            if not everything:  # of all datasets, some can always not be had
+                break
+    return code

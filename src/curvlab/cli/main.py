@@ -1,0 +1,48 @@
+"""`curvlab VERB ...`: each verb is a module of this package, imported when it is asked for."""
+
+import difflib
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import curvlab
+
+VERBS = {
+    "train": "train, evaluate and plot: a run, a sweep, a table of a paper",
+    "search": "hyperparameters by validation scores: curvlab search fpst dataset=texas",
+    "adopt": "make the winner of a search the default",
+    "tables": "tables beside the printed numbers, what is finished, what the rest costs",
+    "plot": "pictures and numbers of graphs and of finished runs",
+    "data": "fetch raw files ahead of time",
+    "bench": "what curvature costs on this machine",
+    "wandb_sync": "upload what W&B has logged offline, tables and reports",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what a verb's module does with the words after it; the exit code.
+
+    Args:
+        arguments: the words after `curvlab`; None for those of the command line.
+    """
+    verb, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if verb in ("--help", "-h", "help"):
+        print(screen())
+        return 0
+    if verb == "--version":
+        print(f"curvlab {curvlab.__version__}")
+        return 0
+    if verb not in VERBS:
+        near = difflib.get_close_matches(verb, VERBS, n=1) or ["--help"]
+        print(f"curvlab: there is no {verb}; did you mean curvlab {near[0]}?", file=sys.stderr)
+        return 2
+    return int(import_module(f"curvlab.cli.{verb}").main(rest))
+
+
+def screen() -> str:
+    """What `curvlab --help` prints."""
+    verbs = "\n".join(f"  curvlab {verb:<11} {what}" for verb, what in VERBS.items())
+    return (
+        f"curvlab {curvlab.__version__}: transformers and graph networks in curved spaces.\n\n"
+        f"{verbs}\n\nEach has a --help of its own; curvlab train --help is the place to start."
+    )

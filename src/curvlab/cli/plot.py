@@ -1,0 +1,282 @@
+"""Pictures and numbers of graphs and of finished runs.
+
+curvlab plot curvature web_edu power    histograms of sectional curvature, and the means
+curvlab plot hyperbolicity web_edu      Gromov's delta
+curvlab plot run outputs/runs/...       curves and embedding of a run, again
+curvlab plot curves outputs/tables/...  one metric of several runs, step by step
+curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
+curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
+curvlab plot depth lrn/fig2             a table's scores by depth, less those of its first row
+curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
+curvlab plot additions                  four sums of two points of the hyperbolic plane
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+from torch_geometric.data import Data
+
+from curvlab.analysis.additions import additions_figure
+from curvlab.analysis.figures import comparison_figure, curvature_figure
+from curvlab.analysis.hyperbolicity import hyperbolicity
+from curvlab.analysis.model_figures import filters_figure
+from curvlab.analysis.plots import (
+    COLORS,
+    filter_panel,
+    plot_routing,
+    plot_run,
+    run_curves,
+    run_title,
+)
+from curvlab.analysis.routing import FILE, load_routing, routing_table
+from curvlab.analysis.sectional_curvature import sectional_curvature
+from curvlab.analysis.style import save_figure
+from curvlab.analysis.table_figures import depth_figure, scaling_figure
+from curvlab.config.folder import CONFIGS
+from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
+from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
+from curvlab.program import program
+from curvlab.tables import build_report, load_table
+from curvlab.tables.folders import results_folder, workplace
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line's arguments."""
+    parser = parser_of("plot", __doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    graphs = argparse.ArgumentParser(add_help=False)
+    graphs.add_argument("names", nargs="+", metavar="NAME", help=", ".join(dataset_names(CONFIGS)))
+    graphs.add_argument("--data-dir", type=Path, help="folder of the raw files (default: data)")
+
+    curvature = commands.add_parser(
+        "curvature", parents=[graphs], help="sectional curvature: histograms and means"
+    )
+    curvature.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/curvature.png"),
+        help="the picture (default: %(default)s)",
+    )
+    delta = commands.add_parser(
+        "hyperbolicity", parents=[graphs], help="Gromov's delta by the four-point condition"
+    )
+    delta.add_argument(
+        "--nodes",
+        type=int,
+        default=300,
+        help="compare all nodes of smaller graphs and this many random ones of larger graphs; "
+        "time grows with the fourth power (default: %(default)s)",
+    )
+    delta.add_argument("--seed", type=int, default=0, help="of the random nodes")
+    run = commands.add_parser("run", help="curves and embedding of a run, into its folder plots")
+    run.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder with metrics.csv")
+    run.add_argument(
+        "--color",
+        choices=sorted(COLORS),
+        help="what colours the nodes (default: their class if they have one, else their degree)",
+    )
+    curves = commands.add_parser("curves", help="one metric of several runs, step by step")
+    curves.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, or above several"
+    )
+    curves.add_argument(
+        "--metric", default="loss", help="column of metrics.csv, such as val/mrr (default: loss)"
+    )
+    curves.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/curves.png"),
+        help="the picture (default: %(default)s)",
+    )
+    routing = commands.add_parser(
+        "routing", help="weights of a model's branches: a triangle, and a table by relation"
+    )
+    routing.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder with routing.npz")
+    routing.add_argument(
+        "--part", choices=["test", "train"], default="test", help="whose queries (default: test)"
+    )
+    for name, example, what in (
+        ("scaling", "hypformer/fig5", "both axes logarithmic, with slopes"),
+        ("depth", "lrn/fig2", "scores less those of the first row"),
+    ):
+        picture = commands.add_parser(name, help=f"a table whose columns are numbers: {what}")
+        picture.add_argument("table", metavar="TABLE", help=f"for instance {example}")
+        picture.add_argument(
+            "--results",
+            type=Path,
+            help="folder of all tables' runs (default: outputs/tables; before the first run "
+            "docs/results/tables)",
+        )
+        picture.add_argument(
+            "--output",
+            type=Path,
+            default=Path(f"outputs/plots/{name}.png"),
+            help="the picture (default: %(default)s)",
+        )
+    filters = commands.add_parser(
+        "filters", help="learned filters of runs of polyattn_* and unifilter_*, a panel a run"
+    )
+    filters.add_argument(
+        "run_dirs", type=Path, nargs="+", metavar="RUN_DIR", help="folder with filters.npz"
+    )
+    filters.add_argument(
+        "--clusters", type=int, help="by k-means (default: one for each true filter, or five)"
+    )
+    filters.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/filters.png"),
+        help="the picture (default: %(default)s)",
+    )
+    additions = commands.add_parser(
+        "additions", help="four sums of two points, of which residual connections are made"
+    )
+    additions.add_argument(
+        "--output",
+        type=Path,
+        default=Path("outputs/plots/additions.png"),
+        help="the picture (default: %(default)s)",
+    )
+    return parser.parse_args(words)
+
+
+def load_graphs(arguments: argparse.Namespace) -> dict[str, Data]:
+    """The graphs that the command line names, by their labels."""
+    return {
+        dataset_config(name, CONFIGS).label: named_source(name, arguments.data_dir, CONFIGS).load()
+        for name in arguments.names
+    }
+
+
+def plot_curvature(arguments: argparse.Namespace) -> None:
+    """Print the means and draw the histograms."""
+    curvatures = {}
+    for label, graph in load_graphs(arguments).items():
+        curvature = sectional_curvature(graph.edge_index, graph.num_nodes)
+        curvatures[label] = (curvature.per_triple(), curvature.mean)
+        print(f"{label}: mean sectional curvature {curvature.mean:.4f}")
+    save(curvature_figure(curvatures), arguments.output)
+
+
+def print_hyperbolicity(arguments: argparse.Namespace) -> None:
+    """Print delta of each graph and how it was found."""
+    for label, graph in load_graphs(arguments).items():
+        found = hyperbolicity(graph.edge_index, graph.num_nodes, arguments.nodes, arguments.seed)
+        how = "exact" if found.exact else f"a lower bound, from {found.nodes} random nodes"
+        print(f"{label}: delta {found.delta:g} ({how}; their diameter is {found.diameter})")
+
+
+def plot_finished_run(arguments: argparse.Namespace) -> None:
+    """Draw the run's pictures."""
+    for path in plot_run(arguments.run_dir, color=arguments.color):
+        print(f"wrote {path}")
+
+
+def plot_curves(arguments: argparse.Namespace) -> None:
+    """Draw a metric of several runs."""
+    figure = comparison_figure(run_curves(arguments.folders, arguments.metric), arguments.metric)
+    save(figure, arguments.output)
+
+
+def plot_and_print_routing(arguments: argparse.Namespace) -> None:
+    """Draw the triangle, print the table."""
+    routing = load_routing(arguments.run_dir / FILE, arguments.part)
+    print(routing_table(routing).to_string(index=False, float_format="{:.3f}".format))
+    print(f"wrote {plot_routing(arguments.run_dir, arguments.part)}")
+
+
+def plot_scaling(arguments: argparse.Namespace) -> None:
+    """Draw a table's numbers against its columns."""
+    panels, sizes = table_lines(arguments)
+    lines = {title: means(rows) for title, rows in panels.items()}
+    save(scaling_figure(lines, sizes), arguments.output)
+
+
+def plot_depth(arguments: argparse.Namespace) -> None:
+    """Draw by how much each row of a table is above its first, against its columns."""
+    panels, _ = table_lines(arguments)
+    (title, cells), *_ = panels.items()
+    diverged = {label: list(own.index[own["diverged"] > 0]) for label, own in cells.items()}
+    figure = depth_figure(title, means(cells), next(iter(cells)), diverged)
+    save(figure, arguments.output)
+
+
+def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
+    """Each panel's rows by their labels, cells by column; what the columns are."""
+    panels, sizes = {}, ""
+    specs = load_table(CONFIGS, arguments.table)
+    results = results_folder(workplace(), arguments.results)
+    for spec in specs:
+        report = build_report(spec, results)
+        if any(isinstance(column, str) for column in report.columns):
+            raise UsageError(f"the columns of {arguments.table} are no sizes: {report.columns[0]}")
+        panels[report.title] = {
+            report.labels["row", row]: report.cells[report.cells["row"] == row].set_index("column")
+            for row in report.rows
+        }
+        sizes = spec.report.columns
+    return panels, sizes
+
+
+def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
+    """Our means of the cells that have one."""
+    return {label: cells["our_mean"].dropna() for label, cells in lines.items()}
+
+
+def plot_filters(arguments: argparse.Namespace) -> None:
+    """Draw the filters of the runs and print how many nodes are in each cluster."""
+    panels = {}
+    for run_dir in arguments.run_dirs:
+        panel = filter_panel(run_dir, arguments.clusters)
+        panels[run_title(run_dir)] = panel
+        shares = ", ".join(f"{cluster.share:.1%}" for cluster in panel.clusters)
+        print(f"{run_title(run_dir)}: clusters of {shares} of the nodes")
+    save(filters_figure(panels), arguments.output)
+
+
+def plot_additions(arguments: argparse.Namespace) -> None:
+    """Draw the sums of two points."""
+    save(additions_figure(), arguments.output)
+
+
+def save(figure: Figure, output: Path) -> None:
+    """Write a picture and say where.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    try:
+        print(f"wrote {save_figure(figure, output)}")
+    except OSError as error:
+        raise UsageError(
+            f"--output {output} must be a file that can be written: {error.strerror}"
+        ) from None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    args = parse_arguments(arguments)
+    commands = {
+        "curvature": plot_curvature,
+        "hyperbolicity": print_hyperbolicity,
+        "run": plot_finished_run,
+        "curves": plot_curves,
+        "routing": plot_and_print_routing,
+        "scaling": plot_scaling,
+        "depth": plot_depth,
+        "filters": plot_filters,
+        "additions": plot_additions,
+    }
+    try:
+        commands[args.command](args)
+    except UsageError as error:
+        print(f"{program('plot')}: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,214 @@
+"""The papers' tables: ours beside the printed numbers, what is finished, what the rest costs.
+
+curvlab tables fpst/fig3                               a table
+curvlab tables fpst/fig3 --format latex --output fig3.tex
+curvlab tables status                                  all of them, a line each
+curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
+curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
+curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
+curvlab tables refresh docs/results/README.md          the tables inside a text, anew
+curvlab tables compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
+curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from rich.console import Console
+
+from curvlab.config.folder import CONFIGS
+from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
+from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.compare import comparison
+from curvlab.tables.document import refresh
+from curvlab.tables.folders import own_results, results_folder, workplace
+from curvlab.tables.overview import status
+from curvlab.tables.page import page
+from curvlab.tables.render import markdown, render, sentence, terminal
+from curvlab.tables.report import Report
+from curvlab.tables.spec import TableSpec
+from curvlab.tables.standing import as_csv, older_cells
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line's arguments."""
+    parser = parser_of("tables", __doc__)
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, "
+        "compare FOLDER [TABLE], older",
+    )
+    formats = ["terminal", "markdown", "latex", "csv"]
+    parser.add_argument("--format", choices=formats, default="terminal")
+    parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="folder of all tables' runs (default: outputs/tables; before the first run, for all "
+        "but estimate, docs/results/tables)",
+    )
+    parser.add_argument("--budget", help="with estimate: a time such as 90s, 30m, 2h, 1.5d")
+    devices = ["auto", "cpu", "cuda", "mps"]
+    parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
+    return parser.parse_intermixed_args(words)  # words of estimate may stand after options
+
+
+def make_text(arguments: argparse.Namespace) -> str:
+    """What is to be printed or written.
+
+    Raises:
+        UsageError: The words are wrong.
+    """
+    match arguments.words:
+        case ["status"]:
+            _check_format(arguments, "terminal", "markdown")
+            return make_status(results_folder(workplace(), arguments.results), arguments.format)
+        case ["page"]:
+            raise UsageError("page needs a paper, for instance page fpst")
+        case ["page", paper]:
+            _check_format(arguments, "terminal")  # which is none: a page is HTML
+            return page(CONFIGS, paper, results_folder(workplace(), arguments.results))
+        case ["estimate"]:
+            raise UsageError("estimate needs a table, for instance estimate fpst/fig3")
+        case ["estimate", table, *words]:
+            return make_estimate(table, words, arguments)
+        case ["refresh"]:
+            raise UsageError("refresh needs a text, for instance refresh docs/results/README.md")
+        case ["refresh", document]:
+            _check_format(arguments, "terminal")  # which is none: the text is Markdown
+            arguments.output = arguments.output or Path(document)
+            results = results_folder(workplace(), arguments.results)
+            return refresh(_text(Path(document)), partial(block, results))
+        case ["compare"]:
+            raise UsageError(
+                "compare needs a folder of earlier results, such as old/docs/results/tables"
+            )
+        case ["compare", before, *tables]:
+            _check_format(arguments, "terminal", "markdown")
+            results = results_folder(workplace(), arguments.results)
+            return comparison(_specs(tables), results_folder(workplace(), Path(before)), results)
+        case ["older"]:
+            _check_format(arguments, "terminal")  # which is none: it is a CSV file
+            return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
+        case [table]:
+            return make_table(table, arguments)
+    raise UsageError(
+        f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
+        "refresh TEXT, compare FOLDER, or older"
+    )
+
+
+def _check_format(arguments: argparse.Namespace, *known: str) -> None:
+    if arguments.format not in known:
+        what = " ".join(arguments.words)
+        possible = " or ".join(known[1:])
+        instead = f"use --format {possible}" if possible else "drop --format"
+        raise UsageError(f"{what} is not written as {arguments.format}: {instead}")
+
+
+def make_status(results: Path, form: str) -> str:
+    """All tables and figures, a line each."""
+    return status(_specs(), results, form)
+
+
+def _specs(names: Sequence[str] = ()) -> list[TableSpec]:
+    """The tables of these names, or all."""
+    return [s for name in names or table_names(CONFIGS) for s in load_table(CONFIGS, name)]
+
+
+def make_table(table: str, arguments: argparse.Namespace) -> str:
+    """One table in the format asked for."""
+    load_table(CONFIGS, table)  # its name is looked at before the results
+    reports = _reports(table, results_folder(workplace(), arguments.results))
+    if arguments.format == "terminal" and arguments.output is None and sys.stdout.isatty():
+        width = Console().width
+        return "\n".join(terminal(report, width, styled=True) for report in reports)
+    return render(reports, arguments.format)
+
+
+def block(results: Path, words: str) -> str:
+    """What stands between two marks of a text.
+
+    `status`, a table, `TABLE 2` for its second part, or `TABLE ROW COLUMN` for a cell of its first.
+
+    Raises:
+        UsageError: There is no such table, part or cell.
+    """
+    match words.split():
+        case ["status"]:
+            return make_status(results, "markdown")
+        case [table]:
+            return "\n".join(markdown(report) for report in _reports(table, results))
+        case [table, part] if part.isdigit() and 0 < int(part) <= len(load_table(CONFIGS, table)):
+            _title, _, body = markdown(_reports(table, results)[int(part) - 1]).partition("\n")
+            return body
+        case [table, row, column]:
+            return sentence(_reports(table, results)[0], row, column)
+    raise UsageError(
+        f"<!-- tables.py {words} -->: say status, TABLE, the number of its part, or ROW COLUMN"
+    )
+
+
+@cache  # a text has a table's parts one by one
+def _reports(table: str, results: Path) -> list[Report]:
+    return [build_report(spec, results) for spec in load_table(CONFIGS, table)]
+
+
+def _text(path: Path) -> str:
+    """The content of a file.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+
+
+def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -> str:
+    """Costs of the unfinished cells, or the commands of those that fit into the budget."""
+    from curvlab.bench.estimate import estimate
+
+    load_table(CONFIGS, table)
+    given, budget, device = arguments.results, arguments.budget, arguments.device
+    results = own_results(workplace()) if given is None else results_folder(workplace(), given)
+    return estimate(CONFIGS, table, results, words, device, budget)
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Print the text, or write it to a file.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--output {output} must be a file that can be written: {error.strerror}"
+        ) from None
+    print(f"wrote {output}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    args = parse_arguments(arguments)
+    try:
+        deliver(make_text(args), args.output)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0

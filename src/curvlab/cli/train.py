@@ -1,0 +1,62 @@
+"""Train a model in a curved space: `curvlab train model=fpst dataset=web_edu`, or `--help`."""
+
+import sys
+from collections.abc import Sequence
+from statistics import mean
+from tempfile import TemporaryDirectory
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from curvlab.cli.command_line import check_command_line, complain, only_prints, without_traces
+from curvlab.config.folder import CONFIGS
+from curvlab.config.origins import origins, with_origins
+from curvlab.config.resolvers import register_resolvers
+from curvlab.config.rules import validate
+from curvlab.errors import UsageError
+from curvlab.program import program
+
+
+@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
+def run(config: DictConfig) -> float | None:
+    """Run one configuration; return the metric that a hyperparameter search maximises."""
+    if config.print_config:
+        try:
+            validate(config, multirun=HydraConfig.get().mode == RunMode.MULTIRUN)
+        except UsageError as error:
+            complain(str(error))
+        words = HydraConfig.get().overrides.task
+        print(with_origins(config, origins(words)), end="")
+        return None
+    # Imported here, so that --help and a misspelt word need not wait for torch.
+    from curvlab.run.seeds import train_seeds
+    from curvlab.run.train import RunFailedError, train
+
+    if "search" in config:
+        from curvlab.search.run import search
+
+        return search(config).objective
+    try:
+        results = train_seeds(config) if config.trainer.parallel_seeds > 1 else [train(config)]
+    except UsageError as error:
+        complain(str(error))
+    except RunFailedError as error:
+        print(f"{program('train')}: {error}", file=sys.stderr)
+        sys.exit(1)
+    scores = [result.objective for result in results if result.objective is not None]
+    return mean(scores) if scores else None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
+    register_resolvers()
+    sys.argv[1:] = check_command_line(arguments, CONFIGS)
+    if only_prints(sys.argv[1:]):
+        with TemporaryDirectory() as nowhere:
+            sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
+            run()
+    else:
+        run()
+    return 0
