@@ -44,8 +44,8 @@ WRONG = {
     "dataset.tasks=[link_prediction]": "has no task reconstruction; it has link_prediction",
     "model=gcn manifold=poincare": "model=gcn cannot be built with manifold=poincare.* euclidean",
     "model=tokengt manifold=stereographic": "tokengt cannot be built with manifold=stereographic",
-    "table=fpst/fig3": "is a sweep: add -m, as in python train.py -m table=fpst/fig3",
-    "seed=0,1": "asks for several runs: add -m, as in python train.py -m seed=0,1",
+    "table=fpst/fig3": "is a sweep: add -m, as in curvlab train -m table=fpst/fig3",
+    "seed=0,1": "asks for several runs: add -m, as in curvlab train -m seed=0,1",
     "trainer.devices=2": "trainer.devices=2: .* use trainer.devices=1",
     "model": "'model' is not of the form key=value",
     "=3": "is not of the form key=value",
@@ -198,7 +198,7 @@ def test_the_answer_is_one_line_and_exit_code_2(words, capsys):
     assert stop.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert re.fullmatch(r"train\.py: [^\n]+[.?]\n", printed.err)
+    assert re.fullmatch(r"curvlab train: [^\n]+[.?]\n", printed.err)
 
 
 def test_the_flag_of_a_sweep_may_stand_anywhere():

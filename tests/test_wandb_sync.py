@@ -67,7 +67,7 @@ def test_the_folder_of_a_tables_runs_may_be_named(script, tmp_path, monkeypatch)
         logged[name] = int(sum(report.cells["seeds"].sum() for report in reports))
         return "table-fpst-fig3", True
 
-    monkeypatch.setattr("curvlab.tables.wandb_sync.log_table", log_table)
+    monkeypatch.setattr("curvlab.cli.wandb_sync.log_table", log_table)
     stored = CONFIGS.parent / "docs" / "results" / "tables"
     code, out, err = script("wandb_sync.py", "--table", "fpst/fig3", str(stored))
     assert (code, out) == (0, "logged table-fpst-fig3\n"), err

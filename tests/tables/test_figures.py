@@ -10,6 +10,7 @@ from curvlab.tables import load_table, table_names
 from curvlab.tables.figures import load_figures
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+PLOT = CONFIGS.parent / "src/curvlab/cli/plot.py"
 PRINTED = {  # the highest number of a figure and of a table
     "fpst": (7, 5),
     "hypformer": (6, 5),
@@ -68,7 +69,7 @@ def test_commands_are_of_choices_that_there_are(words):
     script, *rest = words
     assert (CONFIGS.parent / script).is_file()
     if script.endswith("plot.py"):
-        assert f'"{rest[0]}": plot_' in (CONFIGS.parent / script).read_text()
+        assert f'"{rest[0]}": plot_' in PLOT.read_text()
     if rest[0] == "curvature":
         rest = [f"dataset={name}" for name in rest[1 : rest.index("--output")]]
     for key, _, values in (word.partition("=") for word in rest):
@@ -78,7 +79,7 @@ def test_commands_are_of_choices_that_there_are(words):
 
 
 def test_commands_in_tables_files_are_of_choices_that_there_are():
-    text = (CONFIGS.parent / "scripts" / "plot.py").read_text()
+    text = PLOT.read_text()
     named = [
         command
         for path in (CONFIGS / "table").rglob("*.yaml")

@@ -35,7 +35,7 @@ def test_a_table_without_results_has_all_its_cells(configs, tmp_path):
         ("mlp, texas", (0, 1, 2)),
     ]
     assert cells[0].command("fpst/table1", (0, 2)) == (
-        "python train.py -m table=fpst/table1 model=gcn dataset=texas seed=0,2"
+        "curvlab train -m table=fpst/table1 model=gcn dataset=texas seed=0,2"
     )
 
 

@@ -134,7 +134,9 @@ def test_status_links_the_pictures_that_are_there(tables, tmp_path):
     assert "| not drawn | `python train.py -m table=polyformer/table3 " in other
     shown = tables(*words).stdout
     assert re.search(r"^fpst +Figure 6 +.* drawn; without PubMed$", shown, re.MULTILINE)
-    assert shown.endswith("The commands of these: scripts/tables.py status --format markdown\n")
+    assert shown.endswith(
+        "The commands of these: python scripts/tables.py status --format markdown\n"
+    )
     assert max(map(len, shown.splitlines())) <= 120
 
 

@@ -15,7 +15,6 @@ from rich.progress import track
 from rich.table import Table
 
 from curvlab.bench.runs import training_step
-from curvlab.cli.command_line import check_overrides
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.run.hardware import run_device, trainer_devices
@@ -183,7 +182,6 @@ def estimate(
             into it.
     """
     seconds = None if budget is None else parse_budget(budget)
-    check_overrides([f"table={table}", *words], configs, multirun=True)
     check_cells(configs, table, words)
     trainer_devices(device)
     known: list[tuple[PlannedCell, Cost]] = []

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from curvlab.cli.command_line import check_overrides
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
@@ -178,6 +179,7 @@ def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -
     from curvlab.bench.estimate import estimate
 
     load_table(CONFIGS, table)
+    check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
     given, budget, device = arguments.results, arguments.budget, arguments.device
     results = own_results(workplace()) if given is None else results_folder(workplace(), given)
     return estimate(CONFIGS, table, results, words, device, budget)

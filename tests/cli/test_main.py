@@ -1,0 +1,70 @@
+"""The program `curvlab` and its verbs."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import curvlab
+from curvlab.cli.main import VERBS, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_help_names_every_verb_and_the_version(capsys):
+    assert main(["--help"]) == main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"curvlab {verb} " in said for verb in VERBS)
+    assert main(["--version"]) == 0
+    assert curvlab.__version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_is_a_module(verb):
+    assert importlib.util.find_spec(f"curvlab.cli.{verb}") is not None
+
+
+def test_a_wrong_verb_is_answered_with_the_near_one(capsys):
+    assert main(["trian", "model=gcn"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (
+        "",
+        "curvlab: there is no trian; did you mean curvlab train?\n",
+    )
+
+
+def test_a_search_is_named_first(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["search", "dataset=cora"])
+    assert left.value.code == 2
+    assert "as in curvlab search fpst dataset=texas" in capsys.readouterr().err
+
+
+def test_help_waits_for_no_torch():
+    code = (
+        "import sys; from curvlab.cli.main import main; main(['--help']); "
+        "sys.exit(bool({'torch', 'hydra'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [(["train.py"], "train.py: "), (["-m", "curvlab", "train"], "curvlab train: ")],
+)
+def test_messages_name_what_was_started(words, begins):
+    done = subprocess.run(
+        [sys.executable, *words, "model=gcn", "seed=0,1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(begins)
+    typed = "python train.py" if words == ["train.py"] else "curvlab train"
+    assert f"as in {typed} -m seed=0,1" in done.stderr
