@@ -17,7 +17,12 @@ from curvlab.analysis.embeddings import (
     principal_components,
     save_embedding,
 )
-from curvlab.analysis.figures import curvature_figure, curves_figure, embedding_figure
+from curvlab.analysis.figures import (
+    NodeLooks,
+    curvature_figure,
+    curves_figure,
+    embedding_figure,
+)
 from curvlab.analysis.plots import node_values, plot_run
 from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
@@ -93,7 +98,8 @@ def star(nodes=12):
 def test_embedding_shows_every_node_and_each_edge_once():
     projection = principal_components(torch.rand(12, 3).double())
     values = np.arange(12)
-    figure = embedding_figure(projection, star().numpy(), values, "value", "title", "subtitle")
+    looks = NodeLooks(values, "value")
+    figure = embedding_figure(projection, star().numpy(), looks, "title", "subtitle")
     axis = figure.axes[0]
     lines, dots = axis.collections
     assert len(lines.get_segments()) == 11
@@ -152,7 +158,8 @@ def finished_run(folder, space):
 def test_a_runs_pictures_are_made_from_its_folder(space, color, tmp_path):
     finished_run(tmp_path, space)
     paths = plot_run(tmp_path, color=color)
-    assert paths == [tmp_path / "plots" / "curves.png", tmp_path / "plots" / "embedding.png"]
+    names = ["curves", "embedding", *(["poincare"] if space.kappa is not None else [])]
+    assert paths == [tmp_path / "plots" / f"{name}.png" for name in names]
     assert all(mpimg.imread(path).std() > 0.01 for path in paths)
 
 
@@ -204,9 +211,8 @@ def test_nodes_are_coloured_by_their_class_if_they_have_one(tmp_path):
     assert torch.equal(loaded.classes, classes)
     assert node_values(loaded, "class").tolist() == classes.tolist()
     projection = principal_components(embedding.points)
-    figure = embedding_figure(
-        projection, edge_index.numpy(), classes.numpy(), "class", "a run", categorical=True
-    )
+    looks = NodeLooks(classes.numpy(), "class", categorical=True)
+    figure = embedding_figure(projection, edge_index.numpy(), looks, "a run")
     axis, bar = figure.axes
     (points,) = [drawn for drawn in axis.collections if drawn.get_array() is not None]
     FigureCanvasAgg(figure).draw()
@@ -218,6 +224,17 @@ def test_nodes_are_coloured_by_their_class_if_they_have_one(tmp_path):
     assert by_node[0] == by_node[5]
     assert len(set(by_node)) == 3
     assert [tick.get_text() for tick in bar.get_yticklabels()] == ["0", "1", "2"]
+    parts = np.array([0, 0, 1, 2, -1, 2])
+    looks = NodeLooks(classes.numpy(), "class", True, parts, ["a", "b", "c"])
+    figure = embedding_figure(projection, edge_index.numpy(), looks, "a run")
+    FigureCanvasAgg(figure).draw()
+    axis, bar = figure.axes
+    drawn = [dots for dots in axis.collections if dots.get_array() is not None]
+    assert sorted(len(dots.get_offsets()) for dots in drawn) == [1, 1, 2, 2]
+    assert len({dots.get_paths()[0].vertices.tobytes() for dots in drawn}) >= 3
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["training", "validation", "test", "no part"]
+    assert [tick.get_text() for tick in bar.get_yticklabels()] == ["a", "b", "c"]
     without = Embedding(torch.randn(6, 3), Euclidean(), edge_index)
     with pytest.raises(UsageError, match="no class"):
         node_values(without, "class")

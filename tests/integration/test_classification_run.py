@@ -49,7 +49,16 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     assert curves["val/accuracy"].max() <= result.metrics["val"]["accuracy"] + 1e-4
     assert set(np.load(folder / "embeddings.npz")["classes"].tolist()) == {0, 1}
     pictures = sorted(path.name for path in (folder / "plots").iterdir())
-    assert pictures == ["curves.png", "embedding.png"]
+    disk = ["poincare"] if min(np.load(folder / "embeddings.npz")["kappa"]) < 0 else []
+    names = ("calibration", "confusion", "curves", "embedding", *disk)
+    assert pictures == [f"{name}.png" for name in names]
+    parts = np.load(folder / "embeddings.npz")["parts"]
+    tested = pd.read_csv(folder / "classes.csv")["nodes"].sum()
+    assert (
+        (parts == 2).sum()
+        == tested
+        == pd.read_csv(folder / "confusion.csv")[["0", "1"]].sum().sum()
+    )
 
 
 def test_the_test_nodes_are_scored_once_with_the_weights_of_the_best_validation(

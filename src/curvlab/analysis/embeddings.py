@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 from curvlab.errors import UsageError
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Space, Stereographic
 from curvlab.results.files import arriving
+
+ROWS = ("classes", "nodes", "parts")
+"""Fields of an embedding that are numbers of its nodes."""
 
 NAMES = ("ids", "class_names")
 """Fields of an embedding that are texts."""
@@ -21,8 +25,9 @@ class Embedding:
     """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`.
 
     `classes [nodes]` is there if a node has one, `nodes [nodes]`, their numbers in the dataset, if
-    the points may be of a part of its nodes. `ids [nodes]` and `class_names` are there if the data
-    set has them.
+    the points may be of a part of its nodes. `parts [nodes]` says what a node is for: 0 training, 1
+    validation, 2 test, -1 nothing. `ids [nodes]` and `class_names` are there if the data set has
+    them.
     """
 
     points: Tensor
@@ -32,6 +37,7 @@ class Embedding:
     nodes: Tensor | None = None
     ids: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
+    parts: Tensor | None = None
 
 
 @torch.no_grad()
@@ -54,7 +60,7 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
         "embeddings": embedding.points.detach().cpu().numpy(),
         "edge_index": embedding.edge_index.cpu().numpy(),
     }
-    for name in ("classes", "nodes"):
+    for name in ROWS:
         rows = getattr(embedding, name)
         if rows is not None:
             arrays[name] = rows.cpu().numpy()
@@ -80,15 +86,16 @@ def load_embedding(path: Path) -> Embedding:
             names = {name: file[name].tolist() for name in NAMES if name in file.files}
             arrays = {n: torch.from_numpy(file[n]) for n in file.files if n not in names}
         points, edge_index = arrays["embeddings"], arrays["edge_index"]
-        classes, nodes = arrays.get("classes"), arrays.get("nodes")
+        fields: dict[str, Any] = {name: arrays[name] for name in ROWS if name in arrays}
+        fields |= names
         if "conformal_factor" in arrays:
             flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
-            return Embedding(points, flat, edge_index, classes, nodes, **names)
+            return Embedding(points, flat, edge_index, **fields)
         kappa = arrays["kappa"].reshape(-1).tolist()
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
     space = Stereographic(len(kappa), kappa, learnable=False)
-    return Embedding(points, space, edge_index, classes, nodes, **names)
+    return Embedding(points, space, edge_index, **fields)
 
 
 @torch.no_grad()

@@ -1,15 +1,17 @@
 """Figures of runs and graphs: curves, an embedding, the curvature of graphs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import BoundaryNorm, Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from curvlab.analysis.embeddings import Projection
@@ -17,6 +19,10 @@ from curvlab.analysis.style import DASHES, INK, LINES, MUTED, NEGATIVE, POSITIVE
 from curvlab.errors import UsageError
 
 MOST_CURVATURES = 48
+NAMED_CLASSES = 20
+
+MARKERS = {0: ("o", "training"), 1: ("^", "validation"), 2: ("s", "test"), -1: (".", "no part")}
+"""Marker and name of each part of a split."""
 
 
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
@@ -141,25 +147,41 @@ def _line(
     return float(heights[-1])
 
 
+@dataclass(frozen=True)
+class NodeLooks:
+    """How nodes are drawn.
+
+    Attributes:
+        values: what colours them, `[nodes]`, for instance their degree; values over a wide positive
+            range are on a log scale.
+        label: what the colour bar says.
+        categorical: whether values are classes 0, 1, ..., each with a colour of its own.
+        parts: 0 training, 1 validation, 2 test, -1 none of them, `[nodes]`, told by their markers.
+        names: of the classes.
+    """
+
+    values: np.ndarray
+    label: str
+    categorical: bool = False
+    parts: np.ndarray | None = None
+    names: Sequence[str] | None = None
+
+
 def embedding_figure(
     projection: Projection,
     edge_index: np.ndarray,
-    values: np.ndarray,
-    value_label: str,
+    looks: NodeLooks,
     title: str,
     subtitle: str = "",
-    categorical: bool = False,
 ) -> Figure:
-    """Scatter of two principal components, coloured by a value a node, edges drawn lightly.
+    """Scatter of two principal components, edges drawn lightly.
 
     Args:
         projection: Coordinates `[nodes, 2]`.
         edge_index: Edges `[2, edges]`.
-        values: What colours the nodes, `[nodes]`, for instance their degree.
-        value_label: What the colour bar says; values over a wide positive range are on a log scale.
+        looks: How nodes are drawn.
         title: Heading.
         subtitle: Second line, for instance the curvatures.
-        categorical: Whether values are classes 0, 1, ..., each with a colour of its own.
     """
     figure = Figure(figsize=(7, 6), layout="constrained")
     axis = figure.add_subplot()
@@ -167,36 +189,9 @@ def embedding_figure(
     axis.text(0, 1.02, subtitle, transform=axis.transAxes, fontsize=9, color=MUTED)
     points = projection.coordinates.numpy()
     once = edge_index[0] < edge_index[1]
-    alpha = float(np.clip(800 / (once.sum() + 1), 0.01, 0.35))  # many lines add up to black
-    segments = LineCollection(
-        list(points[edge_index[:, once].T]), colors=MUTED, linewidths=0.4, alpha=alpha, zorder=1
-    )
-    axis.add_collection(segments)
-    order = np.argsort(values, kind="stable")  # large values on top
-    wide = values.min() > 0 and values.max() > 20 * values.min()
-    low, high = values.min(), max(values.max(), values.min() + 1)
-    count = int(values.max()) + 1
-    if categorical:
-        order = np.random.default_rng(0).permutation(len(values))  # no class on top
-        palette: Colormap = colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
-        norm: Normalize = BoundaryNorm(np.arange(count + 1) - 0.5, count)
-    else:
-        palette, norm = colormaps["viridis"], (LogNorm if wide else Normalize)(low, high)
-    drawn = axis.scatter(
-        points[order, 0],
-        points[order, 1],
-        c=values[order],
-        s=float(np.clip(30_000 / len(points), 4, 40)),
-        cmap=palette,
-        norm=norm,
-        linewidths=0,
-        zorder=2,
-    )
-    ticks = np.arange(count) if categorical else None
-    bar = figure.colorbar(drawn, ax=axis, shrink=0.8, pad=0.02, ticks=ticks)
-    bar.set_label(value_label)
-    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    bar.outline.set_visible(False)
+    draw_lines(axis, list(points[edge_index[:, once].T]))
+    drawn = draw_nodes(axis, points, looks)
+    draw_legends(figure, [axis], drawn, looks)
     first, second = projection.explained
     axis.set_xlabel(f"first principal component ({first:.0%} of variance)")
     axis.set_ylabel(f"second principal component ({second:.0%} of variance)")
@@ -204,6 +199,66 @@ def embedding_figure(
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0, labelsize=8, colors=MUTED)
     return figure
+
+
+def draw_lines(axis: Axes, lines: Sequence[np.ndarray]) -> None:
+    """Draw edges, each `[points, 2]`, the more lightly the more there are."""
+    alpha = float(np.clip(800 / (len(lines) + 1), 0.01, 0.35))  # many lines add up to black
+    segments = LineCollection(lines, colors=MUTED, linewidths=0.4, alpha=alpha, zorder=1)
+    axis.add_collection(segments)
+
+
+def draw_nodes(axis: Axes, points: np.ndarray, looks: NodeLooks) -> PathCollection:
+    """Draw nodes `[nodes, 2]`, a marker for each part; returns what a colour bar is made of."""
+    values = looks.values
+    order = np.argsort(values, kind="stable")  # large values on top
+    wide = values.min() > 0 and values.max() > 20 * values.min()
+    low, high = values.min(), max(values.max(), values.min() + 1)
+    count = int(values.max()) + 1
+    if looks.categorical:
+        order = np.random.default_rng(0).permutation(len(values))  # no class on top
+        palette: Colormap = colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
+        norm: Normalize = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    else:
+        palette, norm = colormaps["viridis"], (LogNorm if wide else Normalize)(low, high)
+    size = float(np.clip(30_000 / len(points), 4, 40))
+    parts = np.zeros(len(points), dtype=int) if looks.parts is None else looks.parts
+    for part in sorted(set(parts.tolist()), reverse=True):
+        some = order[parts[order] == part]
+        drawn = axis.scatter(
+            points[some, 0],
+            points[some, 1],
+            c=values[some],
+            s=size * (1.4 if part > 0 else 1),
+            marker=MARKERS[part][0],
+            cmap=palette,
+            norm=norm,
+            linewidths=0,
+            zorder=2,
+        )
+    return drawn
+
+
+def draw_legends(
+    figure: Figure, axes: Sequence[Axes], drawn: PathCollection, looks: NodeLooks
+) -> None:
+    """Say what colours are, and which marker is of which part."""
+    count = int(looks.values.max()) + 1
+    ticks = np.arange(count) if looks.categorical else None
+    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.02, ticks=ticks)
+    bar.set_label(looks.label)
+    if looks.categorical and looks.names is not None and count <= NAMED_CLASSES:
+        bar.set_ticks(list(range(count)), labels=[name[:16] for name in looks.names[:count]])
+    else:
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    bar.outline.set_visible(False)
+    there = [part for part in MARKERS if looks.parts is not None and part in looks.parts]
+    if len(there) > 1:
+        markers = (MARKERS[part] for part in there)
+        handles = [Line2D([], [], marker=m, color=MUTED, ls="", label=name) for m, name in markers]
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=len(there), frameon=False, fontsize=9
+        )
 
 
 def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:

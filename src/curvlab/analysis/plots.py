@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from curvlab.analysis.classes import CLASSES, plot_classes
+from curvlab.analysis.disks import disks_figure, disks_of
 from curvlab.analysis.distances import adjacency_matrix, distances_from
 from curvlab.analysis.embeddings import (
     Embedding,
@@ -15,7 +17,7 @@ from curvlab.analysis.embeddings import (
     principal_components,
     tangent_coordinates,
 )
-from curvlab.analysis.figures import curves_figure, embedding_figure
+from curvlab.analysis.figures import NodeLooks, curves_figure, embedding_figure
 from curvlab.analysis.filters import EIGENVALUES, filter_clusters, load_filters
 from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
 from curvlab.analysis.routing import FILE, load_routing
@@ -55,16 +57,23 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
         embedding = load_embedding(run_dir / "embeddings.npz")
         color = color or ("degree" if embedding.classes is None else "class")
         projection = principal_components(tangent_coordinates(embedding.points, embedding.space))
-        figure = embedding_figure(
-            projection,
-            embedding.edge_index.numpy(),
+        looks = NodeLooks(
             node_values(embedding, color),
             COLORS[color],
-            title,
-            embedding.space.in_words(embedding.points.shape[1]),
             categorical=color == "class",
+            parts=None if embedding.parts is None else embedding.parts.numpy(),
+            names=embedding.class_names,
         )
+        edges = embedding.edge_index.numpy()
+        words = embedding.space.in_words(embedding.points.shape[1])
+        figure = embedding_figure(projection, edges, looks, title, words)
         paths.append(save_figure(figure, plots / "embedding.png"))
+        disks = disks_of(embedding.points, embedding.space)
+        if disks:
+            figure = disks_figure(disks, edges, looks, title)
+            paths.append(save_figure(figure, plots / "poincare.png"))
+    if (run_dir / CLASSES).exists():
+        paths += plot_classes(run_dir, title)
     if (run_dir / "filters.npz").exists():
         figure = filters_figure({title: filter_panel(run_dir)})
         paths.append(save_figure(figure, plots / "filters.png"))

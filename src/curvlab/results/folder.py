@@ -26,6 +26,9 @@ FINDINGS = (
     "filters.npz",
     "routing.npz",
     "routing.csv",
+    "classes.csv",
+    "confusion.csv",
+    "calibration.json",
     "diverged*.pt",
 )
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", "wandb", "study.journal", *FINDINGS)

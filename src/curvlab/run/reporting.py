@@ -19,6 +19,7 @@ from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
+from curvlab.data.splits.nodes import PARTS
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.token_network import TokenMixer
@@ -220,8 +221,23 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     ids = names.nodes
     if ids is not None and nodes is not None:
         ids = [ids[node] for node in nodes.tolist()]
-    embedding = Embedding(points, space, graph.edge_index, classes, nodes, ids, names.classes)
+    parts = _parts(graph)
+    if parts is not None:
+        parts = _by_node(graph, parts)[0]
+    rows = points, space, graph.edge_index, classes, nodes, ids, names.classes, parts
+    embedding = Embedding(*rows)
     save_embedding(folder / "embeddings.npz", embedding)
+
+
+def _parts(graph: Data) -> Tensor | None:
+    """What each node is for, see `Embedding`; None without a split of the nodes."""
+    masks = [graph.get(name) for name in PARTS]
+    if any(mask is None for mask in masks) or len(masks[0]) != graph.num_nodes:
+        return None
+    parts = torch.full_like(masks[0], -1, dtype=torch.int8)
+    for number, mask in reversed(list(enumerate(masks))):
+        parts[mask] = number
+    return parts
 
 
 def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:

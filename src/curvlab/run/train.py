@@ -276,6 +276,7 @@ def _fit(
         elif data.num_nodes <= PICTURED_NODES:
             reporting.save_embeddings(task.encoder, data.graph, folder.path)
             reporting.save_filters(task, data.graph, folder.path)
+            task.report(data.graph, folder.path)
         save_best(folder.path, task, data, config, result)
         result.status = "finished"
         result.write(folder.path)

@@ -1,12 +1,14 @@
 """Node classification: which class, or which labels, a node has."""
 
 import logging
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
@@ -140,6 +142,15 @@ class NodeClassification(SelectedTask):
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
         """Probabilities of every class `[some nodes, classes]` of nodes of any graph."""
         return self.labels.probabilities(self.logits(batch, nodes).float())
+
+    def report(self, batch: Data, folder: Path) -> None:
+        """Write metrics of each class, confusion matrix and calibration of the test nodes."""
+        from curvlab.analysis.classes import save_classes  # waits for scikit-learn
+
+        nodes, labels = split_parts(batch)["test"]
+        found = self.eval().probabilities(batch, nodes).cpu().numpy()
+        names = vocabulary_of(batch).classes
+        save_classes(folder, found, labels.cpu().numpy(), names)
 
     def _warn_of_collapse(self, batch: Data) -> None:
         """Say so if all test nodes are predicted to be of the same class."""

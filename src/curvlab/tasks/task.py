@@ -1,6 +1,7 @@
 """What tasks share: the model, its optimiser, and how weights are chosen."""
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import Any
 
 from lightning import LightningModule
@@ -37,6 +38,14 @@ class Task(LightningModule):
     def configure_optimizers(self) -> Any:
         """Make the optimiser, with a group of its own for curvatures."""
         return self.optimizer.build(self)
+
+    def report(self, batch: Data, folder: Path) -> None:
+        """Write what else there is to say of the test part of a graph; nothing by default.
+
+        Args:
+            batch: the whole graph.
+            folder: of the run.
+        """
 
     def loss_scale(self, batch: Data) -> int:
         """What the loss is divided by in logs: nothing."""
