@@ -4,6 +4,8 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib import import_module
+from itertools import pairwise
 
 import pytest
 import torch
@@ -104,6 +106,63 @@ def test_a_model_that_is_tied_to_its_graph_says_why(run_here, tmp_path, words, w
     with pytest.raises(UsageError, match=why) as refusal:
         run.embed(run.data.graph)
     assert len(str(refusal.value)) < 400
+
+
+def own_graph(folder, features, shift=0.0):
+    """A path of 60 nodes in files, whose two classes are told by the first feature."""
+    folder.mkdir()
+    names = [f"n{i}" for i in range(60)]
+    edges = pairwise(names)
+    (folder / "edges.csv").write_text("\n".join(f"{a},{b}" for a, b in edges))
+    if features:
+        rows = [f"{name},{'ab'[i // 30]},{i + shift},{i % 7}" for i, name in enumerate(names)]
+        (folder / "nodes.csv").write_text("id,label,height,width\n" + "\n".join(rows))
+    return folder
+
+
+@pytest.mark.slow
+def test_features_of_another_graph_are_scaled_as_those_of_the_first(run_here, tmp_path, capsys):
+    """A file of weights has their mean and deviation; names are those of the files."""
+    first = own_graph(tmp_path / "first", features=True)
+    words = (
+        "dataset=graph_folder",
+        f"dataset.path={first}",
+        "dataset.features.scale=standard",
+        "split=random_60_20_20",
+        "model=gcn",
+        "trainer.max_steps=40",
+        "trainer.accelerator=cpu",
+        "trainer.plots=false",
+        "optimizer.lr=0.05",
+    )
+    result = run_here("task=node_classification", *words)
+    run = curvlab.load(tmp_path / "run" / BEST)
+    found = run.predict(nodes=["n0", "n59"])
+    assert found.columns.tolist() == ["node", "predicted", "p_a", "p_b"]
+    assert found["node"].tolist() == ["n0", "n59"]
+    x = run.data.source.load().x
+    scaling = run.kept["normalisation"][0]["fitted"]
+    torch.testing.assert_close(scaling["mean"], x.mean(0))
+    same, higher = (own_graph(tmp_path / f"by{by}", True, by) for by in (0, 1000))
+    capsys.readouterr()
+    evaluate = import_module("curvlab.cli.evaluate").main
+    assert evaluate([str(tmp_path / "run"), "--data", str(same)]) == 0
+    of_same = capsys.readouterr().out
+    assert evaluate([str(tmp_path / "run"), "--data", str(higher)]) == 0
+    assert of_same.replace("by0", "by1000") != capsys.readouterr().out
+    assert result.score > 50
+
+
+@pytest.mark.slow
+def test_made_features_belong_to_their_graph(run_here, tmp_path, capsys):
+    folder = own_graph(tmp_path / "bare", features=False)
+    small = ("model=mlp", "trainer.max_steps=5", "trainer.steps_per_epoch=5")
+    quiet = ("trainer.accelerator=cpu", "trainer.plots=false")
+    run_here("dataset=graph_folder", f"dataset.path={folder}", *small, *quiet)
+    assert "made for it" in curvlab.load(tmp_path / "run").tied
+    words = [str(tmp_path / "run"), "--data", str(folder)]
+    assert import_module("curvlab.cli.export").main(words) == 2
+    assert "made for it" in capsys.readouterr().err
 
 
 @pytest.mark.slow

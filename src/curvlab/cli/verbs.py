@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Data
 
+from curvlab.data.datasets.reading import read_graph
 from curvlab.errors import UsageError
 from curvlab.results.files import arriving
 from curvlab.run.load import Run
@@ -59,11 +59,7 @@ def graph_in(folder: str | None, run: Run) -> Data | None:
     if folder is None:
         return None
     run.check_own()
-    try:
-        reading = import_module("curvlab.data.datasets.reading")
-    except ModuleNotFoundError:
-        raise UsageError("--data: this version reads no folders of graphs") from None
-    graph, _ = reading.read_graph(folder, known=run.vocabulary)
+    graph, _ = read_graph(folder, known=run.vocabulary)
     return graph
 
 

@@ -27,7 +27,7 @@ def save_best(
         config, config_hash, revisions, schema, versions    what identifies the run
         vocabulary      names by number of nodes, classes, entities and relations; None without
         facts           sizes of inputs, numbers of classes ...: what constructors take of the data
-        normalisation   transforms of the features, in order, as `_target_` and options
+        normalisation   what transforms of the features have taken from the data, in their order
         directory       where the run was started, from which relative paths are seen
 
     Args:
@@ -39,8 +39,6 @@ def save_best(
     """
     whole = OmegaConf.to_container(config, resolve=True)
     assert isinstance(whole, dict)
-    features = whole["dataset"].get("features")
-    asked = (whole["model"].get("requires") or {}).get("transforms") or []
     names = asdict(data.vocabulary)
     content = {
         "state_dict": {  # copied, since of a view all that it is a view of would be written
@@ -57,7 +55,10 @@ def save_best(
         "versions": package_versions(),
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
         "facts": facts_of(config, data),
-        "normalisation": [*([features] if features else []), *asked],
+        "normalisation": [
+            {"tied": made.tied, "fitted": {k: v.cpu() for k, v in made.fitted.items()}}
+            for made in data.transforms
+        ],
         "directory": str(Path.cwd()),
     }
     with arriving(folder / BEST) as partial:

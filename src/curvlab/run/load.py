@@ -202,7 +202,10 @@ class Run:
 
     @cached_property
     def _transforms(self) -> list[Any]:
-        return build_transforms(self.config)
+        made = build_transforms(self.config)
+        for transform, taken in zip(made, self.kept.get("normalisation", ()), strict=False):
+            transform.tied, transform.fitted = taken["tied"], taken["fitted"]
+        return made
 
     def check_own(self) -> None:
         """Refuse another graph to a model that works on its own alone.

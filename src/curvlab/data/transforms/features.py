@@ -115,12 +115,16 @@ class HopFeatures(GraphTransform):
         return f"HopFeatures(hops={self.hops})"
 
 
+MADE = "its graph has no features, and those that were made for it belong to its nodes"
+
+
 class OwnFeatures(GraphTransform):
     """Features of a user's graph: scaled, or made where it has none.
 
-    Made are `I + U(-noise, noise)` (`IdentityFeatures`) where that fits, of larger graphs its
-    random projection onto `dim` columns, from torch's global generator. Both belong to the nodes of
-    one graph.
+    Mean and deviation are those of the first graph, on others too. Made are
+    `I + U(-noise, noise)` (`IdentityFeatures`) where that fits, of larger graphs its random
+    projection onto `dim` columns, from torch's global generator. Both belong to the nodes of one
+    graph.
 
     Args:
         scale: none; standard: each column to mean 0 and standard deviation 1; row: divide each
@@ -151,12 +155,17 @@ class OwnFeatures(GraphTransform):
         """Add or replace `x [nodes, features]`."""
         nodes = int(data.num_nodes or 0)
         if data.x is None and nodes <= self.identity_up_to:
+            self.tied = MADE
             return IdentityFeatures()(data)
         if data.x is None:
+            self.tied = MADE
             data.x = torch.randn(nodes, self.dim) / self.dim**0.5
         elif self.scale == "standard":
-            deviation = data.x.std(dim=0, correction=0)
-            data.x = (data.x - data.x.mean(dim=0)) / torch.where(deviation > 0, deviation, 1)
+            if not self.fitted:
+                deviation = data.x.std(dim=0, correction=0)
+                deviation = torch.where(deviation > 0, deviation, 1)
+                self.fitted = {"mean": data.x.mean(dim=0), "deviation": deviation}
+            data.x = (data.x - self.fitted["mean"]) / self.fitted["deviation"]
         elif self.scale == "row":
             data.x = row_normalised(data.x)
         return data

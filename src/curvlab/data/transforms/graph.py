@@ -2,7 +2,9 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -37,12 +39,14 @@ class GraphTransform(BaseTransform, ABC):
             the disk cache are not taken for them.
         tied: why what it adds means nothing to a model that was trained on another graph; empty if
             it does.
+        fitted: what it has taken from the first graph and applies to others too.
     """
 
     cacheable = False
     of_pairs = False
     revision = 1
     tied: str = ""
+    fitted: Mapping[str, Tensor] = MappingProxyType({})
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
