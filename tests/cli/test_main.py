@@ -1,6 +1,7 @@
 """The program `curvlab` and its verbs."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,16 @@ def test_help_waits_for_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_package_is_imported_in_a_tenth_of_a_second():
+    """The best of some, since other processes share the machine."""
+    command = [sys.executable, "-X", "importtime", "-c", "import curvlab"]
+    times = [subprocess.run(command, capture_output=True, text=True, check=True).stderr]
+    times += [subprocess.run(command, capture_output=True, text=True, check=True).stderr]
+    found = [re.search(r"\|\s+(\d+) \|\s+curvlab$", text, re.MULTILINE) for text in times]
+    assert min(int(match[1]) for match in found if match) < 100_000  # microseconds
 
 
 @pytest.mark.slow
