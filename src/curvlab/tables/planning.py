@@ -103,6 +103,13 @@ def check_cells(configs: Path, table: str, words: Sequence[str]) -> None:
                 )
 
 
+def planned_seeds(configs: Path, table: str) -> list[int]:
+    """The seeds of a table's sweep, in their order; 0 alone where it sweeps none."""
+    register_resolvers()
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        return [int(seed) for seed in _values("seed", _sweep(table).get("seed", "0"))]
+
+
 def _sweep(table: str) -> dict[str, Any]:
     """What a table sweeps; Hydra must be initialised."""
     plan = compose("train", [f"table={table}"], return_hydra_config=True)
