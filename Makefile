@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 TABLES = $(patsubst configs/table/%.yaml,%,$(sort $(wildcard configs/table/*/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench tables clean
+.PHONY: help setup demo test test-fast lint format bench tables docs clean
 .DELETE_ON_ERROR:
 
 help: ## This list
@@ -41,6 +41,10 @@ bench: $(VENV)/.runtime ## Time geometry, models and the training loop, beside o
 
 tables: $(VENV)/.runtime ## Print every table of the papers with the numbers reproduced so far
 	@for table in $(TABLES); do $(BIN)/python scripts/tables.py $$table || exit 1; done
+
+docs: $(VENV)/.develop ## Build the site into build/site; broken links fail
+	@$(INSTALL) --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove the environment and all caches; data and outputs stay
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

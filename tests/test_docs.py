@@ -1,6 +1,9 @@
 """Pages that people read: what they link to is there."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,3 +32,19 @@ def test_links_lead_to_files_and_headings(page):
 
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_broken_link(tmp_path):
+    for package in ("material", "mkdocstrings_handlers.python"):
+        pytest.importorskip(package)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "search" / "search_index.js").exists()  # found without a server
+    page = (tmp_path / "models" / "fpst.html").read_text(encoding="utf-8")
+    assert "2309.04082" in page
+    assert "eigenvectors" in page
