@@ -30,6 +30,7 @@ from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError
 from curvlab.program import command, program
 from curvlab.search.space import check_search, values_by_key
+from curvlab.study.twins import check_study
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
@@ -177,6 +178,8 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             )
         if "search" in config:
             _check_search(config, settings)
+        if "study" in config:
+            check_study(config, words, choices(config_dir, "model"))
     except OmegaConfBaseException as error:
         raise UsageError(str(error)) from None
 
@@ -298,7 +301,7 @@ def _refuse_sweeps(overrides: Iterable[Override]) -> None:
     for override in overrides:
         if override.is_sweep_override():
             what = "asks for several runs"
-        elif override.key_or_group in ("table", "search"):
+        elif override.key_or_group in ("table", "search", "study"):
             what = "is a sweep"
         else:
             continue

@@ -36,13 +36,14 @@ What to type next:
   {program} ... print_config=true  the configuration of a run, with the origin of each value
 """
 COUNTED = ("model", "dataset", "task", "manifold", "split", "batching", "optimizer", "logger")
+SWEEPS = ("table", "search", "study")
 LINE = 100
 
 
 def screen(configs: Path, program: str) -> str:
     """What `--help` prints, on one screen."""
     lines = []
-    for group in (*COUNTED, "table", "search"):
+    for group in (*COUNTED, *SWEEPS):
         names = choices(configs, group)
         shown = textwrap.shorten(", ".join(names), 60, placeholder=" ...")
         lines.append(f"  {group:<10} {len(names):>3}  {shown}")
@@ -81,10 +82,10 @@ def choices(configs: Path, group: str) -> list[str]:
 
 def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
     """The page of a choice: what it is, then a line for each option."""
-    config = compose([f"{group}={choice}"] if group not in ("table", "search") else [], configs)
+    config = compose([] if group in SWEEPS else [f"{group}={choice}"], configs)
     yield _comment(configs / group / f"{choice}.yaml") or f"{group}={choice}"
     node = config.get(group)
-    if not isinstance(node, DictConfig) or group in ("table", "search"):
+    if not isinstance(node, DictConfig) or group in SWEEPS:
         yield from (configs / group / f"{choice}.yaml").read_text("utf-8").splitlines()
         return
     target = str(node.get("_target_", GROUPS.get(group, "")))

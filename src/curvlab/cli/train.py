@@ -38,6 +38,10 @@ def run(config: DictConfig) -> float | None:
         from curvlab.search.run import search
 
         return search(config).objective
+    if "study" in config:
+        from curvlab.study.run import study
+
+        return study(config).objective
     try:
         results = train_seeds(config) if config.trainer.parallel_seeds > 1 else [train(config)]
     except UsageError as error:

@@ -1,10 +1,13 @@
 """Configurations from words, as `curvlab train` composes them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
@@ -18,6 +21,8 @@ def compose(
 ) -> DictConfig:
     """The configuration that these words select, every option of every class in it.
 
+    Within a run, what they select of the configurations that the run itself was composed from.
+
     Args:
         words: overrides, such as `model=fpst` and `model.dim=8`.
         configs: the folder of configurations.
@@ -28,7 +33,14 @@ def compose(
     """
     register_resolvers()
     try:
-        with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        with _opened(configs):
             return hydra.compose("train", list(words), return_hydra_config=with_hydra)
     except HydraException as error:
         raise UsageError(" ".join(str(error).split())) from None
+
+
+def _opened(configs: Path) -> AbstractContextManager[Any]:
+    """Hydra over a folder, unless a run has it open already."""
+    if GlobalHydra.instance().is_initialized():
+        return nullcontext()
+    return initialize_config_dir(str(configs.resolve()), version_base="1.3")

@@ -15,6 +15,7 @@ GROUPS = {
     "dataset": "curvlab.run.options.DatasetOptions",
     "paths": "curvlab.run.options.PathsOptions",
     "search": "curvlab.search.options.SearchOptions",
+    "study": "curvlab.study.options.StudyOptions",
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 

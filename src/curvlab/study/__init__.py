@@ -1,0 +1,1 @@
+"""Studies: one question about one graph, answered by many runs."""

@@ -1,0 +1,98 @@
+"""What a graph looks like, against graphs whose numbers are known."""
+
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from curvlab.analysis.best_tree import gromov_tree, tree_distortion
+from curvlab.analysis.graph_facts import clustering, graph_facts, mean_delta, tail_exponent
+from curvlab.analysis.hyperbolicity import adjacency_matrix
+from curvlab.data.datasets.known_geometry import BalancedTree, Grid, RandomGeometric
+
+
+def of_networkx(graph):
+    edges = torch.tensor(list(graph.edges)).T
+    return torch.cat([edges, edges.flip(0)], 1), graph.number_of_nodes()
+
+
+def distances(graph):
+    return np.array([[nx.shortest_path_length(graph, a, b) for b in graph] for a in graph], float)
+
+
+def test_a_tree_is_its_own_best_tree():
+    tree = BalancedTree(branching=2, depth=5).load()
+    found = tree_distortion(tree.edge_index, tree.num_nodes)
+    assert (found.mean, found.worst) == (0.0, 0.0)
+    assert found.nodes == 63
+
+
+@pytest.mark.parametrize("base", [0, 3])
+def test_gromovs_tree_keeps_distances_to_its_root_and_none_is_longer(base):
+    distance = distances(nx.grid_2d_graph(4, 5))
+    tree = gromov_tree(distance, base)
+    assert tree[base] == pytest.approx(distance[base])
+    assert (tree <= distance + 1e-9).all()
+    # four points of a tree: the two largest sums are equal
+    for x, y, v, w in np.random.default_rng(0).integers(0, 20, (500, 4)):
+        sums = sorted([tree[x, y] + tree[v, w], tree[x, v] + tree[y, w], tree[x, w] + tree[y, v]])
+        assert sums[2] == pytest.approx(sums[1])
+
+
+def test_a_cycle_is_far_from_a_tree_and_a_grid_farther_than_a_tree():
+    ring = tree_distortion(*of_networkx(nx.cycle_graph(12)))
+    assert ring.worst >= 0.5  # opposite ends of an edge somewhere
+    grid = Grid(rows=6, columns=6).load()
+    assert tree_distortion(grid.edge_index, 36).mean > 0.2
+
+
+def test_clustering_is_networkxs():
+    graph = nx.gnm_random_graph(60, 300, seed=1)
+    assert clustering(adjacency_matrix(*of_networkx(graph))) == pytest.approx(
+        nx.average_clustering(graph)
+    )
+
+
+def test_the_tail_has_the_exponent_of_a_zeta_law():
+    degrees = np.random.default_rng(0).zipf(2.5, 200_000)
+    assert tail_exponent(degrees[degrees > 2]) == pytest.approx(2.5, abs=0.1)
+    assert tail_exponent(np.full(50, 4)) is None
+
+
+def test_the_mean_delta_is_that_of_all_quadruples():
+    graph = nx.cycle_graph(8)
+    distance = distances(graph)
+    every = []
+    for x, y, v, w in combinations(range(8), 4):
+        sums = sorted(
+            [distance[x, y] + distance[v, w], distance[x, v] + distance[y, w],
+             distance[x, w] + distance[y, v]]
+        )  # fmt: skip
+        every.append((sums[2] - sums[1]) / 2)
+    found = mean_delta(adjacency_matrix(*of_networkx(graph)))
+    assert found.mean == pytest.approx(np.mean(every), abs=3 * found.pm)
+    assert 0 < found.pm < 0.02
+
+
+def test_facts_of_a_labelled_graph():
+    edges, nodes = of_networkx(nx.path_graph(4))
+    graph = Data(edge_index=edges, num_nodes=nodes, y=torch.tensor([0, 0, 1, 1]))
+    facts = graph_facts(graph)
+    assert (facts.nodes, facts.edges, facts.components) == (4, 3, 1)
+    assert facts.homophily == pytest.approx(2 / 3)
+    assert facts.chance_homophily == pytest.approx(0.5)
+    assert facts.hyperbolicity.delta == 0
+    assert facts.curvature == pytest.approx(0)  # a line is flat
+    assert sum(facts.curvature_counts) == 2
+
+
+def test_signs_of_curvature_tell_a_tree_from_points_of_a_square():
+    tree, square = BalancedTree().load(), RandomGeometric().load()
+    negative, mixed = graph_facts(tree), graph_facts(square)
+    assert negative.curvature < -0.3 < mixed.curvature
+    assert negative.mean_delta.mean == 0 < mixed.mean_delta.mean
+    assert mixed.clustering > 0.4
+    assert mixed.homophily is None

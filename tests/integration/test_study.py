@@ -1,0 +1,121 @@
+"""A study from words to its page: it goes on, and it is right on a small tree and a grid."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from tiny_runs import Command, composed
+
+import curvlab.study.run as study_run
+from curvlab.results.result import read_result
+from curvlab.study.known import answers, as_csv
+
+SMALL = ("study.models=[kappa_gcn]", "study.dim=4", "study.cuts=[2]", "trainer.accelerator=cpu")
+
+
+@pytest.fixture
+def study_here(tmp_path, monkeypatch):
+    """Call `study` in this process: the folder of its page."""
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+
+    def run(*words: str, name: str = "study"):
+        places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
+        said = ("study=spaces", *places, *SMALL, *words)
+        result = study_run.study(composed(tmp_path / name, said, RunMode.MULTIRUN))
+        return result, tmp_path / name
+
+    yield run
+    HydraConfig.instance().cfg = None
+    torch.set_flush_denormal(False)
+
+
+class Texts(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+
+    def handle_data(self, data):
+        self.texts.append(data.strip())
+
+
+@pytest.mark.slow
+def test_a_study_goes_on_and_its_page_says_what_its_json_says(study_here, monkeypatch, capsys):
+    words = ("dataset=balanced_tree", "dataset.source.depth=2", "study.seeds=2", "study.steps=10")
+    result, folder = study_here(*words)
+    assert result.status == "finished", result.error
+    found = json.loads((folder / "study.json").read_text())
+    (report,) = found["reports"]
+    spaces = [report["flat"]["space"], *(other["outcome"]["space"] for other in report["others"])]
+    assert spaces == ["flat", "hyperbolic", "spherical", "learned", "product"]
+    for other in (report["flat"], *(o["outcome"] for o in report["others"])):
+        runs = folder / "runs" / "kappa_gcn" / f"{other['space']}_4"
+        assert other["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
+    (half,) = report["narrower"]
+    assert half["outcome"]["dim"] == 2
+    assert found["facts"]["hyperbolicity"]["delta"] == 0
+    reader = Texts()
+    reader.feed((folder / "study.html").read_text())
+    assert {found["answer"], report["verdict"]["text"]} <= set(reader.texts)
+    assert found["answer"] in " ".join(capsys.readouterr().out.split())
+    assert (folder / "study.png").stat().st_size > 5000
+
+    ran = []
+    whole = study_run.train_in
+    monkeypatch.setattr(
+        "curvlab.run.train._run", lambda config, *_: ran.append(config.seed) or whole
+    )
+    again, _ = study_here(*words)
+    assert again.status == "finished"
+    assert not ran  # every run has its result already
+
+
+@pytest.mark.slow
+def test_trials_choose_values_on_a_seed_of_their_own(study_here, monkeypatch):
+    tried = []
+
+    def train_in(config, folder, multirun):
+        result = study_run.describe(config)
+        result.status = "finished"
+        result.score = 50 - abs(config.optimizer.lr - 0.003) * 1000 + config.seed % 7 / 10
+        result.curvatures = {"space": [-1.0]}
+        if config.seed >= study_run.TRIAL_SEED:
+            tried.append((folder.path.parent.parent.name, config.optimizer.lr, config.seed))
+        return result
+
+    monkeypatch.setattr(study_run, "train_in", train_in)
+    result, folder = study_here("dataset=grid", "study.seeds=2", "study.trials=4")
+    assert result.status == "finished", result.error
+    assert len(tried) == 20  # four in each of five spaces
+    assert {seed for _, _, seed in tried} == {study_run.TRIAL_SEED}
+    (report,) = json.loads((folder / "study.json").read_text())["reports"]
+    outcomes = [report["flat"], *(other["outcome"] for other in report["others"])]
+    assert {tuple(outcome["chosen"]) for outcome in outcomes} == {("optimizer.lr=0.003",)}
+
+
+@pytest.mark.slow
+def test_a_tree_is_hyperbolic_and_a_grid_is_flat(study_here, tmp_path):
+    """A small version of docs/spaces.md: two spaces, five seeds, fewer steps."""
+    others = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
+    budget = ("study.seeds=5", "study.steps=100", "study.cuts=[]", *others)
+    tree = ("dataset=balanced_tree", "dataset.source.branching=2", "dataset.source.depth=5")
+    grid = ("dataset=grid", "dataset.source.rows=6", "dataset.source.columns=6")
+    for name, words in (("tree", tree), ("grid", grid)):
+        result, _ = study_here(*words, *budget, name=name)
+        assert result.status == "finished", result.error
+    found = {answer.dataset: answer for answer in answers(tmp_path)}
+    assert found["balanced_tree"].recommended == "hyperbolic"
+    assert found["grid"].recommended == "flat"
+    assert as_csv(list(found.values())).count("True") == 2
+
+
+@pytest.mark.slow
+def test_the_command(tmp_path):
+    command = Command(tmp_path)
+    words = ("-m", "study=spaces", "dataset=ring_of_trees", *SMALL, "study.seeds=2")
+    ended = command(*words, "study.steps=3", "study.cuts=[]", "dataset.source.depth=1")
+    assert ended.returncode == 0, ended.stderr
+    assert "κ-GCN" in ended.stdout
+    assert list((command.outputs / "study").rglob("study.html"))

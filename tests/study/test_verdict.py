@@ -1,0 +1,82 @@
+"""What a study recommends, and what it says of its budget."""
+
+import numpy as np
+import pytest
+
+from curvlab.study.statistics import power
+from curvlab.study.verdict import (
+    ModelReport,
+    Outcome,
+    compared,
+    overall,
+    verdict,
+    width_saved,
+)
+
+NOISE = np.random.default_rng(0).normal(size=(4, 10))
+NOISE -= NOISE.mean(axis=1, keepdims=True)  # means are what they are set to
+
+
+def outcome(space, mean, row=0, dim=16, model="fpst"):
+    scores = tuple(float(score) for score in mean + NOISE[row])
+    return Outcome(model=model, label=model.upper(), space=space, dim=dim, words=(), scores=scores)
+
+
+def report(flat, *others):
+    comparisons = compared(flat, others)
+    return ModelReport(flat, comparisons, (), (), verdict(flat, comparisons))
+
+
+def test_the_simplest_of_the_best_spaces_is_recommended():
+    flat, hyperbolic = outcome("flat", 60), outcome("hyperbolic", 70, 1)
+    found = report(flat, hyperbolic, outcome("learned", 70.1, 2))
+    assert (found.verdict.kind, found.verdict.space) == ("curved", "hyperbolic")
+    assert found.verdict.alike == ("learned",)
+    assert "Learned did not do better." in found.verdict.text
+    assert found.recommended.space == "hyperbolic"
+    assert report(flat, hyperbolic, outcome("learned", 75, 2)).recommended.space == "learned"
+    assert report(flat, outcome("sphere", 61, 3), hyperbolic).recommended.space == "hyperbolic"
+
+
+def test_a_difference_within_the_noise_is_none_and_the_budget_is_told():
+    found = report(outcome("flat", 60), outcome("hyperbolic", 60.1, 1), outcome("sphere", 20, 2))
+    assert (found.verdict.kind, found.verdict.space) == ("no difference", "flat")
+    assert "no difference was found with this budget" in found.verdict.text
+    assert "10 runs would find a difference of" in found.verdict.text
+    assert "Worse than flat: sphere." in found.verdict.text
+    pair = found.others[0].paired
+    limit = float(found.verdict.text.split("would find a difference of ")[1].split()[0])
+    assert power(limit, pair.std, 10, 0.05 / 2) == pytest.approx(0.8, abs=0.01)
+
+
+def test_a_small_difference_is_lost_among_many_spaces():
+    """The correction is for the number of spaces: one alone is better, of many it is not."""
+    flat, better = outcome("flat", 60), outcome("hyperbolic", 62.0, 1)
+    (alone,) = compared(flat, [better])
+    many = compared(flat, [better, *(outcome(f"s{i}", 60, 2) for i in range(20))])
+    assert many[0].paired == alone.paired
+    assert alone.corrected < many[0].corrected == pytest.approx(21 * alone.corrected)
+
+
+def test_flat_where_every_curved_space_is_worse():
+    found = report(outcome("flat", 60), outcome("hyperbolic", 40, 1), outcome("sphere", 50, 2))
+    assert found.verdict.kind == "flat"
+    assert "every other space scores less, by 10.0" in found.verdict.text
+
+
+def test_the_overall_answer_names_the_best_model_and_who_gains():
+    gains = report(outcome("flat", 60), outcome("hyperbolic", 70, 1))
+    stays = report(outcome("flat", 90, model="gcn"), outcome("hyperbolic", 50, 1, model="gcn"))
+    answer = overall([gains, stays])
+    assert "worth it for FPST." in answer
+    assert "GCN in flat space, 9" in answer
+    assert "not found to be worth it" in overall([stays])
+
+
+@pytest.mark.parametrize(
+    ("mean", "says"), [(60.0, "no difference"), (70.0, "more than"), (50.0, "less than")]
+)
+def test_what_a_narrower_twin_saves(mean, says):
+    (half,) = compared(outcome("flat", 60), [outcome("hyperbolic", mean, 1, dim=8)])
+    assert f"At dim 8, {'' if says == 'no difference' else 'hyperbolic'}" in width_saved(half)
+    assert says in width_saved(half)
