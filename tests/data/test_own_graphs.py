@@ -18,8 +18,10 @@ from curvlab.data.datasets.networkx_graph import NetworkXGraph
 from curvlab.data.datasets.pyg_object import PyGObject
 from curvlab.data.datasets.reading import read_graph
 from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.data.splits.links import LinkSplit
 from curvlab.data.splits.nodes import OwnSplit
 from curvlab.data.transforms.features import OwnFeatures
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 
@@ -478,3 +480,35 @@ def test_what_is_wrong_with_a_file_of_networkx(tmp_path, name, content, answer):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert sentence(NetworkXGraph(str(path), data_dir=tmp_path / "data").load).match(answer)
     assert not (tmp_path / "data").exists()
+
+
+WEIGHTED = "a,b,1.5\nb,c,4\nc,a,2\na,d,1\nd,e,3\n"
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_weights_are_in_the_normalised_adjacency(folder, self_loops):
+    source = folder({"edges.csv": WEIGHTED}, weighted=True)
+    data = GraphDataModule(source, [OwnFeatures(), NormalisedAdjacency(self_loops)]).graph
+    adjacency = torch.zeros(5, 5)
+    adjacency[tuple(data.edge_index)] = data.edge_weight
+    adjacency += torch.eye(5) * self_loops
+    scale = adjacency.sum(dim=1).rsqrt()
+    torch.testing.assert_close(
+        data.normalised_adj.to_dense(), scale[:, None] * adjacency * scale[None]
+    )
+
+
+def test_weights_stay_with_their_edges_where_links_are_taken_out(folder):
+    source = folder({"edges.csv": WEIGHTED}, weighted=True)
+    whole = source.load()
+    weights = dict(zip(map(tuple, whole.edge_index.T.tolist()), whole.edge_weight, strict=True))
+    data = LinkSplit(val=0.2, test=0.2)(whole, seed=0)
+    assert data.num_edges == 6
+    kept = zip(map(tuple, data.edge_index.T.tolist()), data.edge_weight, strict=True)
+    assert all(weights[edge] == weight for edge, weight in kept)
+
+
+def test_weights_that_a_model_does_not_read_are_refused(folder):
+    source = folder({"edges.csv": WEIGHTED}, weighted=True)
+    data = GraphDataModule(source, [OwnFeatures()])
+    assert sentence(lambda: data.graph).match("drop dataset.source.weighted=true")

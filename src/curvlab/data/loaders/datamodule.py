@@ -204,4 +204,10 @@ class GraphDataModule(LightningDataModule):
                 torch.default_generator.manual_seed(self.seed + position)
                 data = apply_transform(transform, data, self.cache_dir)
         check_graph(data)
+        if "edge_weight" in data and not any("edge_weight" in t.reads for t in self.transforms):
+            raise UsageError(
+                "the graph's edges have weights, which this model does not read: choose one with a "
+                "normalised adjacency, such as hypformer, sgformer or gprgnn, or drop "
+                "dataset.source.weighted=true."
+            )
         return data

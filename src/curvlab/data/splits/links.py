@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.cleaning import simple_edges
@@ -91,7 +92,8 @@ class LinkSplit:
             UsageError: the graph is too small for its parts, or has too few pairs without an edge.
         """
         nodes, edges = int(data.num_nodes or 0), data.edge_index
-        edges = edges[:, edges[0] < edges[1]]
+        below = edges[0] < edges[1]
+        edges = edges[:, below]
         total = edges.shape[1]
         sizes = [int(fraction * total) for fraction in (self.val, self.test)]
         if min(sizes) < 1 or sum(sizes) >= total:
@@ -102,6 +104,7 @@ class LinkSplit:
         generator = np.random.default_rng(seed if self.draw is None else self.draw)
         order = torch.from_numpy(generator.permutation(total))
         val, test, train = edges[:, order].split([*sizes, total - sum(sizes)], dim=1)
+        taken = order[sum(sizes) :]
         apart = NonEdges(edges, nodes)
         if apart.count < sum(sizes):
             raise UsageError(
@@ -118,6 +121,9 @@ class LinkSplit:
             "test_non_edges": test_apart,
         }
         data = data.clone()
+        if "edge_weight" in data:
+            kept = data.edge_weight[below][taken]
+            _, data.edge_weight = to_undirected(train, kept, nodes)
         data.edge_index = simple_edges(train, nodes)
         data.num_nodes = nodes
         for name, value in parts.items():
