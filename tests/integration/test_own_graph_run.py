@@ -1,0 +1,67 @@
+"""A user's own graph from its files to its ids in what a run leaves: the example of the docs."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from curvlab.errors import UsageError
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "your_graph.md"
+SHORT = ("trainer.max_steps=4", "trainer.plots=false", "trainer.accelerator=cpu")
+
+
+@pytest.fixture
+def friends(tmp_path):
+    """The folder of the docs."""
+    place = tmp_path / "friends"
+    place.mkdir()
+    for name, text in re.findall(
+        r"`friends/(\w+\.csv)`.*?:\n\n((?:    .*\n)+)", DOCS.read_text(encoding="utf-8")
+    ):
+        (place / name).write_text(text.replace("    ", ""), encoding="utf-8")
+    return place
+
+
+def words(folder, *others):
+    return ("dataset=graph_folder", f"dataset.path={folder}", *SHORT, *others)
+
+
+def test_ids_and_classes_come_back_with_the_embeddings(run_here, friends, tmp_path, caplog):
+    caplog.set_level("INFO")
+    result = run_here(*words(friends, "model=gcn", "task=node_classification"))
+    assert result.status == "finished"
+    assert "6 nodes, 7 edges, 1 features" in caplog.text
+    assert "2 classes: blue 3, red 3" in caplog.text
+    assert "split: its own, 2 / 2 / 2" in caplog.text
+    stored = np.load(tmp_path / "run" / "embeddings.npz")
+    assert stored["ids"].tolist() == ["ann", "bob", "cem", "dan", "eva", "fay"]
+    assert stored["class_names"].tolist() == ["blue", "red"]
+    assert stored["classes"].tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_without_a_task_it_is_reconstructed_and_another_content_is_another_run(run_here, friends):
+    first = run_here(*words(friends, "model=gcn"))
+    again = run_here(*words(friends, "model=gcn"))
+    assert (first.task, again.config_hash) == ("reconstruction", first.config_hash)
+    assert again.wall_seconds == first.wall_seconds  # the finished one
+    with (friends / "edges.csv").open("a") as stream:
+        stream.write("ann,eva\n")
+    assert run_here(*words(friends, "model=gcn")).config_hash != first.config_hash
+
+
+def test_what_is_malformed_leaves_neither_run_nor_cache(run_here, friends, tmp_path):
+    (friends / "edges.csv").write_text("ann,bob\nann\n")
+    with pytest.raises(UsageError, match=r"edges.csv, line 2: an id is missing"):
+        run_here(*words(friends, "model=gcn"))
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "data").exists()
+
+
+def test_links_of_a_graph_without_features(run_here, tmp_path):
+    (tmp_path / "edges.csv").write_text(
+        "".join(f"{i},{(i + j) % 30}\n" for i in range(30) for j in (1, 2))
+    )
+    result = run_here(*words(tmp_path, "model=hgcn", "task=link_prediction"))
+    assert result.status == "finished"
