@@ -9,6 +9,7 @@ curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it
 curvlab tables refresh docs/results/README.md          the tables inside a text, anew
 curvlab tables compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
+curvlab tables fill fpst/fig3 lrn/fig2 --budget 8h     run them beside other work
 """
 
 import argparse
@@ -21,12 +22,13 @@ from pathlib import Path
 from rich.console import Console
 
 from curvlab.cli.command_line import check_overrides
-from curvlab.config.folder import CONFIGS
+from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.compare import comparison
 from curvlab.tables.document import refresh
+from curvlab.tables.fill import fill
 from curvlab.tables.folders import own_results, results_folder, workplace
 from curvlab.tables.overview import status
 from curvlab.tables.page import page
@@ -44,7 +46,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, "
-        "compare FOLDER [TABLE], older",
+        "compare FOLDER [TABLE], older, fill TABLE",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -55,7 +57,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         help="folder of all tables' runs (default: outputs/tables; before the first run, for all "
         "but estimate, docs/results/tables)",
     )
-    parser.add_argument("--budget", help="with estimate: a time such as 90s, 30m, 2h, 1.5d")
+    parser.add_argument("--budget", help="of estimate and fill: 90s, 30m, 2h, 1.5d")
     devices = ["auto", "cpu", "cuda", "mps"]
     parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
     return parser.parse_intermixed_args(words)  # words of estimate may stand after options
@@ -98,11 +100,13 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["older"]:
             _check_format(arguments, "terminal")  # which is none: it is a CSV file
             return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
+        case ["fill", *words]:
+            return make_fill(words, arguments.budget)
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
         f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-        "refresh TEXT, compare FOLDER, or older"
+        "refresh TEXT, compare FOLDER, older, or fill TABLE --budget TIME"
     )
 
 
@@ -183,6 +187,25 @@ def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -
     given, budget, device = arguments.results, arguments.budget, arguments.device
     results = own_results(workplace()) if given is None else results_folder(workplace(), given)
     return estimate(CONFIGS, table, results, words, device, budget)
+
+
+def make_fill(words: Sequence[str], budget: str | None) -> str:
+    """Run the unfinished cells of tables for a while; what was added to the results.
+
+    Raises:
+        UsageError: There is no table, no time, or no checkout.
+    """
+    from curvlab.bench.estimate import parse_budget
+
+    tables = [word for word in words if "=" not in word]
+    if not tables or budget is None:
+        raise UsageError("fill needs tables and a time, as in fill fpst/fig3 --budget 8h")
+    if REPOSITORY is None:
+        raise UsageError("fill needs a clone of the repository, whose results it completes")
+    for table in tables:
+        load_table(CONFIGS, table)
+    hours = parse_budget(budget) / 3600
+    return fill(REPOSITORY, tables, hours, [word for word in words if "=" in word]).text()
 
 
 def deliver(text: str, output: Path | None) -> None:

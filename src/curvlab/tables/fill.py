@@ -112,10 +112,8 @@ def fill(
         say: receives a line for each command.
 
     Raises:
-        UsageError: the repository has no commit, or the hours are none.
+        UsageError: the repository is no git checkout.
     """
-    if hours <= 0:
-        raise UsageError(f"--hours {hours:g} leaves no time: give more than 0")
     end = time.monotonic() + hours * _HOUR
     results = root / RESULTS
     clone = _clone(root, results)
