@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch_geometric.data import Data
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Vocabulary:
     """Names in the order of their numbers; None where a data set has no names.
 
@@ -25,6 +25,12 @@ class Vocabulary:
     entities: Sequence[str] | None = None
     relations: Sequence[str] | None = None
     features: Sequence[str] | None = None
+
+    def __repr__(self) -> str:
+        counts = [
+            f"{name}: {len(names)}" for name, names in vars(self).items() if names is not None
+        ]
+        return f"Vocabulary({', '.join(counts)})"
 
 
 def vocabulary_of(data: Data) -> Vocabulary:

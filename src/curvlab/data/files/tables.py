@@ -18,7 +18,7 @@ import psutil
 from curvlab.data.files.triple_files import SEPARATORS
 from curvlab.errors import UsageError
 
-GROWTH = {".csv": 12, ".tsv": 12, ".txt": 12, ".gz": 50, ".parquet": 25, ".npy": 3, ".npz": 6}
+GROWTH = {".csv": 22, ".tsv": 22, ".txt": 22, ".gz": 90, ".parquet": 25, ".npy": 3, ".npz": 6}
 """Bytes of memory that reading takes for a byte of a file, about, by its ending."""
 
 MISSING_IDS = ("", "nan", "NaN", "NAN", "<NA>")
