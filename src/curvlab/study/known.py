@@ -29,6 +29,7 @@ class Answer:
         dataset: choice of `dataset=`.
         model: choice of `model=`.
         seeds: runs in each space.
+        spaces: that flat was compared with.
         expected: the space that the graph fits into.
         recommended: by the study.
         right: whether they are the same.
@@ -43,6 +44,7 @@ class Answer:
     dataset: str
     model: str
     seeds: int
+    spaces: str
     expected: str
     recommended: str
     right: bool
@@ -79,6 +81,7 @@ def _answers(path: Path) -> Iterator[Answer]:
             dataset=study["dataset"],
             model=report["flat"]["model"],
             seeds=len(scores),
+            spaces=" ".join(other["outcome"]["space"] for other in report["others"]),
             expected=expected,
             recommended=recommended,
             right=recommended == expected,

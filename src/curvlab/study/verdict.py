@@ -182,7 +182,7 @@ def width_saved(narrower: Comparison) -> str:
     if pair.p_t < LEVEL:
         more = f"{_points(abs(pair.mean))} {'more' if pair.mean > 0 else 'less'}"
         return f"{where}{outcome.space} scores {more} than {against}"
-    return f"{where}no difference was found between {outcome.space} and {against}"
+    return f"{where}no difference was found with this budget between {outcome.space} and {against}"
 
 
 def overall(reports: Sequence[ModelReport]) -> str:
