@@ -17,7 +17,7 @@ from curvlab.tables import load_table, table_names
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"
-PLACED = ("index.md", "install.md", "errata.md", "protocol.md")
+PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
 """Pages of docs/ with a place of their own in the navigation."""
 
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -131,7 +131,7 @@ def _index_of_geometry(modules: dict[str, str]) -> str:
     text = (
         "Curvature is the signed `kappa`: negative hyperbolic, zero flat, positive spherical. "
         "The pages are the docstrings of `curvlab.manifolds`: formulas, shapes, errors. "
-        "[Speed](../results/README.md) compares them with geoopt."
+        "[Speed](../speed.md) compares them with geoopt."
     )
     return "\n".join(["# Geometry", "", text, "", "| module | content |", "|---|---|", *rows, ""])
 

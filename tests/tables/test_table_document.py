@@ -1,5 +1,6 @@
 """Tables inside a text are written anew, and those of the results are what their files say."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,13 +43,33 @@ def test_half_a_pair_of_marks_is_refused(text):
         refresh(text, str)
 
 
-@pytest.mark.parametrize(
-    "page", [RESULTS.parent / "README.md", ROOT / "README.md"], ids=["results", "start"]
-)
+PAGES = [ROOT / "README.md", *sorted(RESULTS.parent.glob("*.md"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages_show_what_the_result_files_say(page, tmp_path):
     words = ["refresh", str(page), "--results", str(RESULTS), "--output", str(tmp_path / "new.md")]
     subprocess.run([sys.executable, "scripts/tables.py", *words], cwd=ROOT, check=True)
     assert (tmp_path / "new.md").read_text() == page.read_text()
+
+
+def test_numbers_within_a_line_are_new():
+    text = (
+        TEXT + "It has <!-- cell a/b c d -->1.0<!-- /cell -->, <!-- cell e f g --><!-- /cell -->.\n"
+    )
+    new = refresh(text, lambda words: f"of {words}")
+    assert new.endswith(
+        "It has <!-- cell a/b c d -->of cell a/b c d<!-- /cell -->, "
+        "<!-- cell e f g -->of cell e f g<!-- /cell -->.\n"
+    )
+
+
+@pytest.mark.parametrize("page", sorted(RESULTS.parent.glob("*.md")), ids=lambda page: page.stem)
+def test_no_decimal_of_a_finding_is_typed_by_hand(page):
+    written = refresh(page.read_text(), lambda _words: "")
+    findings = [line for line in written.splitlines() if line.startswith("- ")]
+    assert not [line for line in findings if re.search(r"(?<![\d=])[1-9]?\d\.\d", line)]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +79,8 @@ def test_pages_show_what_the_result_files_say(page, tmp_path):
         ("fpst/fig3 fpst cora", "'cora' is none of web_edu, "),
         ("fpst/fig3 nobody web_edu", "'nobody' is none of mlp, "),
         ("nothing", "nothing"),
+        ("cell fpst/fig3 fpst nowhere", "'nowhere' is none of web_edu, "),
+        ("cell fpst/fig3#9 fpst web_edu", "no 9"),
     ],
 )
 def test_unknown_marks_are_one_sentence(tmp_path, words, answer):

@@ -6,7 +6,7 @@ curvlab tables status                                  all of them, a line each
 curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
 curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
-curvlab tables refresh docs/results/README.md          the tables inside a text, anew
+curvlab tables refresh docs/results/*.md               the tables inside a text, anew
 curvlab tables compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
 curvlab tables fill fpst/fig3 lrn/fig2 --budget 8h     run them beside other work
@@ -30,9 +30,9 @@ from curvlab.tables.compare import comparison
 from curvlab.tables.document import refresh
 from curvlab.tables.fill import fill
 from curvlab.tables.folders import own_results, results_folder, workplace
-from curvlab.tables.overview import status
+from curvlab.tables.overview import status, totals
 from curvlab.tables.page import page
-from curvlab.tables.render import markdown, render, sentence, terminal
+from curvlab.tables.render import markdown, number, render, sentence, terminal
 from curvlab.tables.report import Report
 from curvlab.tables.spec import TableSpec
 from curvlab.tables.standing import as_csv, older_cells
@@ -83,12 +83,16 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["estimate", table, *words]:
             return make_estimate(table, words, arguments)
         case ["refresh"]:
-            raise UsageError("refresh needs a text, for instance refresh docs/results/README.md")
-        case ["refresh", document]:
+            raise UsageError("refresh needs a text, for instance refresh docs/results/*.md")
+        case ["refresh", *documents]:
             _check_format(arguments, "terminal")  # which is none: the text is Markdown
-            arguments.output = arguments.output or Path(document)
+            if arguments.output is not None and len(documents) > 1:
+                raise UsageError("--output is for one text: drop it to write each in place")
             results = results_folder(workplace(), arguments.results)
-            return refresh(_text(Path(document)), partial(block, results))
+            for document in documents[:-1]:
+                deliver(refresh(_text(Path(document)), partial(block, results)), Path(document))
+            arguments.output = arguments.output or Path(documents[-1])
+            return refresh(_text(Path(documents[-1])), partial(block, results))
         case ["compare"]:
             raise UsageError(
                 "compare needs a folder of earlier results, such as old/docs/results/tables"
@@ -141,7 +145,8 @@ def make_table(table: str, arguments: argparse.Namespace) -> str:
 def block(results: Path, words: str) -> str:
     """What stands between two marks of a text.
 
-    `status`, a table, `TABLE 2` for its second part, or `TABLE ROW COLUMN` for a cell of its first.
+    `status`, `totals`, a table, `TABLE 2` for its second part, or `TABLE ROW COLUMN` for a cell of
+    its first; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for its second part's.
 
     Raises:
         UsageError: There is no such table, part or cell.
@@ -149,11 +154,19 @@ def block(results: Path, words: str) -> str:
     match words.split():
         case ["status"]:
             return make_status(results, "markdown")
+        case ["totals"]:
+            return totals(_specs(), results)
         case [table]:
             return "\n".join(markdown(report) for report in _reports(table, results))
         case [table, part] if part.isdigit() and 0 < int(part) <= len(load_table(CONFIGS, table)):
             _title, _, body = markdown(_reports(table, results)[int(part) - 1]).partition("\n")
             return body
+        case ["cell", table, row, column, *whose] if not whose or whose == ["paper"]:
+            name, _, panel = table.partition("#")
+            reports = _reports(name, results)
+            if panel and not (panel.isdigit() and 0 < int(panel) <= len(reports)):
+                raise UsageError(f"{name} has {len(reports)} panels, no {panel}")
+            return number(reports[int(panel or 1) - 1], row, column, *whose)
         case [table, row, column]:
             return sentence(_reports(table, results)[0], row, column)
     raise UsageError(

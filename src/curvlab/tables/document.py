@@ -6,15 +6,18 @@ from collections.abc import Callable
 from curvlab.errors import UsageError
 
 _MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
+_CELL = re.compile(r"<!-- cell (?P<words>[^\n>]+?) -->[^\n]*?<!-- /cell -->")
 _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 
 def refresh(text: str, render: Callable[[str], str]) -> str:
     """A text with what stands between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
 
+    Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` stand around a number.
+
     Args:
         text: the text, for instance Markdown.
-        render: what is to stand there, from WORDS.
+        render: what is to stand there, from WORDS; `cell TABLE ROW COLUMN` for a number.
 
     Raises:
         UsageError: there is no such pair of marks, or half of one.
@@ -30,4 +33,8 @@ def refresh(text: str, render: Callable[[str], str]) -> str:
         words = match["words"]
         return f"<!-- tables.py {words} -->\n\n{render(words).strip()}\n\n<!-- end -->"
 
-    return _MARKED.sub(written, text)
+    def number(match: re.Match[str]) -> str:
+        words = match["words"]
+        return f"<!-- cell {words} -->{render(f'cell {words}').strip()}<!-- /cell -->"
+
+    return _CELL.sub(number, _MARKED.sub(written, text))

@@ -21,6 +21,42 @@ FIGURES_HEADER = ("paper", "item", "shows", "state", "command")
 HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title")
 
 
+def totals(specs: list[TableSpec], results: Path) -> str:
+    """One line a paper and one for all, in Markdown: `status` added up.
+
+    Args:
+        specs: The tables; panels of the same runs count once, by the first one's metric.
+        results: The folder of all tables' results.
+    """
+    papers: dict[str, list[tuple[str, ...]]] = {}
+    for spec in _by_runs(specs):
+        runs = collect(results / spec.name, spec.report)
+        line = _line(spec, report_of(spec, runs), runs)
+        papers.setdefault(spec.name.partition("/")[0], []).append(line)
+    lines = [(f"[{paper}]({paper}.md)", *_sums(found)) for paper, found in papers.items()]
+    lines.append(("all", *_sums([line for found in papers.values() for line in found])))
+    return _markdown(("paper", *HEADER[1:-1]), lines)
+
+
+def _sums(lines: list[tuple[str, ...]]) -> list[str]:
+    """Columns of `status` added up, `a of b` by its parts."""
+    of_planned = [[line[i].split(" of ") for line in lines] for i in (1, 2)]
+    counts = [
+        " of ".join(f"{sum(map(int, p)):,}" for p in zip(*c, strict=True)) for c in of_planned
+    ]
+    judged = [str(sum(int(line[i]) for line in lines)) for i in (3, 4, 5)]
+    return [*counts, *judged, f"{sum(float(line[6] or 0) for line in lines):,.1f}"]
+
+
+def _by_runs(specs: list[TableSpec]) -> Iterable[TableSpec]:
+    """The first panel of each set of runs."""
+    panels: dict[tuple[object, ...], TableSpec] = {}
+    for spec in specs:
+        of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
+        panels.setdefault(of_runs, spec)
+    return panels.values()
+
+
 def status(specs: list[TableSpec], results: Path, form: str) -> str:
     """One line a table, below them which runs are short and which models are not there; figures.
 
@@ -36,11 +72,7 @@ def status(specs: list[TableSpec], results: Path, form: str) -> str:
         form: `terminal` or `markdown`.
     """
     lines, remarks = [], []
-    panels: dict[tuple[object, ...], TableSpec] = {}
-    for spec in specs:
-        of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
-        panels.setdefault(of_runs, spec)
-    for spec in panels.values():
+    for spec in _by_runs(specs):
         runs = collect(results / spec.name, spec.report)
         report = report_of(spec, runs)
         lines.append(_line(spec, report, runs))

@@ -100,21 +100,44 @@ def sentence(report: Report, row: str, column: str) -> str:
     Raises:
         UsageError: There is no such cell.
     """
-    rows, columns = (
-        {str(value): value for value in values} for values in (report.rows, report.columns)
-    )
-    for name, known in ((row, rows), (column, columns)):
-        if name not in known:
-            raise UsageError(f"'{name}' is none of {', '.join(known)}: say a row and a column")
-    lines = layout(report, [columns[column]])[report.rows.index(rows[row])]
+    lines = _lines(report, row, column)
     numbers = [
         f"{line.name} {_markdown_entry(replace(line.entries[0], rank=0))}"
         for kind in ("ours", "second", "paper")
         for line in lines
         if line.kind == kind
     ]
-    labels = report.labels["row", rows[row]], report.labels["column", columns[column]]
+    row_value, column_value = _coordinates(report, row, column)
+    labels = report.labels["row", row_value], report.labels["column", column_value]
     return f"{', '.join(labels)}: {', '.join(numbers)}.\n"
+
+
+def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
+    """The mean of one cell, without its interval: ours, or `paper` for the printed one.
+
+    Raises:
+        UsageError: There is no such cell, or no number in it.
+    """
+    for line in _lines(report, row, column):
+        if line.kind == whose and line.entries[0].mean:
+            return line.entries[0].mean
+    raise UsageError(f"{report.title} has no number of '{whose}' for {row}, {column}")
+
+
+def _coordinates(report: Report, row: str, column: str) -> tuple[Coordinate, Coordinate]:
+    rows, columns = (
+        {str(value): value for value in values} for values in (report.rows, report.columns)
+    )
+    for name, known in ((row, rows), (column, columns)):
+        if name not in known:
+            raise UsageError(f"'{name}' is none of {', '.join(known)}: say a row and a column")
+    return rows[row], columns[column]
+
+
+def _lines(report: Report, row: str, column: str) -> Sequence[Line]:
+    """The lines of one cell."""
+    row_value, column_value = _coordinates(report, row, column)
+    return layout(report, [column_value])[report.rows.index(row_value)]
 
 
 def _markdown_entry(entry: Entry) -> str:
