@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from curvlab.config.folder import REPOSITORY
+from curvlab.config.folder import REPOSITORY, add
+from curvlab.errors import UsageError
 
 SCRIPTS = {"data": "download"}
 """Verbs whose script in the repository goes by another name."""
@@ -27,11 +28,22 @@ def command(verb: str) -> str:
 def parser(verb: str, doc: str | None) -> argparse.ArgumentParser:
     """A parser of a verb's words, whose help is the docstring of its module, as typed here."""
     typed = command(verb).removeprefix("python ")
-    return argparse.ArgumentParser(
+    made = argparse.ArgumentParser(
         prog=program(verb),
         description=(doc or "").replace(f"curvlab {verb}", typed),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    what = "take configurations from this folder too, DIR or pkg://PACKAGE"
+    made.add_argument("--config-dir", type=_added, metavar="DIR", help=what)
+    return made
+
+
+def _added(place: str) -> Path:
+    """A folder of configurations, added, or argparse's error."""
+    try:
+        return add(place)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _is_script() -> bool:

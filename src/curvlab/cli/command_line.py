@@ -24,6 +24,7 @@ from curvlab.cli.words import (
     is_read_by_nobody,
 )
 from curvlab.config.compose import compose
+from curvlab.config.folder import add, find, is_group
 from curvlab.config.options import check_setting
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
@@ -82,6 +83,25 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
     except UsageError as error:
         complain(str(error))
+
+
+def take_folders(arguments: Sequence[str]) -> list[str]:
+    """Add the folders that `--config-dir` and `hydra.searchpath` name; the other words."""
+    words, kept = iter(arguments), []
+    try:
+        for word in words:
+            flag, _, place = word.partition("=")
+            if flag in ("--config-dir", "-cd"):
+                add(place or next(words, ""))
+            elif flag == "hydra.searchpath":
+                named = _parse(word).value()
+                for each in named if isinstance(named, list) else [named]:
+                    add(str(each))
+            else:
+                kept.append(word)
+    except UsageError as error:
+        complain(str(error))
+    return kept
 
 
 def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
@@ -255,7 +275,7 @@ def _parse(word: str) -> Override:
 
 
 def _is_group(key: str, config_dir: Path) -> bool:
-    return "." not in key and not key.startswith("hydra") and (config_dir / key).is_dir()
+    return "." not in key and not key.startswith("hydra") and is_group(config_dir, key)
 
 
 def _check_seeds(overrides: Sequence[Override], at_once: int) -> None:
@@ -330,7 +350,7 @@ def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Ove
     if tables[-1].is_sweep_override():
         raise UsageError(f"{tables[-1].input_line}: run one table after the other")
     name = str(tables[-1].value())
-    table = OmegaConf.load(config_dir / "table" / f"{name}.yaml")
+    table = OmegaConf.load(find(config_dir, f"table/{name}.yaml"))
     assert isinstance(table, DictConfig)
     check_words_of_table(overrides, name, table)
     sweep = table.hydra.sweeper.params

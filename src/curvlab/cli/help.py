@@ -9,7 +9,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config import folder
 from curvlab.config.compose import compose
+from curvlab.config.folder import find, folders, is_group
 from curvlab.config.options import GROUPS, option_of
 from curvlab.config.schema import summary
 from curvlab.errors import UsageError
@@ -61,38 +63,37 @@ def page(topic: str, configs: Path) -> str:
         UsageError: there is no such topic.
     """
     group, _, choice = topic.partition("/")
-    known = sorted(path.name for path in configs.iterdir() if path.is_dir())
+    known = sorted({p.name for f in folders(configs) for p in f.iterdir() if is_group(f, p.name)})
     topics = [*known, *(f"{name}/{c}" for name in known for c in choices(configs, name))]
     if topic not in topics:
         near = difflib.get_close_matches(topic, topics, n=3) or known
         raise UsageError(f"there is no help={topic}; did you mean {' or '.join(near[:3])}?")
     if choice:
         return "\n".join(_options(group, choice, configs))
-    rows = [(f"{group}={name}", _comment(configs / group / f"{name}.yaml")) for name in
+    rows = [(f"{group}={name}", _comment(find(configs, f"{group}/{name}.yaml"))) for name in
             choices(configs, group)]  # fmt: skip
     return "\n".join(_aligned(rows))
 
 
 def choices(configs: Path, group: str) -> list[str]:
     """Names of a group's choices, sorted; tables are named with their paper."""
-    folder = configs / group
-    paths = folder.glob("*/*.yaml" if group == "table" else "*.yaml")
-    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in paths)
+    return folder.choices(configs, group, "*/*.yaml" if group == "table" else "*.yaml")
 
 
 def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
     """The page of a choice: what it is, then a line for each option."""
+    path = find(configs, f"{group}/{choice}.yaml")
     config = compose([] if group in SWEEPS else [f"{group}={choice}"], configs)
-    yield _comment(configs / group / f"{choice}.yaml") or f"{group}={choice}"
+    yield _comment(path) or f"{group}={choice}"
     node = config.get(group)
     if not isinstance(node, DictConfig) or group in SWEEPS:
-        yield from (configs / group / f"{choice}.yaml").read_text("utf-8").splitlines()
+        yield from path.read_text("utf-8").splitlines()
         return
     target = str(node.get("_target_", GROUPS.get(group, "")))
     if summary(target):
         yield f"{summary(target)}  [{target}]"
     yield ""
-    text = (configs / group / f"{choice}.yaml").read_text("utf-8")
+    text = path.read_text("utf-8")
     comments = dict(re.findall(r"(?m)^(\w+):.*? # (.+)$", text))
     yield from _aligned(list(_rows(node, group, comments)))
 

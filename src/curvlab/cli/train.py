@@ -10,7 +10,13 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from curvlab.cli.command_line import check_command_line, complain, only_prints, without_traces
+from curvlab.cli.command_line import (
+    check_command_line,
+    complain,
+    only_prints,
+    take_folders,
+    without_traces,
+)
 from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
@@ -56,7 +62,7 @@ def run(config: DictConfig) -> float | None:
 def main(arguments: Sequence[str]) -> int:
     """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
     register_resolvers()
-    sys.argv[1:] = check_command_line(arguments, CONFIGS)
+    sys.argv[1:] = check_command_line(take_folders(arguments), CONFIGS)
     if only_prints(sys.argv[1:]):
         with TemporaryDirectory() as nowhere:
             sys.argv[1:] = without_traces(sys.argv[1:], nowhere)

@@ -10,7 +10,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.folder import CONFIGS
+from curvlab.config.folder import CONFIGS, find, is_group
 
 COLUMN = 58
 
@@ -28,7 +28,7 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
     listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
     found: dict[str, str] = {}
     for default in listed.defaults:
-        path = configs / f"{default.config_path}.yaml"
+        path = find(configs, f"{default.config_path}.yaml")
         if default.config_path is None or not path.is_file():
             continue
         node = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
@@ -38,7 +38,7 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
             found |= dict.fromkeys(_leaves(node, package or ""), f"{default.config_path}.yaml")
     for override in OverridesParser.create().parse_overrides(list(words)):
         key = override.key_or_group
-        if "." not in key and (configs / key).is_dir():  # its file has said what it brings
+        if "." not in key and is_group(configs, key):  # its file has said what it brings
             continue
         found = {k: v for k, v in found.items() if not k.startswith(f"{key}.")}
         found[key] = "command line"

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
 from curvlab.config.checksums import checksum_of
-from curvlab.config.folder import CONFIGS
+from curvlab.config.folder import CONFIGS, find
 from curvlab.config.sources import register_sources
 from curvlab.errors import UsageError
 
@@ -54,7 +54,7 @@ def _file(group: str, choice: str) -> Mapping[str, Any]:
         loaded = hydra.config_loader().repository.load_config(f"{group}/{choice}")  # type: ignore[attr-defined]
         node = loaded.config if loaded is not None else {}
     else:
-        path = CONFIGS / group / f"{choice}.yaml"
+        path = find(CONFIGS, f"{group}/{choice}.yaml")
         node = OmegaConf.load(path) if path.is_file() else {}
     return node if isinstance(node, Mapping | DictConfig) else {}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.folder import CONFIGS
+from curvlab.config.folder import CONFIGS, choices, find
 from curvlab.config.options import check_options
 from curvlab.config.schema import attribute, is_subclass, spaces_of
 from curvlab.errors import UsageError
@@ -59,7 +59,7 @@ def check_space(config: DictConfig) -> None:
     """
     spaces = spaces_of(config.model._target_)
     if not _fits(config.manifold._target_, spaces):
-        files = sorted((CONFIGS / "manifold").glob("*.yaml"))
+        files = [find(CONFIGS, f"manifold/{name}.yaml") for name in choices(CONFIGS, "manifold")]
         others = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
         raise UsageError(
             f"model={config.model.name} cannot be built with manifold={config.manifold.name}; it "

@@ -12,10 +12,13 @@ from hydra._internal.core_plugins.importlib_resources_config_source import (
     ImportlibResourcesConfigSource,
 )
 from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, ListConfig
 
+from curvlab.config.folder import folders
 from curvlab.config.schema import MISSING, completed
 
 
@@ -54,6 +57,15 @@ class CompletedPackages(_Completed, ImportlibResourcesConfigSource):
     """Files of a package."""
 
 
+class OtherFolders(SearchPathPlugin):
+    """Folders of other packages and of the command line, after this package's own."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Name them to Hydra."""
+        for folder in folders()[1:]:
+            search_path.append("curvlab", f"file://{folder}")
+
+
 # Workers of a sweep get the registry and then register Hydra's own, which go by these names.
 CompletedFiles.__name__ = FileConfigSource.__name__
 CompletedPackages.__name__ = ImportlibResourcesConfigSource.__name__
@@ -61,7 +73,9 @@ CompletedPackages.__name__ = ImportlibResourcesConfigSource.__name__
 
 def register_sources() -> None:
     """Let Hydra read files through the sources above."""
-    Plugins.instance()  # which registers its own
+    plugins = Plugins.instance()  # which registers its own
+    if OtherFolders not in plugins.discover(SearchPathPlugin):
+        plugins.register(OtherFolders)
     registry = SourcesRegistry.instance()
     for source in (CompletedFiles, CompletedPackages):
         registry.types[source.scheme()] = source

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from omegaconf import OmegaConf
 
+from curvlab.config.folder import find
 from curvlab.config.sources import complete
 from curvlab.tables.spec import LENGTHS, TableSpec
 
@@ -56,7 +57,7 @@ def _departure(spec: TableSpec, run: "pd.Series[Any]") -> str:
     lengths = tuple(f"trainer.{key}=" for key in spec.planned_length)
     words += [word for word in run["changed"].split(", ") if word and not word.startswith(lengths)]
     split = run["config"].get("split") or {}
-    file = spec.configs / "split" / f"{split.get('name')}.yaml"
+    file = find(spec.configs, f"split/{split.get('name')}.yaml")
     if "draw" in split and "split.draw=" not in run["changed"] and file.is_file():
         draw = _draw(file, file.stat().st_mtime_ns)
         if draw != split["draw"]:

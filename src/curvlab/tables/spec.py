@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.config.folder import choices, find
 from curvlab.errors import UsageError
 
 Coordinate = str | int | float
@@ -91,7 +92,7 @@ class TableSpec:
             return f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         if str(value) in self.report.labels:
             return self.report.labels[str(value)]
-        config = self.configs / group / f"{value}.yaml"
+        config = find(self.configs, f"{group}/{value}.yaml")
         if not config.is_file():
             return str(value)
         return _label(config, config.stat().st_mtime_ns) or str(value)
@@ -99,8 +100,7 @@ class TableSpec:
 
 def table_names(configs: Path) -> list[str]:
     """Names of all tables, such as `fpst/fig3`, from the files in `configs/table`."""
-    folder = configs / "table"
-    return sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml"))
+    return choices(configs, "table", "**/*.yaml")
 
 
 def load_table(configs: Path, name: str) -> list[TableSpec]:
@@ -114,7 +114,7 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
     if name not in names:
         near = get_close_matches(name, names, n=3) or names
         raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
-    config = _load(configs / "table" / f"{name}.yaml")
+    config = _load(find(configs, f"table/{name}.yaml"))
     sweep = _mapping(config, "hydra.sweeper.params", name)
     trainer = _mapping(config, "trainer", name)
     return [

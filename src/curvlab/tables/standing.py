@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.compose import compose
+from curvlab.config.folder import find
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, stored
 from curvlab.results.result import load, result_files
@@ -70,7 +71,7 @@ def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
 def _words(configs: Path, cell: Path, result: dict[str, Any]) -> Iterator[str]:
     """The words of the command that made a result of a table."""
     table = "/".join(cell.parts[:2])
-    swept = OmegaConf.load(configs / "table" / f"{table}.yaml")
+    swept = OmegaConf.load(find(configs, f"table/{table}.yaml"))
     assert isinstance(swept, DictConfig)
     yield f"table={table}"
     for key in swept.hydra.sweeper.params:

@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
-from curvlab.config.folder import CONFIGS
+from curvlab.config.folder import CONFIGS, choices, find
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import options_of
 from curvlab.config.sources import complete
@@ -49,7 +49,7 @@ def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIG
 
 def dataset_names(configs: Path = CONFIGS) -> list[str]:
     """Names of all data sets that the configuration folder describes."""
-    return sorted(path.stem for path in (configs / "dataset").glob("*.yaml"))
+    return choices(configs, "dataset")
 
 
 def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
@@ -68,18 +68,18 @@ def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
         choices = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}."
         raise UsageError(f"there is no dataset {name}: {choices}")
     register_resolvers()
-    config = OmegaConf.create({"dataset": _described(configs / "dataset" / f"{name}.yaml")})
+    config = OmegaConf.create({"dataset": _described(name, configs)})
     complete(config)
     OmegaConf.resolve(config)
     return config.dataset
 
 
-def _described(path: Path) -> DictConfig:
+def _described(name: str, configs: Path) -> DictConfig:
     """A data set's file over those that it is based on."""
-    dataset = OmegaConf.load(path)
+    dataset = OmegaConf.load(find(configs, f"dataset/{name}.yaml"))
     assert isinstance(dataset, DictConfig)
     bases = [base for base in dataset.pop("defaults", []) if isinstance(base, str)]
-    files = (path.parent / f"{base.partition('@')[0]}.yaml" for base in bases)
-    merged = OmegaConf.merge(*map(_described, files), dataset)
+    below = (_described(base.partition("@")[0], configs) for base in bases)
+    merged = OmegaConf.merge(*below, dataset)
     assert isinstance(merged, DictConfig)
     return merged
