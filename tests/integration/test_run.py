@@ -16,6 +16,7 @@ from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
 from curvlab.manifolds import Stereographic
 from curvlab.results.result import read_result
+from curvlab.results.seals import check_seal, seal
 from curvlab.run import train as training
 from curvlab.run.train import RunFailedError
 
@@ -147,9 +148,64 @@ def test_a_refused_cell_of_a_sweep_displaces_no_result(run_here, folder, words):
 def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder, capfd):
     first = run_here(*FAST)
     (folder / "result.json").unlink()
-    (folder / "checkpoints" / "last.ckpt").write_bytes(b"")
+    last = folder / "checkpoints" / "last.ckpt"
+    last.write_bytes(b"")
     assert run_here(*FAST).metrics == first.metrics
-    assert "last.ckpt was damaged: the run starts anew" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "last.ckpt was damaged" in said
+    assert "the run goes on from earlier.ckpt" in said
+
+    (folder / "result.json").unlink()
+    (folder / "checkpoints" / "earlier.ckpt").unlink()
+    last.unlink()
+    last.mkdir()
+    assert run_here(*FAST).metrics == first.metrics
+    assert "last.ckpt was damaged (it is a folder): the run starts anew" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("keeps_last")
+def test_a_flipped_bit_of_a_checkpoint_changes_no_score(run_here, folder, capfd):
+    """In a weight, in the optimiser's state or in the archive's index."""
+    first = run_here(*FAST)
+    last = folder / "checkpoints" / "last.ckpt"
+    size = last.stat().st_size
+    for place in (size // 3, size // 2, size - 100):
+        (folder / "result.json").unlink()
+        content = bytearray(last.read_bytes())
+        content[place] ^= 64
+        last.write_bytes(content)
+        assert run_here(*FAST).metrics == first.metrics
+        assert "last.ckpt was damaged" in capfd.readouterr().out
+
+
+def weights_changed(path, change):
+    """Change the weights in a checkpoint and seal it again, as a fault before writing would."""
+    facts = check_seal(path)
+    state = torch.load(path, weights_only=True)
+    change(state["state_dict"])
+    torch.save(state, path)
+    seal(path, facts)
+
+
+@pytest.mark.usefixtures("keeps_last")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda state: next(iter(state.values())).fill_(torch.nan), "DivergedError"),
+        (lambda state: state.pop(next(iter(state))), "does not fit"),
+    ],
+)
+def test_what_a_checkpoint_ends_is_repeated_from_the_start(run_here, folder, capfd, change, said):
+    words = (*FAST, "trainer.max_steps=22")
+    first = run_here(*words)
+    (folder / "result.json").unlink()
+    last, earlier = (folder / "checkpoints" / name for name in ("last.ckpt", "earlier.ckpt"))
+    last.unlink()
+    weights_changed(earlier, change)
+    second = run_here(*words)
+    assert (second.status, second.metrics) == ("finished", first.metrics)
+    assert said in capfd.readouterr().out
+    assert not list(folder.glob("diverged*.pt"))
 
 
 def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here):

@@ -10,9 +10,10 @@ import torch
 from curvlab.config.building import build
 from curvlab.errors import UsageError
 from curvlab.results.files import arriving, atomic_write
-from curvlab.results.folder import RunDirectory
+from curvlab.results.folder import EARLIER, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.result import FILE, Result, read_result
+from curvlab.results.seals import seal
 from curvlab.run import hardware
 
 KEYS = {
@@ -176,13 +177,42 @@ def test_nothing_is_taken_back_where_nothing_had_ended(tmp_path):
     assert not directory.undo()
 
 
-def test_a_damaged_checkpoint_is_discarded(tmp_path):
+def leave_checkpoint(path, name, step=1):
+    """A checkpoint as a run of that name writes it."""
+    torch.save({"weight": torch.arange(4.0)}, path)
+    facts = {key: getattr(result(name), key) for key in ("config", "schema", "revisions")}
+    seal(path, {**facts, "step": step})
+
+
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
+    "empty": lambda path: path.write_bytes(b""),
+    "foreign": lambda path: path.write_text("weights of somebody else"),
+    "unsealed": lambda path: torch.save({"weight": torch.zeros(4)}, path),
+    "folder": a_folder,
+    "of another run": lambda path: leave_checkpoint(path, "b"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_the_checkpoint_before_is_taken_where_the_last_is_damaged(tmp_path, damage):
     directory = leave_products(tmp_path, "a")
-    assert directory.discard_damaged_checkpoint()
-    assert not directory.checkpoint.exists()
-    torch.save({"step": 1}, directory.checkpoint)
-    assert not directory.discard_damaged_checkpoint()
-    assert directory.checkpoint.exists()
+    earlier = tmp_path / EARLIER
+    leave_checkpoint(directory.checkpoint, "a", step=2)
+    leave_checkpoint(earlier, "a", step=1)
+    assert (directory.discard_damaged(), directory.step()) == ({}, 2)
+    damage(directory.checkpoint)
+    assert list(directory.discard_damaged()) == [directory.checkpoint]
+    assert (directory.newest, directory.step()) == (earlier, 1)
+    assert directory.prepare(result("a"), fresh=False) == earlier
+    damage(earlier)
+    assert list(directory.discard_damaged()) == [earlier]
+    assert (directory.newest, directory.step()) == (None, 0)
 
 
 @pytest.mark.parametrize("file", ["embeddings.npz", "filters.npz", "routing.npz"])

@@ -1,5 +1,6 @@
 """The state from which an interrupted run goes on."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,14 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from curvlab.results.files import arriving
+from curvlab.results.seals import seal
 
 
 class LastCheckpoint(Callback):
-    """Writes the whole state of the run after each epoch, in place of the epoch's before.
+    """Writes the whole state of the run after each epoch and keeps that of the epoch before.
+
+    Each is sealed (`curvlab.results.seals`), so that a run goes on from the older one if the newer
+    is damaged.
 
     It must come after all callbacks whose state it is to hold. Lightning's own `ModelCheckpoint`
     keeps a last checkpoint only beside others, and a kill while it writes can leave half a file.
@@ -20,10 +25,15 @@ class LastCheckpoint(Callback):
 
     Args:
         path: the file.
+        earlier: the file of the epoch before.
+        facts: whose state it is, for its manifest.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:
         self.path = path
+        self.earlier = earlier
+        self.facts = facts
+        self.started = False
         self._scores: dict[str, Tensor] = {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -36,6 +46,7 @@ class LastCheckpoint(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Tell the schedulers of a run that goes on what they have missed."""
+        self.started = True
         for config in trainer.lr_scheduler_configs:
             if config.monitor in self._scores:
                 pl_module.lr_scheduler_step(config.scheduler, self._scores[config.monitor])
@@ -50,3 +61,6 @@ class LastCheckpoint(Callback):
             return
         with arriving(self.path) as partial:
             trainer.save_checkpoint(partial)
+            seal(partial, {"step": trainer.global_step, **self.facts})
+            if self.path.exists():
+                self.path.replace(self.earlier)

@@ -23,6 +23,7 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.program import program
+from curvlab.run import signals
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
@@ -61,6 +62,7 @@ def run(config: DictConfig) -> float | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
+    signals.install()
     register_resolvers()
     sys.argv[1:] = check_command_line(take_folders(arguments), CONFIGS)
     if only_prints(sys.argv[1:]):

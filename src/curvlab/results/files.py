@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,14 @@ def atomic_write(path: Path, text: str) -> None:
     """Write `text` to `path`, so that no reader sees half of it."""
     with arriving(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a folder in its place; nothing where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

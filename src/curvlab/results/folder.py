@@ -3,7 +3,6 @@
 import glob
 import os
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,13 +10,17 @@ from typing import Any
 
 import yaml
 
-from curvlab.results.files import atomic_write, held
+from curvlab.results.files import atomic_write, held, remove
 from curvlab.results.identity import identity_hash, older
 from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
+from curvlab.results.seals import DamagedError, check_seal
 
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
+LAST, EARLIER = "checkpoints/last.ckpt", "checkpoints/earlier.ckpt"
+"""States from which an interrupted run goes on: the newest, and the one before it."""
+
 TRACEBACK = "traceback.txt"
 FINDINGS = (
     "metrics.csv",
@@ -31,6 +34,9 @@ FINDINGS = (
     "calibration.json",
     "diverged*.pt",
 )
+UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError)
+"""What reading a damaged configuration can raise."""
+
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", "wandb", "study.journal", *FINDINGS)
 
 
@@ -48,7 +54,15 @@ class RunDirectory:
     @property
     def checkpoint(self) -> Path:
         """Where the last checkpoint is, if there is one."""
-        return self.path / "checkpoints" / "last.ckpt"
+        return self.path / LAST
+
+    @property
+    def newest(self) -> Path | None:
+        """The newest checkpoint that is there."""
+        return next((path for path in self._states() if path.exists()), None)
+
+    def _states(self) -> tuple[Path, Path]:
+        return self.path / LAST, self.path / EARLIER
 
     @contextmanager
     def claimed(self, wait: Callable[[], None]) -> Iterator[None]:
@@ -124,8 +138,8 @@ class RunDirectory:
         text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
         atomic_write(self.path / CONFIG, text)
         for end in (FILE, TRACEBACK, BEST):
-            (self.path / end).unlink(missing_ok=True)
-        return self.checkpoint if self.checkpoint.exists() else None
+            remove(self.path / end)
+        return self.newest
 
     def recall(self, config_hash: str) -> None:
         """Take back from `previous/HASH` what a run of this configuration left there."""
@@ -150,14 +164,40 @@ class RunDirectory:
 
     def drop_last(self) -> None:
         """Delete what only an interrupted run goes on from, four times as large as its weights."""
-        self.checkpoint.unlink(missing_ok=True)
+        for path in self._states():
+            remove(path)
 
-    def discard_damaged_checkpoint(self) -> bool:
-        """Delete a checkpoint that is half a file, as power losses leave; whether it was."""
-        damaged = self.checkpoint.exists() and not zipfile.is_zipfile(self.checkpoint)
-        if damaged:
-            self.checkpoint.unlink()
+    def discard_damaged(self) -> dict[Path, str]:
+        """Delete checkpoints that are not what this run wrote, up to one that is; and why each."""
+        own, damaged = self._hash_of_contents(), {}
+        while (path := self.newest) is not None:
+            try:
+                facts = check_seal(path)
+                if own == _identity(facts):
+                    break
+                damaged[path] = "it is of another run"
+            except DamagedError as error:
+                damaged[path] = str(error)
+            remove(path)
         return damaged
+
+    def start_over(self) -> None:
+        """Delete what a run has left here that went on from a checkpoint and is to be repeated."""
+        for path in (*self._states(), *self.path.glob("diverged*.pt")):
+            remove(path)
+
+    def is_own(self, config_hash: str) -> bool:
+        """Whether the folder is prepared for a configuration."""
+        return self._hash_of_contents() == config_hash
+
+    def step(self) -> int:
+        """The step that an interrupted run goes on from; 0 without a checkpoint."""
+        if self.newest is None:
+            return 0
+        try:
+            return int(check_seal(self.newest).get("step", 0))
+        except DamagedError:
+            return 0
 
     def _aside(self, name: str) -> Path:
         return self.path / SET_ASIDE / name
@@ -165,8 +205,8 @@ class RunDirectory:
     def aged(self) -> list[str]:
         """Classes of an interrupted run here whose revision was raised since, in words."""
         try:
-            return older(*self._left()) if self.checkpoint.exists() else []
-        except (OSError, yaml.YAMLError, KeyError, TypeError):
+            return older(*self._left()) if self.newest else []
+        except UNREADABLE:
             return []
 
     def _left(self) -> tuple[dict[str, Any], dict[str, int]]:
@@ -180,7 +220,7 @@ class RunDirectory:
     def _hash_of_contents(self) -> str | None:
         try:
             return identity_hash(*self._left())
-        except (OSError, yaml.YAMLError, KeyError, TypeError):
+        except UNREADABLE:
             return "unknown" if any(_products(self.path)) else None
 
     def _set_aside(self, name: str) -> None:
@@ -193,6 +233,15 @@ class RunDirectory:
         folder.mkdir(parents=True)
         _move_products(self.path, folder)
         self._displaced = folder
+
+
+def _identity(facts: dict[str, Any]) -> str | None:
+    """Whose state a checkpoint is, by its manifest, in today's terms."""
+    try:
+        now = migrated({name: facts[name] for name in ("config", "schema", "revisions")})
+        return identity_hash(now["config"], now.get("revisions") or {})
+    except UNREADABLE:
+        return None
 
 
 def _ended(folder: Path) -> bool:
@@ -223,7 +272,4 @@ def _move_products(source: Path, target: Path) -> None:
 
 def _delete_products(folder: Path) -> None:
     for product in _products(folder):
-        if product.is_dir():
-            shutil.rmtree(product)
-        else:
-            product.unlink()
+        remove(product)

@@ -17,13 +17,15 @@ SET_ASIDE = "previous"
 PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
 # A run that ended so is not repeated: the same configuration would end the same way.
 CONCLUSIVE = ("finished", "diverged")
+INTERRUPTED = "interrupted"
+"""Status of a run that a signal has ended; the same command goes on with it."""
 
 
 @dataclass
 class Result:
     """One run: what it was, how it ended, what it scored, what it cost."""
 
-    status: str  # finished, diverged, failed or out_of_memory
+    status: str  # finished, diverged, failed, out_of_memory or interrupted
     model: str
     dataset: str
     task: str

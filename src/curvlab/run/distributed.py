@@ -24,6 +24,7 @@ import torch
 from lightning.fabric.plugins.environments.lightning import find_free_network_port
 
 from curvlab.process import in_group
+from curvlab.run import signals
 
 ADDRESS = "127.0.0.1"
 GRACE_SECONDS = 3.0
@@ -67,7 +68,8 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
             sender.close()  # the child has its own, and only that one shall keep the pipe open
             children.append(child)
             messages.append(receiver)
-        _wait(children)
+        with signals.passed_on(lambda: [c.pid for c in children if c.pid and c.is_alive()]):
+            _wait(children)
         ends = [child.exitcode for child in children]  # None of those that had to be ended
     finally:
         for child in children:
@@ -148,6 +150,7 @@ def _run(
         "WORLD_SIZE": str(processes),
     }
     end_with_parent()
+    signals.install(speaks=False)
     try:
         with nullcontext() if rank == 0 else redirect_stdout(StringIO()):
             work(rank, *arguments)

@@ -104,9 +104,18 @@ def copying(twin: Path) -> None:
     _console.print(f"copying the same run from {shown(twin)}")
 
 
-def damaged(checkpoint: Path) -> None:
-    """Say that a run cannot go on."""
-    _console.print(f"{shown(checkpoint)} was damaged: the run starts anew")
+def damaged(checkpoint: Path, reason: str, newest: Path | None) -> None:
+    """Say that a run does not go on from a checkpoint, and from what instead."""
+    way = f"goes on from {newest.name}" if newest else "starts anew"
+    _console.print(f"{shown(checkpoint)} was damaged ({reason}): the run {way}")
+
+
+def repeating(error: Exception) -> None:
+    """Say that a run is repeated from the start."""
+    _console.print(
+        f"{type(error).__name__} after going on from a checkpoint: the run is repeated once from "
+        f"its start before this is its result ({error})"
+    )
 
 
 def aged(checkpoint: Path, classes: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from io import StringIO
+from multiprocessing import active_children
 from pathlib import Path
 
 import torch
@@ -23,8 +24,8 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
-from curvlab.results.result import Result
-from curvlab.run import reporting
+from curvlab.results.result import Result, read_result
+from curvlab.run import reporting, signals
 from curvlab.run.distributed import end_with_parent, start_context
 from curvlab.run.hardware import prepare_processor
 from curvlab.run.train import RunFailedError, changed_words, train_in
@@ -50,16 +51,25 @@ def train_seeds(config: DictConfig) -> list[Result]:
     prepare_processor(config.trainer.threads)
     workers = min(len(runs), torch.get_num_threads())
     reporting.seeds_starting(config.model.label, config.dataset.label, runs, workers)
-    with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, start_context(), initializer=_begin) as pool:
         waiting = {
             pool.submit(_run_one, _of_one_seed(config, seed), folder, changed): folder
             for seed, folder in runs
         }
         results = {}
         try:
-            for future in as_completed(waiting):
-                result = results[future.result().seed] = future.result()
-                reporting.finished(result, waiting[future])
+            with signals.passed_on(_at_work):
+                for future in as_completed(waiting):
+                    result = future.result()
+                    if result is not None:
+                        results[result.seed] = result
+                        reporting.finished(result, waiting[future])
+        except signals.Interrupted as error:
+            for child in active_children():
+                child.kill()
+            pool.shutdown(cancel_futures=True)
+            signals.say(f"ended by {error.signal.name}; the same command goes on with all seeds")
+            raise
         except BrokenProcessPool:
             raise RunFailedError(
                 "a process of trainer.parallel_seeds was killed, perhaps for want of memory; the "
@@ -102,8 +112,26 @@ def _of_one_seed(config: DictConfig, seed: int) -> DictConfig:
     return one
 
 
-def _run_one(config: DictConfig, folder: Path, changed: list[str]) -> Result:
-    """Run one seed in a process of the pool; whatever ends it is in its result."""
+def _begin() -> None:
+    """Make a process one of the pool's."""
+    end_with_parent()
+    signals.install(speaks=False)
+
+
+def _at_work() -> list[int]:
+    return [child.pid for child in active_children() if child.pid is not None]
+
+
+def _run_one(config: DictConfig, folder: Path, changed: list[str]) -> Result | None:
+    """Run one seed in a process of the pool; whatever ends it is in its result.
+
+    None for one that has not begun, since a signal ends the process.
+    """
+    if signals.received() is not None:
+        return None
     register_resolvers()
     with redirect_stdout(StringIO()):
-        return train_in(config, RunDirectory(folder), multirun=True, changed=changed)
+        try:
+            return train_in(config, RunDirectory(folder), multirun=True, changed=changed)
+        except signals.Interrupted:
+            return read_result(folder)

@@ -12,7 +12,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from curvlab.results.result import Result, read_result
-from curvlab.run import reporting
+from curvlab.run import reporting, signals
 
 
 class SweepSummary(Callback):
@@ -31,10 +31,11 @@ class SweepSummary(Callback):
         folder = Path(config.hydra.sweep.dir).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         self._notes = Path(tempfile.mkdtemp(prefix=".sweep-", dir=folder))
-        atexit.register(shutil.rmtree, self._notes, ignore_errors=True)
+        atexit.register(self._end, config)
 
     def on_job_start(self, config: DictConfig, **_: Any) -> None:
         """Leave the note of one job's cells (in the process that runs it)."""
+        signals.install(speaks=False)
         if self._notes is not None:
             first = Path(config.hydra.runtime.output_dir)
             others = range(config.seed + 1, config.seed + config.trainer.parallel_seeds)
@@ -44,6 +45,19 @@ class SweepSummary(Callback):
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         """Print the summary."""
+        results = self._summarise(config)
+        if any(result is None or result.status != "finished" for result in results.values()):
+            sys.exit(1)
+
+    def _end(self, config: DictConfig) -> None:
+        """Sum up what a signal has ended, and leave no notes."""
+        assert self._notes is not None
+        if signals.received() is not None:
+            self._summarise(config)
+        shutil.rmtree(self._notes, ignore_errors=True)
+
+    def _summarise(self, config: DictConfig) -> dict[Path, Result | None]:
+        """Say how the cells that have begun ended."""
         assert self._notes is not None
         notes = sorted(self._notes.iterdir(), key=lambda note: int(note.name))
         cells = [Path(p) for note in notes for p in note.read_text(encoding="utf-8").splitlines()]
@@ -52,8 +66,7 @@ class SweepSummary(Callback):
         reporting.sweep_finished(_counts(results), _unfinished(results))
         if table is not None:
             reporting.table_hint(table, Path(config.paths.output_dir))
-        if any(result is None or result.status != "finished" for result in results.values()):
-            sys.exit(1)
+        return results
 
 
 def _counts(results: dict[Path, Result | None]) -> dict[str, int]:

@@ -31,12 +31,20 @@ from curvlab.errors import UsageError
 from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype
 from curvlab.results.files import atomic_write
-from curvlab.results.folder import TRACEBACK, RunDirectory
+from curvlab.results.folder import EARLIER, TRACEBACK, RunDirectory
 from curvlab.results.identity import decides, identity_hash, revisions_of, stored
-from curvlab.results.result import Result, read_result
-from curvlab.run import reporting
+from curvlab.results.result import (
+    FILE,
+    INTERRUPTED,
+    Result,
+    git_commit,
+    package_versions,
+    read_result,
+)
+from curvlab.run import reporting, signals
 from curvlab.run.checkpoints import by_part, save_best
 from curvlab.run.distributed import launch
+from curvlab.run.ending import EndsBySignal
 from curvlab.run.hardware import (
     peak_memory_mb,
     prepare_determinism,
@@ -55,6 +63,10 @@ class RunFailedError(RuntimeError):
     """A single run that ended without a score; its result file says how."""
 
 
+class CheckpointError(RuntimeError):
+    """A checkpoint is whole and of this run, but of other code."""
+
+
 def train(config: DictConfig) -> Result:
     """Run one configuration: prepare, train, evaluate once, plot, write the result.
 
@@ -69,6 +81,7 @@ def train(config: DictConfig) -> Result:
     Raises:
         UsageError: the configuration is wrong (single run).
         RunFailedError: the run diverged or ran out of memory (single run).
+        Interrupted: a signal has ended the run; its result says so.
     """
     hydra = HydraConfig.get()
     multirun = hydra.mode == RunMode.MULTIRUN
@@ -98,14 +111,17 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
             reporting.already_done(done, folder.path)
             return done
         validate(config, multirun)
-        if folder.discard_damaged_checkpoint():
-            reporting.damaged(folder.checkpoint)
+        for path, reason in folder.discard_damaged().items():
+            reporting.damaged(path, reason, folder.newest)
         aged = [] if config.rerun else folder.aged()
         if aged:
             reporting.aged(folder.checkpoint, aged)
         checkpoint = folder.prepare(result, fresh=config.rerun)
-        _run(config, result, folder, checkpoint)
+        _run_to_conclusion(config, result, folder, checkpoint)
         folder.drop_last()
+    except signals.Interrupted as error:
+        _interrupted(error, result, folder)
+        raise
     except Exception as error:
         if isinstance(error, UsageError | RunFailedError) and not multirun:
             folder.undo()
@@ -117,6 +133,36 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
             raise RunFailedError(result.error) from error
     reporting.finished(result, folder.path)
     return result
+
+
+def _run_to_conclusion(
+    config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
+) -> None:
+    """Run; what has diverged or cannot go on from a checkpoint is repeated once from the start.
+
+    That a run diverges is the last word about it, so it shall not rest on what a disk has kept.
+    """
+    try:
+        _run(config, result, folder, checkpoint)
+    except (DivergedError, CheckpointError) as error:
+        if checkpoint is None:
+            raise
+        reporting.repeating(error)
+        folder.start_over()
+        _run(config, result, folder, None)
+
+
+def _interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
+    """Write that a signal has ended a run, unless its result is there, and say so."""
+    name, done = error.signal.name, folder.conclusion(result.config_hash)
+    if done is not None:
+        signals.say(f"ended by {name} after {folder.path / FILE} was written")
+        return
+    result.status, result.steps = INTERRUPTED, folder.step()
+    result.error = f"{name} ended it; the same command goes on from step {result.steps}"
+    signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
+    if folder.is_own(result.config_hash):
+        result.write(folder.path)
 
 
 def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
@@ -229,6 +275,9 @@ def _fit(
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
     best = build_selection(config, data) if task.chooses_weights else None
+    facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
+    versions = {"versions": package_versions(), "git_commit": git_commit() if first else None}
+    last = LastCheckpoint(folder.checkpoint, folder.path / EARLIER, facts | versions)
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     callbacks = [
         curves,
@@ -238,14 +287,20 @@ def _fit(
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
         RunProgress(curves, label, shown=config.trainer.progress),
         *([best] if best else []),
-        LastCheckpoint(folder.checkpoint),  # last, since it holds the state of the others
+        last,  # after those whose state it holds
+        EndsBySignal(),
     ]
     resumed = checkpoint is not None
     reporting.starting(label, result, folder.path, resumed)
     open_logger = build_logger(config, result, folder.path, resumed) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
-        trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        try:
+            trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        except Exception as error:
+            if checkpoint is None or last.started:
+                raise
+            raise CheckpointError(f"{checkpoint} does not fit: {one_sentence(error)}") from error
         result.best_step = result.steps = trainer.global_step
         if best:
             result.best_step = best.step
@@ -277,9 +332,10 @@ def _fit(
             reporting.save_embeddings(task.encoder, data.graph, folder.path)
             reporting.save_filters(task, data.graph, folder.path)
             task.report(data.graph, folder.path)
-        save_best(folder.path, task, data, config, result)
-        result.status = "finished"
-        result.write(folder.path)
+        with signals.held_back():
+            save_best(folder.path, task, data, config, result)
+            result.status = "finished"
+            result.write(folder.path)
         reporting.log_routing(folder.path, logger)
         reporting.log_histograms(result, folder.path, logger)
         if config.trainer.plots:

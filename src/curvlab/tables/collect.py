@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from curvlab.results.identity import built, older
-from curvlab.results.result import load, result_files
+from curvlab.results.result import INTERRUPTED, load, result_files
 from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
 
 log = logging.getLogger(__name__)
@@ -86,11 +86,13 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
 
 
 def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
-    """A run; None for one that belongs to another block of the table."""
+    """A run; None for one of another block of the table, or that has not ended."""
     try:
         result = load(path)
     except (OSError, ValueError):
         raise NotAResultError("not readable as JSON") from None
+    if isinstance(result, dict) and result.get("status") == INTERRUPTED:
+        return None  # the same sweep goes on with it
     if not isinstance(result, dict) or result.get("status") not in STATUSES:
         raise NotAResultError("no known status")
     try:

@@ -1,0 +1,89 @@
+"""How runs end that are sent a signal: with a checkpoint, a sentence and a code that says so."""
+
+import re
+import signal
+import time
+from signal import SIGINT, SIGTERM, SIGUSR1
+
+import pytest
+from tiny_runs import FAST, TINY, TREE
+
+LONG = ("trainer.max_steps=100000", "trainer.steps_per_epoch=5")
+GROUP = (
+    *TREE,
+    *LONG,
+    "model=gcn",
+    "batching=partition",
+    "batching.size=20",
+    "trainer.patience=null",
+    "trainer.devices=2",
+    "trainer.plots=false",
+)
+KINDS = {
+    "one": (*FAST, *LONG),
+    "seeds": (*FAST, *LONG, "trainer.parallel_seeds=2", "trainer.threads=2"),
+    "group": GROUP,
+}
+
+pytestmark = pytest.mark.slow
+
+
+def ended_by(number, command, *words, cell="*"):
+    """Start a command, send it a signal once there is a checkpoint; its code and what it said."""
+    process = command.start(*words)
+    deadline = time.monotonic() + 120
+    while not list(command.outputs.rglob(f"{cell}/checkpoints/earlier.ckpt")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    said, errors = process.communicate(timeout=60)
+    return process.returncode, said, errors
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [SIGTERM, SIGINT])
+def test_a_signal_ends_every_kind_of_run_with_one_sentence_and_its_code(command, kind, number):
+    code, _, errors = ended_by(number, command, *KINDS[kind])
+    assert code == {SIGTERM: 143, SIGINT: 130}[number]
+    assert re.fullmatch(rf"train\.py: ended by {signal.Signals(number).name}; .*\.\n", errors)
+    results = list(command.results().values())
+    if number == SIGTERM or kind != "seeds":
+        assert {result["status"] for result in results} == {"interrupted"}
+        assert all(result["steps"] % 5 == 0 for result in results)
+        assert any(result["steps"] for result in results)
+        assert not list(command.outputs.rglob(".last.ckpt*"))
+
+
+def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
+    words = (*FAST, "trainer.steps_per_epoch=5")
+    whole = command(*words, "trainer.max_steps=400")
+    assert whole.returncode == 0
+    (first,) = command.results().values()
+    code, _, _ = ended_by(SIGUSR1, command, *words, "trainer.max_steps=400", "rerun=true")
+    assert code == 143
+    (between,) = (r for r in command.results().values() if r["status"] == "interrupted")
+    assert 0 < between["steps"] < 400
+    assert between["error"].endswith(f"goes on from step {between['steps']}")
+    done = command(*words, "trainer.max_steps=400")
+    assert "going on from the last checkpoint" in done.stdout
+    last = [r for name, r in command.results().items() if "previous" not in name]
+    assert [r["metrics"] for r in last] == [first["metrics"]]
+
+
+def test_after_the_warning_of_slurm_the_code_asks_for_another_try(command):
+    command.environment["SLURM_JOB_ID"] = "1"
+    assert ended_by(SIGUSR1, command, *FAST, *LONG)[0] == 75
+    (ended,) = command.results().values()
+    assert ended["status"] == "interrupted"
+
+
+def test_a_sweep_stops_after_its_cell_and_sums_up(command):
+    code, said, errors = ended_by(
+        SIGTERM, command, "-m", "seed=0,1,2", *TINY, "model=mlp", *LONG, "trainer.plots=false"
+    )
+    assert code == 143
+    assert "sweep of 1 cells: 1 interrupted" in said
+    assert re.fullmatch(r"train\.py: ended by SIGTERM; .*\.\n", errors)
+    assert [result["seed"] for result in command.results().values()] == [0]
+    assert not list(command.outputs.rglob(".sweep-*"))
