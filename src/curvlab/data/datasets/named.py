@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -79,7 +79,8 @@ def _described(name: str, configs: Path) -> DictConfig:
     dataset = OmegaConf.load(find(configs, f"dataset/{name}.yaml"))
     assert isinstance(dataset, DictConfig)
     bases = [base for base in dataset.pop("defaults", []) if isinstance(base, str)]
-    below = (_described(base.partition("@")[0], configs) for base in bases)
+    beside = PurePosixPath(name).parent
+    below = (_described(str(beside / base.partition("@")[0]), configs) for base in bases)
     merged = OmegaConf.merge(*below, dataset)
     assert isinstance(merged, DictConfig)
     return merged
