@@ -63,6 +63,11 @@ def test_a_folder_keeps_ids_classes_split_and_features(folder):
     assert data.given_train.flatten().tolist() == [True, False, False, True]
 
 
+def test_a_first_line_of_no_ids_is_a_header_where_the_nodes_are_known(folder):
+    plain = folder({"edges.csv": EDGES.replace("from,to", "who,whom"), "nodes.csv": NODES})
+    assert edges_by_id(plain.load()) == TRIANGLE | {frozenset(("cem", "dan"))}
+
+
 def test_the_cache_gives_the_same_graph_and_follows_the_content(folder, tmp_path):
     source = folder({"edges.csv": EDGES, "nodes.csv": NODES})
     first, again = source.load(), source.load()

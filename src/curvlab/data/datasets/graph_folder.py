@@ -106,8 +106,8 @@ class GraphFolder(OwnGraph):
         """
         files = self._files()
         assert files["edges"] is not None
-        edges = self._edges(files["edges"])
         nodes = None if files["nodes"] is None else self._nodes(files["nodes"])
+        edges = self._edges(files["edges"], None if nodes is None else nodes.ids)
         features = None if files["features"] is None else features_of(files["features"])
         if nodes is not None and nodes.features and features is not None:
             raise UsageError(
@@ -156,19 +156,24 @@ class GraphFolder(OwnGraph):
             check_is_file(path, f"the file of {name}")
         return there[0] if there else None
 
-    def _edges(self, path: Path) -> Edges:
+    def _edges(self, path: Path, ids: "pd.Index[Any] | None") -> Edges:
         table = read_table(path, self.separator)
         if table.unit == "line":
-            table = self._without_header(table)
+            table = self._without_header(table, ids)
         return edges_of(table, self.weighted)
 
-    def _without_header(self, table: Table) -> Table:
-        """Take the names of the columns from the first line, if it has some."""
+    def _without_header(self, table: Table, ids: "pd.Index[Any] | None") -> Table:
+        """Take the names of the columns from the first line, if it has some.
+
+        Words that are ids of no node, where a table has the ids, and stand in no other line do too.
+        """
         frame = table.frame
         first = [str(name).strip() for name in frame.iloc[0]]
         header = is_header(frame) if self.header is None else self.header
+        alone = len(frame) > 2 and not frame.iloc[1:, :2].isin(first[:2]).any(axis=None)
+        if alone and self.header is None and ids is not None:
+            header = header or set(first[:2]).isdisjoint(ids)
         if not header:
-            alone = len(frame) > 2 and not frame.iloc[1:, :2].isin(first[:2]).any(axis=None)
             if alone and self.header is None:
                 log.info(
                     "%s is an edge: if it names the columns, say dataset.source.header=true",
