@@ -65,7 +65,10 @@ def test_numbers_within_a_line_are_new():
     )
 
 
-@pytest.mark.parametrize("page", sorted(RESULTS.parent.glob("*.md")), ids=lambda page: page.stem)
+FINDINGS = [page for page in PAGES[1:] if page.name != "changes.md"]  # `tables.py compare` wrote it
+
+
+@pytest.mark.parametrize("page", FINDINGS, ids=lambda page: page.stem)
 def test_no_decimal_of_a_finding_is_typed_by_hand(page):
     written = refresh(page.read_text(), lambda _words: "")
     findings = [line for line in written.splitlines() if line.startswith("- ")]
