@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from curvlab.config.folder import REPOSITORY, add
 from curvlab.errors import UsageError
@@ -25,10 +26,19 @@ def command(verb: str) -> str:
     return f"python scripts/{SCRIPTS.get(verb, verb)}.py"
 
 
-def parser(verb: str, doc: str | None) -> argparse.ArgumentParser:
+class Words(argparse.ArgumentParser):
+    """A parser that answers wrong words in one sentence and leaves with exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where the words are listed."""
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def parser(verb: str, doc: str | None) -> Words:
     """A parser of a verb's words, whose help is the docstring of its module, as typed here."""
     typed = command(verb).removeprefix("python ")
-    made = argparse.ArgumentParser(
+    made = Words(
         prog=program(verb),
         description=(doc or "").replace(f"curvlab {verb}", typed),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -109,7 +109,7 @@ def test_a_model_that_is_tied_to_its_graph_says_why(run_here, tmp_path, words, w
 
 
 def own_graph(folder, features, shift=0.0):
-    """A path of 60 nodes in files, whose two classes are told by the first feature."""
+    """A path of 60 nodes in files; the first feature decides the class."""
     folder.mkdir()
     names = [f"n{i}" for i in range(60)]
     edges = pairwise(names)

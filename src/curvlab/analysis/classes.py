@@ -1,4 +1,4 @@
-"""How well each class is told, and whether probabilities are what they say: files and pictures."""
+"""Scores of each class and the calibration of probabilities: files and pictures."""
 
 import json
 from collections.abc import Sequence

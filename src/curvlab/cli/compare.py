@@ -15,15 +15,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.cli.verbs import Words, answered, show, write
+from curvlab.cli.verbs import answered, show, write
 from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
 from curvlab.results.result import Result, read_result, result_files
 from curvlab.tables.paired import comparison, grouped
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
-    parser = Words("compare", __doc__)
+    parser = parser_of("compare", __doc__)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders or globs")
     parser.add_argument("--output", type=Path, metavar="FILE", help="the table, .csv or .parquet")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="a PNG (compare.png)")

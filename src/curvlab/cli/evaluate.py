@@ -14,13 +14,14 @@ from collections.abc import Sequence
 import pandas as pd
 
 import curvlab
-from curvlab.cli.verbs import Words, answered, graph_in, show
+from curvlab.cli.verbs import answered, graph_in, show
+from curvlab.program import parser as parser_of
 from curvlab.run.transfer import scores_on
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
-    parser = Words("evaluate", __doc__)
+    parser = parser_of("evaluate", __doc__)
     parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
     parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
     parser.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")

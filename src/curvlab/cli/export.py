@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 
 import curvlab
-from curvlab.cli.verbs import Words, answered, graph_in, write
+from curvlab.cli.verbs import answered, graph_in, write
+from curvlab.program import parser as parser_of
 from curvlab.results.files import arriving, atomic_write
 from curvlab.run.load import Run
 
@@ -28,7 +29,7 @@ Points = tuple[list[str], np.ndarray, dict[str, Any]]
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
-    parser = Words("export", __doc__)
+    parser = parser_of("export", __doc__)
     parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
     parser.add_argument("--format", choices=WRITERS, default="csv", help="of the file (csv)")
     parser.add_argument("--tangent", action="store_true", help="logarithms at the origin")

@@ -40,8 +40,8 @@ from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
+from curvlab.program import Words, program
 from curvlab.program import parser as parser_of
-from curvlab.program import program
 from curvlab.tables import build_report, load_table
 from curvlab.tables.folders import results_folder, workplace
 
@@ -50,19 +50,14 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """The command line's arguments."""
     parser = parser_of("plot", __doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    graphs = argparse.ArgumentParser(add_help=False)
+    graphs = Words(add_help=False)
     graphs.add_argument("names", nargs="+", metavar="NAME", help=", ".join(dataset_names(CONFIGS)))
     graphs.add_argument("--data-dir", type=Path, help="folder of the raw files (default: data)")
 
     curvature = commands.add_parser(
         "curvature", parents=[graphs], help="sectional curvature: histograms and means"
     )
-    curvature.add_argument(
-        "--output",
-        type=Path,
-        default=Path("outputs/plots/curvature.png"),
-        help="the picture (default: %(default)s)",
-    )
+    _takes_output(curvature, "outputs/plots/curvature.png")
     delta = commands.add_parser(
         "hyperbolicity", parents=[graphs], help="Gromov's delta by the four-point condition"
     )
@@ -88,12 +83,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     curves.add_argument(
         "--metric", default="loss", help="column of metrics.csv, such as val/mrr (default: loss)"
     )
-    curves.add_argument(
-        "--output",
-        type=Path,
-        default=Path("outputs/plots/curves.png"),
-        help="the picture (default: %(default)s)",
-    )
+    _takes_output(curves, "outputs/plots/curves.png")
     routing = commands.add_parser(
         "routing", help="weights of a model's branches: a triangle, and a table by relation"
     )
@@ -113,12 +103,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
             help="folder of all tables' runs (default: outputs/tables; before the first run "
             "docs/results/tables)",
         )
-        picture.add_argument(
-            "--output",
-            type=Path,
-            default=Path(f"outputs/plots/{name}.png"),
-            help="the picture (default: %(default)s)",
-        )
+        _takes_output(picture, f"outputs/plots/{name}.png")
     filters = commands.add_parser(
         "filters", help="learned filters of runs of polyattn_* and unifilter_*, a panel a run"
     )
@@ -128,22 +113,17 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     filters.add_argument(
         "--clusters", type=int, help="by k-means (default: one for each true filter, or five)"
     )
-    filters.add_argument(
-        "--output",
-        type=Path,
-        default=Path("outputs/plots/filters.png"),
-        help="the picture (default: %(default)s)",
-    )
+    _takes_output(filters, "outputs/plots/filters.png")
     additions = commands.add_parser(
         "additions", help="four sums of two points, of which residual connections are made"
     )
-    additions.add_argument(
-        "--output",
-        type=Path,
-        default=Path("outputs/plots/additions.png"),
-        help="the picture (default: %(default)s)",
-    )
+    _takes_output(additions, "outputs/plots/additions.png")
     return parser.parse_args(words)
+
+
+def _takes_output(parser: argparse.ArgumentParser, default: str) -> None:
+    what = "the picture (default: %(default)s)"
+    parser.add_argument("--output", type=Path, default=Path(default), help=what)
 
 
 def load_graphs(arguments: argparse.Namespace) -> dict[str, Data]:

@@ -17,14 +17,15 @@ from pathlib import Path
 import pandas as pd
 
 import curvlab
-from curvlab.cli.verbs import Words, answered, graph_in, show, write
+from curvlab.cli.verbs import answered, graph_in, show, write
 from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
 from curvlab.run.predictions import Query
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
-    parser = Words("predict", __doc__)
+    parser = parser_of("predict", __doc__)
     parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
     parser.add_argument("--node", action="append", help="id of a node (default: all)")
     parser.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")

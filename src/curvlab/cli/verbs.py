@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import pandas as pd
 from rich.console import Console
@@ -13,6 +12,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.reading import read_graph
 from curvlab.errors import UsageError
+from curvlab.program import Words
 from curvlab.results.files import arriving
 from curvlab.run.load import Run
 
@@ -20,26 +20,6 @@ SHOWN_ROWS = 20
 """Of a table on the terminal; a file has them all."""
 
 SHOWN_COLUMNS = 10
-
-
-class Words(argparse.ArgumentParser):
-    """A parser that answers wrong words in one sentence.
-
-    Args:
-        verb: after `curvlab`.
-        doc: the module's docstring, its help.
-    """
-
-    def __init__(self, verb: str, doc: str | None) -> None:
-        super().__init__(
-            prog=f"curvlab {verb}",
-            description=doc,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-
-    def error(self, message: str) -> NoReturn:
-        """Raise it as any other wrong input."""
-        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Sequence[str]) -> int:

@@ -47,7 +47,7 @@ class GeometricGraph(Generated):
     edges by their hidden degrees and angles and has no shares of nodes.
 
     Args:
-        num_nodes: number of points, of which the largest component stays.
+        num_nodes: number of points; the largest component is kept.
         mean_degree: mean of the expected degrees.
         beta: inverse temperature, above the space's dimension; the larger, the more triangles.
         features: number of features; 0: none.

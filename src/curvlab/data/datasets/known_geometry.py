@@ -67,7 +67,7 @@ class SpherePoints(Generated):
     """Uniform points of a sphere, each joined to its nearest ones: spherical.
 
     Args:
-        num_nodes: number of points, of which the largest component stays.
+        num_nodes: number of points; the largest component is kept.
         neighbours: nearest points that a point is joined to.
         seed: of the graph, not of the run: every run trains on the same graph.
 
@@ -119,7 +119,7 @@ class RandomGeometric(Generated):
     `num_nodes pi r^2 = mean_degree`; near the boundary points have fewer.
 
     Args:
-        num_nodes: number of points, of which the largest component stays.
+        num_nodes: number of points; the largest component is kept.
         mean_degree: mean number of neighbours inside.
         seed: of the graph, not of the run: every run trains on the same graph.
     """
