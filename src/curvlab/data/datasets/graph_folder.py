@@ -26,9 +26,8 @@ from curvlab.data.datasets.graph_tables import (
 )
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_is_file, check_memory, columns_of, read_table
-from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, Passed
+from curvlab.options import Incidental
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +45,14 @@ class GraphFolder(OwnGraph):
     all others are features. Every edge goes both ways; lines that repeat one, and those from a node
     to itself, are counted and left out. A node without an edge stays.
 
+    Weights of edges are the column `weight`, or the third.
+
     Args:
         path: of the folder.
         header: true: the first line of edges.csv names the columns; false: it is an edge; null:
             judge by what it says.
         separator: between columns of texts; null: tabs in .tsv, else commas.
-        weighted: the third column of edges.csv, or that called weight, is the weight of an edge;
-            those of repeated edges are added.
-        mutual: of directed edges keep those that go both ways.
         ignore: columns of nodes.csv that are not used.
-        known: names that a trained model has for classes and features.
         **options: of `OwnGraph`.
     """
 
@@ -64,25 +61,13 @@ class GraphFolder(OwnGraph):
         path: Incidental[str | None] = None,
         header: bool | None = None,
         separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None,
-        weighted: bool = False,
-        mutual: bool = False,
         ignore: Sequence[str] = (),
-        known: Passed[Vocabulary | None] = None,
         **options: Any,
     ) -> None:
-        super().__init__(**options)
-        self.path = None if path is None else Path(path)
+        super().__init__(path, **options)
         self.header = header
         self.separator = separator
-        self.weighted = weighted
-        self.mutual = mutual
         self.ignore = tuple(ignore)
-        self.known = known
-
-    @property
-    def what(self) -> str:
-        """The folder."""
-        return str(self.path)
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -10,9 +10,8 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.graph_tables import edges_of, graph_of, nodes_of
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_is_file, check_memory
-from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, Passed
+from curvlab.options import Incidental
 
 READERS = {
     ".graphml": "read_graphml",
@@ -36,33 +35,18 @@ class NetworkXGraph(OwnGraph):
 
     Args:
         path: of the file.
-        weighted: the attribute `weight` of an edge is used; those of repeated edges are added.
-        mutual: of directed edges keep those that go both ways.
         ignore: attributes of nodes that are not used.
-        known: names that a trained model has for classes and features.
         **options: of `OwnGraph`.
     """
 
     def __init__(
         self,
         path: Incidental[str | None] = None,
-        weighted: bool = False,
-        mutual: bool = False,
         ignore: Sequence[str] = (),
-        known: Passed[Vocabulary | None] = None,
         **options: Any,
     ) -> None:
-        super().__init__(**options)
-        self.path = None if path is None else Path(path)
-        self.weighted = weighted
-        self.mutual = mutual
+        super().__init__(path, **options)
         self.ignore = tuple(ignore)
-        self.known = known
-
-    @property
-    def what(self) -> str:
-        """The file."""
-        return str(self.path)
 
     @property
     def options(self) -> Mapping[str, Any]:

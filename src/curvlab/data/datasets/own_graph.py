@@ -5,6 +5,7 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from curvlab.data.datasets.labelled import GIVEN, class_counts
 from curvlab.data.files.cache import cached
 from curvlab.data.files.checks import check_features, check_labels
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
-from curvlab.options import Passed
+from curvlab.options import Incidental, Passed
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,10 @@ class OwnGraph(ABC):
     options and the `revision`.
 
     Args:
+        path: where it is.
+        weighted: use the weights of edges; those of repeated edges are added.
+        mutual: of directed edges keep those that go both ways.
+        known: names that a trained model has for classes and features.
         name: of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.
 
@@ -43,15 +48,25 @@ class OwnGraph(ABC):
     revision = 1
 
     def __init__(
-        self, name: Passed[str] = "graph", data_dir: Passed[str | Path | None] = None
+        self,
+        path: Incidental[str | None] = None,
+        weighted: bool = False,
+        mutual: bool = False,
+        known: Passed[Vocabulary | None] = None,
+        name: Passed[str] = "graph",
+        data_dir: Passed[str | Path | None] = None,
     ) -> None:
+        self.path = None if path is None else Path(path)
+        self.weighted = weighted
+        self.mutual = mutual
+        self.known = known
         self.name = name
         self.data_dir = data_dir
 
     @property
-    @abstractmethod
     def what(self) -> str:
         """The graph in messages: where it is."""
+        return str(self.path)
 
     @property
     @abstractmethod
@@ -81,8 +96,7 @@ class OwnGraph(ABC):
             UsageError: a file is missing or malformed.
         """
         data = self._read() if self.data_dir is None else self._cached(Path(self.data_dir))
-        for line in described(self.what, data):
-            log.info(line)
+        _say("\n".join(described(self.what, data)))
         for name in COUNTS:
             del data[name]
         return data
@@ -100,6 +114,11 @@ class OwnGraph(ABC):
         key = f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
         folder = data_dir / "processed"
         return _unpacked(cached(folder, key, lambda: _packed(self._read()), self.revision))
+
+
+@cache  # runs of a sweep in one process say it once
+def _say(text: str) -> None:
+    log.info(text)
 
 
 def described(what: str, data: Data) -> list[str]:

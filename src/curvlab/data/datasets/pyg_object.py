@@ -27,7 +27,7 @@ from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import check_is_file, check_memory
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, Passed
+from curvlab.options import Incidental
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,6 @@ class PyGObject(OwnGraph):
         path: of the file; null for a class.
         target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
         options: arguments of the class beside its folder, such as {name: Cora}.
-        weighted: `edge_weight` is used; weights of repeated edges are added.
-        mutual: of directed edges keep those that go both ways.
-        known: names that a trained model has for classes.
         **others: of `OwnGraph`.
     """
 
@@ -64,18 +61,11 @@ class PyGObject(OwnGraph):
         path: Incidental[str | None] = None,
         target: str | None = None,
         options: Mapping[str, Any] | None = None,
-        weighted: bool = False,
-        mutual: bool = False,
-        known: Passed[Vocabulary | None] = None,
         **others: Any,
     ) -> None:
-        super().__init__(**others)
-        self.path = None if path is None else Path(path)
+        super().__init__(path, **others)
         self.target = target
         self.arguments = dict(options or {})
-        self.weighted = weighted
-        self.mutual = mutual
-        self.known = known
 
     @property
     def what(self) -> str:

@@ -33,5 +33,5 @@ def read_graph(
     source: type[OwnGraph] = GraphFolder
     if not path.is_dir() and path.suffix:
         source = PyGObject if path.suffix in (".pt", ".pth") else NetworkXGraph
-    data = source(path=str(path), known=known, **options).load()  # type: ignore[call-arg]
+    data = source(path=str(path), known=known, **options).load()
     return data, vocabulary_of(data)
