@@ -92,15 +92,18 @@ def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file, tmp
     dataset, _, split = file.stem.partition("@")
     words = [f"model={model}", f"dataset={dataset}", f"task={task}"]
     words += [f"split={split}"] if split not in ("", LINKS) else []
-    plain = composed(*words, "recipe=none")
+    values = OmegaConf.load(file)
+    defaults = values.pop("defaults", [])
+    batching = [f"batching={d[key]}" for d in defaults for key in d if key.startswith("/batching@")]
+    plain = composed(*words, *batching, "recipe=none")
     names = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
     assert recipe(*names) == f"{task}/{model}/{file.stem}"
     # Datasets and transforms ask whether they are there.
     for key in ("row_normalise", "self_loops"):
         OmegaConf.update(plain, f"model.requires.{key}", True, force_add=True)
+    OmegaConf.update(plain, "trainer.batches_of_pass", 1, force_add=True)  # steps are made of it
     OmegaConf.set_struct(plain, True)
-    values = OmegaConf.load(file)
-    inherits = values.pop("defaults", None) is not None  # another recipe
+    inherits = len(defaults) > len(batching)  # another recipe
     merged = OmegaConf.merge(without_other_parts(plain, values), values)
     run = composed(*words) if inherits else merged
     OmegaConf.to_container(run, resolve=True)

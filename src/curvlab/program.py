@@ -58,5 +58,6 @@ def _added(place: str) -> Path:
 
 def _is_script() -> bool:
     """Whether one of the repository's scripts was started."""
-    folder = Path(sys.argv[0]).resolve().parent
-    return REPOSITORY is not None and folder in (REPOSITORY, REPOSITORY / "scripts")
+    started = Path(sys.argv[0]).resolve()  # of `python -c` there is no file
+    places = () if REPOSITORY is None else (REPOSITORY, REPOSITORY / "scripts")
+    return started.is_file() and started.parent in places

@@ -53,7 +53,7 @@ def test_wrong_words_get_one_sentence_and_exit_code_2(script, words, answer):
 
 
 def test_download_copies_from_the_mirror_and_says_where(script, mirror, tmp_path, monkeypatch):
-    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
+    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror.resolve()))
     code, said, _ = script("download.py", "web_edu", "synthetic_web")
     assert code == 0
     assert (tmp_path / "data/Networks/web-edu/raw/web-edu.edges.csv").is_file()

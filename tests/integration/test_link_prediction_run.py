@@ -45,13 +45,13 @@ def test_every_encoder_predicts_links(run_here, model):
 
 def test_a_run_trains_and_scores_the_test_edges_once(run_here, tmp_path, monkeypatch):
     scored = []
-    scores = LinkPrediction._scores
+    scores = LinkPrediction.scores
 
     def watched(task, batch, part):
         scored.append(part)
         return scores(task, batch, part)
 
-    monkeypatch.setattr(LinkPrediction, "_scores", watched)
+    monkeypatch.setattr(LinkPrediction, "scores", watched)
     words = ("trainer.max_steps=60", "optimizer.lr=0.02", "model=hybonet", "task.margin=20")
     result = run_here(*WORDS, *words)
     assert scored.count("test") == 1
