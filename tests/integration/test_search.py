@@ -264,7 +264,7 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, s
     assert header.startswith("# @package _global_\n")
     drawn = "# Split random_60_20_20, another draw for each seed\n"
     for fact in (
-        *("train.py -m search=gcn", f"{winner.value:.2f}", "seeds 0, 1", "of 8", "commit"),
+        *("curvlab train -m search=gcn", f"{winner.value:.2f}", "seeds 0, 1", "of 8", "commit"),
         drawn,
     ):
         assert fact in header
@@ -277,7 +277,7 @@ def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, mo
     search_here(*SEARCH)
     assert ranking(folder, 2).row_count == 2 + len(trials(folder)[0].params)
     (folder / "result.json").unlink()
-    with pytest.raises(UsageError, match=r"not ended, after 3 trials; .* train\.py -m search=gcn"):
+    with pytest.raises(UsageError, match=r"not ended, after 3 trials; .* curvlab train -m search=gcn"):
         adopt(folder, folder)
     monkeypatch.setattr(search_run, "validation_score", lambda *_: 1 / 0)
     search_here(*SEARCH, "rerun=true")
