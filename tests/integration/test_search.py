@@ -277,7 +277,7 @@ def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, mo
     search_here(*SEARCH)
     assert ranking(folder, 2).row_count == 2 + len(trials(folder)[0].params)
     (folder / "result.json").unlink()
-    with pytest.raises(UsageError, match=r"not ended, after 3 trials; .* curvlab train -m search=gcn"):
+    with pytest.raises(UsageError, match=r"not ended, after 3 trials; .* train -m search=gcn"):
         adopt(folder, folder)
     monkeypatch.setattr(search_run, "validation_score", lambda *_: 1 / 0)
     search_here(*SEARCH, "rerun=true")
