@@ -1,10 +1,15 @@
 """What happens around the steps: progress, curves and curvatures, guards, timing, logging."""
 
 from curvlab.callbacks.best_validation import BestValidation
-from curvlab.callbacks.checkpoint import LastCheckpoint
+from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles
 from curvlab.callbacks.curves import Curves, curvatures
 from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard, check_weights
-from curvlab.callbacks.loggers import wandb_logger
+from curvlab.callbacks.loggers import (
+    log_picture,
+    mlflow_logger,
+    tensorboard_logger,
+    wandb_logger,
+)
 from curvlab.callbacks.point_shares import PointShares
 from curvlab.callbacks.progress import RunProgress
 from curvlab.callbacks.reproducibility import RandomState
@@ -16,11 +21,15 @@ __all__ = [
     "DivergedError",
     "FiniteGuard",
     "LastCheckpoint",
+    "PlainFiles",
     "PointShares",
     "RandomState",
     "RunProgress",
     "StepTimer",
     "check_weights",
     "curvatures",
+    "log_picture",
+    "mlflow_logger",
+    "tensorboard_logger",
     "wandb_logger",
 ]

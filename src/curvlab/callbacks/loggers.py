@@ -1,14 +1,25 @@
-"""Weights & Biases, never required and never asking for a login."""
+"""Lightning's loggers beside the curves' file: never required, never asking for a login."""
 
+import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
-from lightning.pytorch.loggers import Logger
+from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 
 from curvlab.errors import UsageError
-from curvlab.options import Incidental
+from curvlab.options import Incidental, Project
+from curvlab.results.files import remove
+
+EVENTS = "tensorboard"
+"""Folder of a run's events."""
+
+RUN_TAG = "curvlab.run"
+"""Tag by which a run is found again in MLflow, which numbers runs itself."""
 
 
 @contextmanager
@@ -16,11 +27,11 @@ def wandb_logger(
     folder: str,
     name: str,
     run_id: str,
-    resumed: bool,
+    resumed_at: int | None,
     group: str | None,
     job_type: str,
     run_config: dict[str, Any],
-    project: Incidental[str] = "curvlab",
+    project: Incidental[Project] = "curvlab",
     entity: Incidental[str | None] = None,
 ) -> Iterator[Logger]:
     """Log to W&B within the block: online where an account is configured, else offline in `folder`.
@@ -32,7 +43,8 @@ def wandb_logger(
         folder: the run's folder.
         name: name of the run.
         run_id: the same for the same configuration.
-        resumed: continue the run of that id, instead of replacing it.
+        resumed_at: step that the run of that id goes on from; None for one that starts, which
+            replaces it.
         group: the table the run is a cell of.
         job_type: the cell, which runs of other seeds share.
         run_config: the resolved configuration.
@@ -42,11 +54,8 @@ def wandb_logger(
     Raises:
         UsageError: wandb is not installed.
     """
-    try:
-        import wandb
-    except ImportError as error:
-        raise UsageError("logger=wandb needs wandb: pip install 'curvlab[wandb]'.") from error
-    from lightning.pytorch.loggers import WandbLogger
+    _require("wandb")
+    import wandb
 
     # Its process may take long to start where a sweep keeps all processors busy.
     silent = wandb.Settings(silent=True, x_service_wait=300)
@@ -63,7 +72,7 @@ def wandb_logger(
         group=group,
         job_type=job_type,
         config=run_config,
-        resume="allow" if resumed else None,
+        resume=None if resumed_at is None else "allow",
         mode=mode,
         settings=silent,
     )
@@ -74,3 +83,133 @@ def wandb_logger(
         run.finish(exit_code=1)
         raise
     run.finish()
+
+
+@contextmanager
+def tensorboard_logger(
+    folder: str, resumed_at: int | None, run_config: dict[str, Any], **_: Any
+) -> Iterator[Logger]:
+    """Write events to `FOLDER/tensorboard`, which `tensorboard --logdir outputs/runs` shows.
+
+    Args:
+        folder: the run's folder.
+        resumed_at: events after this step are of what was interrupted, and hidden; None: all are
+            of an earlier run, and deleted.
+        run_config: the resolved configuration, written to `hparams.yaml`.
+
+    Raises:
+        UsageError: tensorboard is not installed.
+    """
+    _require("tensorboard")
+    place = Path(folder, EVENTS)
+    if resumed_at is None:
+        remove(place)
+    purge = None if resumed_at is None else resumed_at + 1
+    logger = TensorBoardLogger(
+        place, name="", version="", default_hp_metric=False, purge_step=purge
+    )
+    with _finalized(logger):
+        logger.log_hyperparams(run_config)
+        yield logger
+
+
+@contextmanager
+def mlflow_logger(
+    name: str,
+    run_id: str,
+    resumed_at: int | None,
+    group: str | None,
+    run_config: dict[str, Any],
+    experiment: Incidental[str] = "curvlab",
+    tracking_uri: Incidental[str] = "sqlite:///outputs/mlflow.db",
+    **_: Any,
+) -> Iterator[Logger]:
+    """Log to MLflow within the block, to a file of this machine or a server.
+
+    Args:
+        name: name of the run.
+        run_id: the same for the same configuration; a tag of the run.
+        resumed_at: continue the run of that id; None: begin another.
+        group: the table the run is a cell of; a tag.
+        run_config: the resolved configuration, the run's parameters.
+        experiment: what runs belong to.
+        tracking_uri: address of the server, or `sqlite:///FILE`; `MLFLOW_TRACKING_URI` where it is
+            set.
+
+    Raises:
+        UsageError: MLflow is not installed, or does not answer.
+    """
+    _require("mlflow")
+    logging.getLogger("mlflow").setLevel(logging.WARNING)
+    # MLflow asks SQLAlchemy for what that is about to give up.
+    warnings.filterwarnings("ignore", ".*`noload`.*")
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client = MlflowClient(tracking_uri)
+        number = _experiment(client, experiment, tracking_uri)
+        mine = f"tags.`{RUN_TAG}` = '{run_id}'"
+        earlier = client.search_runs([number], mine) if resumed_at is not None else []
+        logger = MLFlowLogger(
+            experiment,
+            run_name=name,
+            tracking_uri=tracking_uri,
+            tags={RUN_TAG: run_id, "group": str(group)},
+            run_id=earlier[0].info.run_id if earlier else None,
+        )
+        if not earlier:
+            logger.log_hyperparams(run_config)
+    except MlflowException as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(
+            f"MLflow at logger.tracking_uri={tracking_uri} does not answer: {reason}"
+        ) from error
+    with _finalized(logger):
+        yield logger
+
+
+def log_picture(logger: Logger | None, picture: Path) -> None:
+    """Hand a picture to a logger that shows pictures."""
+    if isinstance(logger, WandbLogger):
+        logger.log_image(picture.stem, [str(picture)])
+    elif isinstance(logger, TensorBoardLogger):
+        from matplotlib.image import imread
+
+        logger.experiment.add_image(picture.stem, imread(picture), dataformats="HWC")
+    elif isinstance(logger, MLFlowLogger):
+        logger.experiment.log_artifact(logger.run_id, str(picture), "plots")
+
+
+def _experiment(client: Any, name: str, tracking_uri: str) -> str:
+    """The number of an experiment, made if it is missing; its files lie beside a local store."""
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        _, local, file = tracking_uri.partition("sqlite:///")
+        place = Path(file).resolve().with_name("mlartifacts").as_uri() if local else None
+        try:
+            return client.create_experiment(name, artifact_location=place)
+        except MlflowException:  # another worker has made it meanwhile
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    return found.experiment_id
+
+
+@contextmanager
+def _finalized(logger: Logger) -> Iterator[None]:
+    """Close a logger with the block, as failed when that raises."""
+    try:
+        yield
+    except BaseException:
+        logger.finalize("failed")
+        raise
+    logger.finalize("success")
+
+
+def _require(package: str) -> None:
+    """Refuse a logger whose package is missing."""
+    if find_spec(package) is None:
+        raise UsageError(f"logger={package} needs {package}: pip install 'curvlab[{package}]'.")

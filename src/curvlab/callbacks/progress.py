@@ -2,7 +2,9 @@
 
 import re
 import sys
+from datetime import timedelta
 from multiprocessing import current_process
+from time import monotonic
 from typing import Any
 
 from lightning import LightningModule, Trainer
@@ -50,6 +52,7 @@ class RunProgress(ProgressBar):
         self._enabled = shown
         self._bar: Progress | None = None
         self._task: Any = None
+        self._started = (0.0, 0)
 
     def disable(self) -> None:
         """Lightning silences all processes but the first."""
@@ -57,6 +60,7 @@ class RunProgress(ProgressBar):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Open the bar."""
+        self._started = (monotonic(), trainer.global_step)
         console = Console(stderr=True)
         # The processes of a parallel launcher would draw their bars over each other.
         alone = not re.search(r"-\d+$", current_process().name)
@@ -92,10 +96,17 @@ class RunProgress(ProgressBar):
         steps, every = trainer.global_step, max(1, trainer.max_steps // LINES_WITHOUT_TERMINAL)
         if steps // every > (steps - trainer.num_training_batches) // every:
             print(
-                f"{self.label}  step {steps}/{trainer.max_steps}  {numbers}",
+                f"{self.label}  step {steps}/{trainer.max_steps}  {numbers}{self._left(trainer)}",
                 file=sys.stderr,
                 flush=True,
             )
+
+    def _left(self, trainer: Trainer) -> str:
+        """Words for the time that the steps that are left take, at the mean rate so far."""
+        time, step = self._started
+        rate = (monotonic() - time) / max(1, trainer.global_step - step)
+        seconds = round(rate * max(0, trainer.max_steps - trainer.global_step))
+        return f"  {timedelta(seconds=seconds)} left" if seconds else ""
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Close the bar."""
