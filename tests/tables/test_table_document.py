@@ -48,7 +48,9 @@ PAGES = [ROOT / "README.md", *sorted({*RESULTS.parent.glob("*.md")} - {WRITTEN})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "docs/spaces.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_pages_show_what_the_result_files_say(page, tmp_path):
     words = ["refresh", str(page), "--results", str(RESULTS), "--output", str(tmp_path / "new.md")]
     subprocess.run([sys.executable, "scripts/tables.py", *words], cwd=ROOT, check=True)

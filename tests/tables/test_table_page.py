@@ -1,28 +1,40 @@
 """The page of a paper: one file, all tables, numbers that sort."""
 
+import json
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.collect import collect
+from curvlab.tables.heatmap import count, heatmap
 from curvlab.tables.page import page
+from curvlab.tables.report import report_of
+from curvlab.tables.spec import Better
 
 
 class Reader(HTMLParser):
     """Collects tags that must be closed, addresses, and the values of cells."""
 
-    VOID = ("meta", "img", "br", "hr", "link")
+    VOID = ("meta", "img", "br", "hr", "link", "input")
 
     def __init__(self):
         super().__init__()
         self.open, self.addresses, self.values, self.titles = [], [], [], []
+        self.cells = {}
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
         self.addresses += [attributes[key] for key in ("src", "href") if key in attributes]
-        if "data-value" in attributes:
-            self.values.append(float(attributes["data-value"]))
+        self.values += [
+            float(attributes[key]) for key in ("data-ours", "data-printed") if key in attributes
+        ]
+        if "data-cell" in attributes:
+            cell = json.loads(attributes["data-cell"])
+            self.cells.setdefault((cell["row"], cell["column"]), cell)  # of the first table
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -59,8 +71,52 @@ def test_cells_sort_by_the_printed_and_the_reproduced_means(
     write_run("fpst", "web_edu", 0, 98.765)
     _, reader = read()
     cells = build_report(spec, tmp_path).cells
-    assert 98.77 in reader.values or 98.76 in reader.values
+    assert 98.765 in reader.values
     assert set(cells["paper_mean"].dropna()) <= set(reader.values)
+
+
+def test_a_cell_lists_its_runs(read, write_run):
+    write_run("fpst", "web_edu", 0, 98.765)
+    write_run("fpst", "web_edu", 1, 99.0)
+    _, reader = read()
+    cell = reader.cells["FPS-T", "Web-Edu"]
+    assert [run["seed"] for run in cell["runs"]] == [0, 1]
+    assert [run["value"] for run in cell["runs"]] == ["98.77", "99.00"]
+    assert all(run["file"].endswith("result.json") for run in cell["runs"])
+    assert not reader.cells["FPS-T", "Power"]["runs"]
+
+
+@pytest.mark.parametrize(
+    ("values", "better", "side"),
+    [
+        ((90.0, 90.1, 90.2), "higher", "worse"),  # 99.00 ± 0.08 is printed
+        ((90.0, 90.1, 90.2), "lower", "better"),
+        ((98.9, 99.0, 99.1), "higher", ""),
+        ((90.0, 90.1), "higher", ""),  # two runs have no interval
+    ],
+)
+def test_colour_is_the_side_of_a_difference_that_intervals_do_not_explain(
+    spec, write_run, tmp_path, values, better, side
+):
+    for seed, value in enumerate(values):
+        write_run("fpst", "web_edu", seed, value)
+    runs = collect(tmp_path / spec.name, spec.report)
+    report = replace(report_of(spec, runs), better=Better[better])
+    html = heatmap(report, runs)
+    found = re.search(r'<td class="( \w+)?"[^>]*><button[^>]*title="FPS-T, Web-Edu"', html)
+    assert found is not None
+    assert (found[1] or "").strip() == side
+
+
+def test_cells_are_counted_once_each(spec, write_run, tmp_path):
+    for seed in range(5):
+        write_run("fpst", "web_edu", seed, 90 + seed / 10)
+    report = build_report(spec, tmp_path)
+    counts = count(report)
+    assert counts["full protocol"] == counts["below"] == 1
+    assert counts["within"] == counts["above"] == 0
+    assert counts["printed"] == len(report.cells)
+    assert counts["not run"] == counts["printed"] - 1
 
 
 def test_pictures_are_inside_and_nothing_is_fetched(read, tmp_path):

@@ -9,6 +9,7 @@ from scipy import stats
 from curvlab.tables.statistics import (
     bootstrap_interval,
     half_a_digit,
+    holm,
     summarise,
     within_intervals,
 )
@@ -125,3 +126,9 @@ def test_equal_seeds_are_compared_with_the_digits_that_are_printed(ours, printed
 
 def test_an_interval_of_the_paper_says_more_than_its_digits():
     assert within_intervals(0.04, 0.0, 0.03, half_a_digit("33.3")) is False
+
+
+def test_holm():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, float("nan")]) == [1.0, 1.0]
+    assert holm([]) == []

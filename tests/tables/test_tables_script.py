@@ -39,6 +39,20 @@ def test_unknown_results_folder_is_refused(tables, tmp_path):
     assert "typo" in run.stderr
 
 
+def test_columns_of_a_file_beside_the_results_stand_in_a_text(tables, tmp_path):
+    results = tmp_path / "tables"
+    results.mkdir()
+    (tmp_path / "spaces.csv").write_text("graph,answer,p\ntree,curved,0.01\ngrid,flat,0.5\n")
+    text = tmp_path / "text.md"
+    text.write_text("<!-- tables.py file spaces.csv graph p -->\n<!-- end -->\n")
+    assert tables("refresh", text, "--results", results).returncode == 0
+    rows = ["| graph | p |", "| --- | --- |", "| tree | 0.01 |", "| grid | 0.5 |"]
+    assert [line for line in text.read_text().splitlines() if line.startswith("|")] == rows
+    text.write_text(text.read_text().replace("graph p", "graph q"))
+    run = tables("refresh", text, "--results", results)
+    assert (run.returncode, run.stderr) == (2, f"{tmp_path / 'spaces.csv'} has no column q\n")
+
+
 @pytest.mark.parametrize("output", ["/", "/proc/nowhere/table.txt"])
 def test_an_output_that_cannot_be_written_gets_one_sentence(tables, tmp_path, output):
     run = tables("fpst/fig3", "--results", tmp_path, "--output", output)

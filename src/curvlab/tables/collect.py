@@ -17,13 +17,14 @@ log = logging.getLogger(__name__)
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
     "row", "column", "seed", "status", "value", "second", "steps", "patience", "device", "seconds",
-    "config", "built", "older", "changed", "path",
+    "parameters", "curvatures", "commit", "config", "built", "older", "changed", "path",
 )  # fmt: skip
 
 NUMBER = int | float
 KINDS: dict[str, Any] = {
     "seed": int, "steps": int | None, "wall_seconds": NUMBER | None, "device": str | None,
     "changed": list | None, "revisions": dict | None, "config": dict, "config.trainer": dict,
+    "parameters": int | None, "curvatures": dict | None, "git_commit": str | None,
     "config.trainer.max_steps": int, "config.trainer.epochs": int,
     "config.trainer.patience": NUMBER | None, "config.trainer.precision": str,
     "config.task": dict | None, "config.task.split": dict | None,
@@ -51,10 +52,10 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `second`
-        (the second number; NaN also for results that lack it), `steps`,
-        `patience`, `device`, `seconds` (that it took), `config` (nested dict), `built` (what it
-        built of that), `older` (classes whose revision was raised since), `changed` (words of
-        its command line against the table), `path`. A finished
+        (the second number; NaN also for results that lack it), `steps`, `patience`, `device`,
+        `seconds` (that it took), `parameters` (their number), `curvatures` (by name), `commit`,
+        `config` (nested dict), `built` (what it built of that), `older` (classes whose revision was
+        raised since), `changed` (words of its command line against the table), `path`. A finished
         run that validation could end has as its steps those that it was given; its patience is NaN
         for runs that have none.
     """
@@ -111,6 +112,9 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "patience": config.get("trainer", {}).get("patience") or nan,
             "device": result.get("device") or "",
             "seconds": float(result.get("wall_seconds") or nan),
+            "parameters": float(result.get("parameters") or nan),
+            "curvatures": result.get("curvatures") or {},
+            "commit": result.get("git_commit") or "",
             "config": config,
             "built": built(config, revisions),
             "older": ", ".join(older(config, revisions)),

@@ -1,6 +1,7 @@
 """All tables and figures of a paper as one HTML page that needs no other file."""
 
 import base64
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
@@ -8,16 +9,19 @@ from pathlib import Path
 
 from curvlab.errors import UsageError
 from curvlab.program import command
+from curvlab.tables.collect import collect
 from curvlab.tables.figures import load_figures
+from curvlab.tables.heatmap import count, heatmap
 from curvlab.tables.layout import Entry, Line, layout, legend
-from curvlab.tables.report import Report, build_report
+from curvlab.tables.report import Report, report_of
 from curvlab.tables.spec import TableSpec, load_table, table_names
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
-    """The page of a paper: each table with its command, then the pictures beside the results.
+    """The page of a paper: totals, each table with its command, the pictures beside the results.
 
-    Columns sort by a click on their name, by our numbers and, where there is none, the paper's.
+    A table is a heat map of the differences; a click on a cell lists its runs, a click on the name
+    of a column sorts by it. The same numbers in words are folded below it.
 
     Args:
         configs: The folder of configurations.
@@ -32,9 +36,12 @@ def page(configs: Path, paper: str, results: Path) -> str:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})
         raise UsageError(f"no tables of {paper}: there are those of {', '.join(papers)}")
     tables = {name: load_table(configs, name) for name in names}
-    sections = [
-        _section(spec, build_report(spec, results)) for specs in tables.values() for spec in specs
-    ]
+    sections, counts = [], Counter[str]()
+    for spec in (spec for specs in tables.values() for spec in specs):
+        runs = collect(results / spec.name, spec.report)
+        report = report_of(spec, runs)
+        sections.append(_section(spec, report, heatmap(report, runs)))
+        counts.update(count(report))
     captions = {
         name: f"{figure.item}: {figure.shows}"
         for figure in load_figures()
@@ -44,56 +51,53 @@ def page(configs: Path, paper: str, results: Path) -> str:
     pictures = (
         _picture(path, captions.get(path.name) or _caption(path.stem, tables)) for path in paths
     )
-    body = "\n".join([*sections, *pictures])
+    total = "".join(f"<div><dt>{key}</dt><dd>{n}</dd></div>" for key, n in counts.items())
+    body = "\n".join([f'<dl class="totals">{total}</dl>', *sections, *pictures])
+    title = tables[names[0]][0].report.title.partition(",")[0]
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
-    return template.replace("{{title}}", escape(paper)).replace("{{body}}", body)
+    return template.replace("{{title}}", escape(title)).replace("{{body}}", body)
 
 
-def _section(spec: TableSpec, report: Report) -> str:
+def _section(spec: TableSpec, report: Report, heat: str) -> str:
     header = "".join(
-        f'<th scope="col"><button type="button">{escape(report.labels["column", column])}'
-        "</button></th>"
+        f'<th scope="col">{escape(report.labels["column", column])}</th>'
         for column in report.columns
     )
     rows = "\n".join(_rows(lines) for lines in layout(report, report.columns) if lines)
     notes = "".join(f"<li>{escape(note)}</li>" for note in report.footnotes)
     words = escape(" ".join([*report.caption, legend(report, "underlined", "grey")]))
-    table = f"""<div class="wide"><table>
+    return f"""<section>
+<h2>{escape(report.title)}</h2>
+<p><code>{command("train")} -m table={escape(spec.name)}</code></p>
+{heat}
+<details><summary>in words: intervals, differences, ranks, protocol</summary>
+<div class="wide"><table class="words">
 <thead><tr><th></th><th></th>{header}</tr></thead>
 {rows}
 </table></div>
 <p class="words">{words}</p>
-{f"<ol>{notes}</ol>" if notes else ""}"""
-    if not report.cells["seeds"].any():
-        table = f"<details><summary>no finished run yet</summary>{table}</details>"
-    return f"""<section>
-<h2>{escape(report.title)}</h2>
-<p><code>{command("train")} -m table={escape(spec.name)}</code></p>
-{table}
+{f"<ol>{notes}</ol>" if notes else ""}
+</details>
 </section>"""
 
 
 def _rows(lines: Iterable[Line]) -> str:
-    """The lines of one row of the table, which stay together when a column is sorted."""
+    """The lines of one row of the table."""
     body = "".join(
         f'<tr class="{line.kind}"><th scope="row">{escape(line.label)}</th>'
-        f"<td>{escape(line.name)}</td>"
-        + "".join(_cell(entry, line.kind) for entry in line.entries)
-        + "</tr>"
+        f"<td>{escape(line.name)}</td>" + "".join(map(_cell, line.entries)) + "</tr>"
         for line in lines
     )
     return f"<tbody>{body}</tbody>"
 
 
-def _cell(entry: Entry, kind: str) -> str:
+def _cell(entry: Entry) -> str:
     number = " ± ".join(filter(None, [entry.mean, entry.pm]))
     tag = ("", "b", "u")[entry.rank]
     marked = f"<{tag}>{escape(number)}</{tag}>" if tag else escape(number)
     words = " ".join(filter(None, [marked, escape(entry.remark)]))
     grey = ' class="grey"' if entry.grey else ""
-    sorted_by = kind in ("paper", "ours") and entry.mean
-    value = f' data-value="{escape(entry.mean)}"' if sorted_by else ""
-    return f"<td{grey}{value}>{words}</td>"
+    return f"<td{grey}>{words}</td>"
 
 
 def _caption(stem: str, tables: Mapping[str, list[TableSpec]]) -> str:

@@ -12,7 +12,7 @@ from scipy import stats
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
-from curvlab.tables.statistics import FEWEST, summarise
+from curvlab.tables.statistics import FEWEST, holm, summarise
 
 LABEL_LENGTH = 40
 
@@ -80,9 +80,14 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
         `label`, the settings that differ, `runs`, `mean`, `low` and `high` (Student's 95 %
         interval; NaN with fewer than three runs), `seconds`, `memory_mb`, `parameters` (medians),
         and of the seeds shared with the first group `common`, `difference` (mean), `difference_pm`
-        (half its 95 % interval) and `p` (two-sided paired t-test, not corrected for their number).
+        (half its 95 % interval), `p` (two-sided paired t-test) and `p_holm`, corrected by Holm for
+        the number of groups that have one.
     """
-    return pd.DataFrame([_row(group, groups[0]) for group in groups])
+    table = pd.DataFrame([_row(group, groups[0]) for group in groups])
+    tested = table["p"].notna()
+    table["p_holm"] = nan
+    table.loc[tested, "p_holm"] = holm(table.loc[tested, "p"].tolist())
+    return table
 
 
 def _row(group: Group, first: Group) -> dict[str, Any]:

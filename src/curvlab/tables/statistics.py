@@ -124,6 +124,21 @@ def within_intervals(
     return abs(difference) <= hypot(our_pm, paper_pm)
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values corrected for their number, in their order; NaN counts as 1.
+
+    The smallest times m, the next times m - 1, ..., none below an earlier one, at most 1.
+
+    Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
+    """
+    p = np.nan_to_num(np.asarray(p_values, dtype=float), nan=1.0)
+    order = np.argsort(p, kind="stable")
+    scaled = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(scaled, 1)
+    return corrected.tolist()
+
+
 def half_a_digit(printed: str) -> float:
     """By how much a number may differ from its print: half a unit of the last printed digit.
 
