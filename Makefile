@@ -18,8 +18,7 @@ setup: $(VENV)/.develop ## Make .venv with everything for running, testing and c
 
 # OMP_WAIT_POLICY: threads that wait sleep; spinning, they ruin a machine that others use too.
 demo: $(VENV)/.runtime ## Train FPS-T on a generated web graph; ends with its result and pictures
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python train.py model=fpst dataset=synthetic_web \
-		trainer.max_steps=60 trainer.steps_per_epoch=10 rerun=true
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python train.py
 
 test: $(VENV)/.develop ## Run all tests (no network needed; raw data is used where it is found)
 	$(PYTEST)

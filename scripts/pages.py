@@ -14,9 +14,11 @@ from mkdocs.structure.pages import Page
 
 from curvlab.config.schema import completed, locate
 from curvlab.tables import load_table, table_names
+from curvlab.tables.page import page as page_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"
+EXAMPLES = ROOT / "examples"
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
 """Pages of docs/ with a place of their own in the navigation."""
 
@@ -30,6 +32,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     guides = [p.name for p in sorted(DOCS.glob("*.md")) if p.name not in PLACED]
     papers = [f"results/{p.name}" for p in sorted((DOCS / "results").glob("*.md"))]
     sections: dict[str, list[Any]] = {
+        "Tutorials": [n for n in names if n.startswith("tutorials/")],
         "How-to guides": guides,
         "Models": [n for n in names if n.startswith("models/")],
         "Geometry": [n for n in names if n.startswith("geometry/")],
@@ -46,13 +49,31 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    for name, text in _generated().items():
+    pages = {**_generated(), **_heatmaps()}
+    for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
 
 
+@cache
+def _heatmaps() -> dict[str, str]:
+    """Each paper's tables as a page of heat maps, by its place under docs/."""
+    papers = sorted({name.partition("/")[0] for name in table_names(CONFIGS)})
+    return {
+        f"results/heatmap/{paper}.html": page_of(CONFIGS, paper, DOCS / "results" / "tables")
+        for paper in papers
+    }
+
+
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
-    """Name files of the repository that are no pages, where a page links to them."""
+    """Name files of the repository that are no pages, where a page links to them.
+
+    Results of a paper begin with a link to their heat maps.
+    """
+    heat = f"heatmap/{Path(page.file.src_uri).stem}.html"
+    if f"results/{heat}" in _heatmaps():
+        title, rest = markdown.split("\n", 1)
+        markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
     here = posixpath.dirname(page.file.src_uri)
 
     def written(match: re.Match[str]) -> str:
@@ -73,7 +94,8 @@ def _generated() -> dict[str, str]:
     """All generated pages, by their place under docs/."""
     modules = dict(_modules())
     models = _models()
-    pages = {"models/index.md": _index_of_models(models)}
+    pages = {f"tutorials/{p.stem}.md": _tutorial(p) for p in sorted(EXAMPLES.glob("*.py"))}
+    pages["models/index.md"] = _index_of_models(models)
     pages |= {_page_of(target): _model(target, names) for target, names in models.items()}
     pages["geometry/index.md"] = _index_of_geometry(modules)
     for path in modules:
@@ -83,6 +105,28 @@ def _generated() -> dict[str, str]:
         )
     pages["api/index.md"] = _index_of_api(modules)
     return pages
+
+
+def _tutorial(path: Path) -> str:
+    """A script as a page: its comments that begin a paragraph are text, the rest is code."""
+    source = path.read_text(encoding="utf-8")
+    title, _, rest = _docstring(source).partition("\n")
+    body = source.partition('"""')[2].partition('"""')[2].strip("\n")
+    pieces: list[tuple[bool, list[str]]] = []
+    new = True
+    for line in body.splitlines():
+        is_text = line.startswith("# ") and (new or (bool(pieces) and pieces[-1][0]))
+        if not pieces or pieces[-1][0] != is_text:
+            pieces.append((is_text, []))
+        pieces[-1][1].append(line.removeprefix("# ") if is_text else line)
+        new = not line
+    parts = [
+        " ".join(lines)
+        if is_text
+        else "\n".join(["```python", *lines, "```"]).replace("\n\n```", "\n```")
+        for is_text, lines in pieces
+    ]
+    return "\n\n".join([f"# {title.rstrip('.')}", f"    {rest.strip()}", *parts, ""])
 
 
 def _in(path: str, package: str) -> bool:

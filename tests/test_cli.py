@@ -8,14 +8,31 @@ from pathlib import Path
 import pytest
 
 from curvlab.cli import command_line as cli
-from curvlab.cli.command_line import check_command_line, check_overrides
+from curvlab.cli.command_line import check_command_line, check_overrides, complain
 from curvlab.cli.help import choices
 from curvlab.config.schema import completed
-from curvlab.errors import UsageError
+from curvlab.errors import LONGEST, UsageError, shortened
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 WRONG = {
+    "paths.output_dir=": "paths.output_dir= must be a folder's path, not an empty one",
+    "paths.data_dir=": "paths.data_dir= must be a folder's path, not an empty one",
+    "hydra.run.dir=": "hydra.run.dir= must name a folder",
+    "experiment=../../x": "experiment=../../x must be a path below its folder",
+    "experiment=/x": "experiment=/x must be a path below its folder",
+    "dataset=web_edu dataset.source.folder=../..": "folder=../.. must be a path below its folder",
+    "manifold.kappa=1e30": "manifold.kappa=1e.30 is no size to compute with",
+    "optimizer.lr=1e-320": "optimizer.lr=1e-320 is no size to compute with",
+    "seed=${oc.env:PATH}": "seed is a whole number, as in seed=0, not",
+    "hydra=1e3": "hydra=1e3: set a key below it",
+    "dataset.tasks=[1,2]": "dataset.tasks is a list, each a word",
+    "model._target_=???": "Missing mandatory value: model._target_",
+    "logger=wandb logger.project=a/b": "logger.project=a/b must be a name of at most 128",
+    f"model={'a' * 300}": "no model=aaa",
+    f"{'a' * 5000}=1": "no key aaa",
+    f"model.dim={'9' * 5000}": "cannot be read",
+    f"model.dim='{'a' * 5000}'": "model.dim is a whole number",
     "model=fpts": "no model=fpts; did you mean fpst",
     "dataset=web_edo": "no dataset=web_edo; did you mean web_edu",
     "task=recontruction": "no task=recontruction; did you mean reconstruction",
@@ -83,6 +100,7 @@ WRONG = {
     "model=distmult dataset=wn18rr task.scheduler.patience=null": "patience is a whole number",
 }
 WRONG_IN_A_SWEEP = {
+    "seed=${oc.env:PATH}": "seed is a whole number, as in seed=0, not",
     "table=fpst/fig33": "no table=fpst/fig33; did you mean fpst/fig3",
     "model=gcn,gta": "no model=gta; did you mean gat",
     "model.dim=8,abc": "model.dim is a whole number.* not abc",
@@ -147,8 +165,22 @@ RIGHT_IN_A_SWEEP = [
 
 @pytest.mark.parametrize(("words", "answer"), WRONG.items())
 def test_wrong_words_are_refused_with_what_is_near(words, answer):
-    with pytest.raises(UsageError, match=answer):
+    with pytest.raises(UsageError, match=answer) as refused:
         check_overrides(words.split(), CONFIGS, multirun=False)
+    assert len(shortened(str(refused.value))) <= LONGEST  # as it is said
+
+
+@pytest.mark.parametrize("key", ["dataset.label", "model.label"])
+def test_a_value_is_one_line(key):
+    with pytest.raises(UsageError, match=rf"{key}='a\\nb' must be one line"):
+        check_overrides([f"{key}='a\nb'"], CONFIGS, multirun=False)
+
+
+def test_a_flag_that_is_not_known_is_refused(capsys):
+    with pytest.raises(SystemExit) as left:
+        check_command_line(["--resolve", "model=mlp"], CONFIGS)
+    assert left.value.code == 2
+    assert "there is no --resolve here" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -264,3 +296,14 @@ def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+def test_what_is_said_is_never_longer_than_one_reads(capsys):
+    with pytest.raises(SystemExit):
+        complain(f"model={'a' * 5000} is none; try model=gcn")
+    said = capsys.readouterr().err
+    assert len(said) < 400
+    assert said.startswith(
+        "train.py: model=aaa" if "train.py" in said else "curvlab train: model=aaa"
+    )
+    assert said.endswith("try model=gcn.\n")

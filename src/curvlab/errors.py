@@ -1,5 +1,40 @@
-"""The one exception that means: the input was wrong, and this sentence says what to do."""
+"""Errors that one sentence says, to the user and not to a debugger."""
+
+LONGEST = 600
+"""Characters of a sentence that is printed; two paths and two checksums are within it."""
+
+LONGEST_WORD = 150
+"""Characters of one word of it, which somebody may have typed."""
+
+NO_ROOM = (
+    "what was there before is as it was: make room, or name another folder that can be written."
+)
+"""What is to be done where the system refuses a file."""
 
 
 class UsageError(ValueError):
     """Wrong input from the user; the command line prints its sentence and exits with code 2."""
+
+
+def shortened(text: str) -> str:
+    """A sentence that is not too long to be read: without the middle of what would be."""
+    words = (_without_middle(word, LONGEST_WORD) for word in text.split(" "))
+    return _without_middle(" ".join(words), LONGEST)
+
+
+def _without_middle(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    end = longest // 3
+    return f"{text[: longest - end - 5]} ... {text[-end:]}"
+
+
+def of_system(error: OSError, otherwise: object = "a file") -> str:
+    """What the system refused, as `PATH: No space left on device`.
+
+    Args:
+        error: of the system.
+        otherwise: what it was about, where the error does not say.
+    """
+    where = otherwise if error.filename is None else error.filename
+    return f"{shortened(str(where))}: {shortened(error.strerror or str(error))}"

@@ -9,8 +9,27 @@ in the docstring's `Args:` says what it is. Nothing here imports torch.
 from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
 
-from annotated_types import Ge, Gt, Interval, Lt
+from annotated_types import Ge, Gt, Interval, Lt, Predicate
 
+
+def is_inside(path: str) -> bool:
+    """A path below its folder, without .. and no absolute one."""
+    return not {"", "..", "~"}.intersection(path.split("/")) and "\\" not in path
+
+
+def is_place(path: str) -> bool:
+    """A folder's path, not an empty one."""
+    return bool(path.strip())
+
+
+def is_project(name: str) -> bool:
+    """A name of at most 128 characters, without any of / # ? % : in it."""
+    return 0 < len(name) <= 128 and not set(name) & set("/\\#?%:")
+
+
+Inside = Annotated[str, Predicate(is_inside)]
+Place = Annotated[str, Predicate(is_place)]
+Project = Annotated[str, Predicate(is_project)]
 PositiveInt = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
 PositiveFloat = Annotated[float, Gt(0)]

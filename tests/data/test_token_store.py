@@ -366,3 +366,51 @@ def test_what_is_written_says_which_tokens_they_are(graph, tmp_path):
     found.compute(1e6)
     written = json.loads((tmp_path / "tokens" / "tokens.json").read_text())
     assert (written["basis"], written["orders"], len(written["crc32"])) == ("mono", 1, 1)
+
+
+def flipped(path, place):
+    """The file with one bit changed; as long, and of the same type."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["nodes", "labels", *SPLITS])
+def test_no_changed_number_beside_the_tokens_passes(divided, name):
+    flipped(divided.folder / f"{name}.npy", -1)
+    with pytest.raises(UsageError, match=rf"{name}\.npy is not what was written there: delete"):
+        open_disk_graph(divided.folder)
+
+
+@pytest.mark.parametrize("name", ["offsets", "neighbours", "features"])
+def test_tokens_are_made_of_nothing_that_was_changed(graph, tmp_path, name):
+    flipped(graph.folder / f"{name}.npy", -1)
+    with pytest.raises(UsageError, match=rf"{name}\.npy is not what was written there: delete"):
+        store(graph, tmp_path).compute(1e9)
+
+
+def test_no_changed_byte_of_the_manifest_passes(graph):
+    path = graph.folder / "graph.json"
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole)
+        flipped(path, place)
+        with pytest.raises(UsageError, match=r"graph\.json is not what was written there"):
+            open_disk_graph(graph.folder)
+
+
+def test_tokens_of_another_graph_are_refused(raw, graph, tmp_path):
+    store(graph, tmp_path).compute(1e9)
+    raw.x[0, 0] += 1
+    other = write_disk_graph(tmp_path / "other", raw)
+    with pytest.raises(UsageError, match=r"tokens\.json is not what was written there"):
+        store(other, tmp_path).verify()
+
+
+def test_a_graph_from_before_there_were_checksums_is_written_anew(graph, caplog):
+    path = graph.folder / "graph.json"
+    stored = json.loads(path.read_text())
+    del stored["checksum"], stored["checksums"]
+    path.write_text(json.dumps(stored))
+    assert open_disk_graph(graph.folder) is None
+    assert "without checksums: writing the graph anew" in caplog.text

@@ -169,7 +169,7 @@ def test_a_process_that_fails_ends_the_run_with_its_message(prepared):
 
 
 def test_numbers_that_are_not_finite_end_the_command_with_a_sentence(command):
-    done = command(*PAIR, *SGD, "optimizer.lr=1e30", "model.dropout=0")
+    done = command(*PAIR, *SGD, "optimizer.lr=1e20", "model.dropout=0")
     assert done.returncode == 1
     assert "not finite at step" in done.stderr
     (result,) = command.results().values()

@@ -21,7 +21,7 @@ from curvlab.run import train as training
 from curvlab.run.train import RunFailedError
 
 FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
-DIVERGING = (*FPST, "optimizer.lr=1e30", "trainer.plots=false")
+DIVERGING = (*FPST, "optimizer.lr=1e20", "trainer.plots=false")
 
 
 @pytest.fixture
@@ -208,7 +208,8 @@ def test_what_a_checkpoint_ends_is_repeated_from_the_start(run_here, folder, cap
     assert not list(folder.glob("diverged*.pt"))
 
 
-def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here):
+def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here, monkeypatch):
+    monkeypatch.setattr("curvlab.config.options.LARGEST", 1e39)
     words = ("model=mlp", "optimizer.lr=1e38", "trainer.max_steps=1", "trainer.steps_per_epoch=1")
     ended = run_here(*TREE, *words, "trainer.plots=false", mode=RunMode.MULTIRUN)
     assert (ended.status, ended.score) == ("diverged", None)

@@ -228,7 +228,7 @@ def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, fo
 
 
 def test_a_search_in_which_all_fails_says_so(command):
-    done = command("-m", *SEARCH, "search.trials=2", "optimizer.lr=1e30", "search.seeds=[0]")
+    done = command("-m", *SEARCH, "search.trials=2", "optimizer.lr=1e20", "search.seeds=[0]")
     assert done.returncode == 1
     assert "none of 2 trials has a score; the last: not finite at step" in done.stdout
 

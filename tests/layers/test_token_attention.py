@@ -60,5 +60,5 @@ def test_attention_is_dropped_in_training_alone():
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(UsageError, match=r"model\.heads=3 does not divide model\.dim=8"):
+    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=8"):
         TokenAttention(8, 3, 0.0)

@@ -217,7 +217,7 @@ def test_heads_must_divide_the_width():
 
 
 def test_wide_heads_need_the_output_projection():
-    with pytest.raises(UsageError, match=r"out_proj=true.*head_dim=2"):
+    with pytest.raises(UsageError, match=r"out_proj=True.*head_dim=2"):
         model(Stereographic, head_dim=3, out_proj=False)
 
 

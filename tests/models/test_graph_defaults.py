@@ -77,7 +77,7 @@ def test_models_of_classes_take_them_from_the_data(prepared):
 
 @pytest.mark.parametrize("kind", [GAT, HAT, GraphTrans, GraphGPS, Graphormer, NodeTransformer])
 def test_heads_that_do_not_divide_the_width_are_refused(kind):
-    with pytest.raises(UsageError, match=r"model\.heads=3 does not divide model\.dim=16; 1, 2, 4"):
+    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=16; 1, 2, 4"):
         kind(5, dim=16, heads=3)
-    with pytest.raises(UsageError, match=r"model\.components=3 does not divide model\.dim=16"):
+    with pytest.raises(UsageError, match=r"components=3 does not divide dim=16"):
         KappaGCN(5, components=3)

@@ -83,5 +83,5 @@ def test_degrees_are_told_apart_up_to_the_largest(graph):
 
 
 def test_heads_divide_the_width():
-    with pytest.raises(UsageError, match=r"model.heads=3 does not divide model.dim=8"):
+    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=8"):
         model(heads=3)

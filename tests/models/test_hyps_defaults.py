@@ -78,5 +78,5 @@ def test_widths_follow_that_of_the_model():
 
 @pytest.mark.parametrize("kind", [PolyFormer, PolyAttn, NAGphormer, Specformer])
 def test_heads_that_do_not_divide_the_width_are_refused(kind):
-    with pytest.raises(UsageError, match=r"model\.heads=3 does not divide model\.dim=8"):
+    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=8"):
         kind(5, dim=8, heads=3)

@@ -308,7 +308,7 @@ def test_mixed_precision_does_not_round_distances(kind):
 
 def test_halves_need_an_even_width():
     for kind in (ComplEx, RotatE):
-        with pytest.raises(UsageError, match=r"model\.dim=5 must be even"):
+        with pytest.raises(UsageError, match=r"dim=5 must be even"):
             kind(ENTITIES, RELATIONS, dim=5)
 
 

@@ -160,6 +160,18 @@ def test_weights_start_again_at_the_limit(batch):
     assert steps == [3, 6, 3, 6, 3]
 
 
+def test_evaluation_is_the_same_again_and_draws_nothing_from_the_shared_generator(batch):
+    model = network(batch).eval()
+    with torch.no_grad():
+        model.theta.fill_(0.5)
+        state = torch.get_rng_state()
+        first, second = model(batch), model(batch)
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.equal(first, second)
+        model.samples = 1
+        assert not torch.equal(model(batch), first)  # of several graphs it is their mean
+
+
 def test_labels_must_be_one_of_several_classes(batch):
     with pytest.raises(UsageError, match="one of several classes"):
         LDS(5, 1, batch, **OPTIONS)

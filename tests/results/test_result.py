@@ -328,3 +328,29 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(UsageError, match=f"trainer.accelerator={accelerator}.*use auto or cpu"):
         hardware.trainer_devices(accelerator)
+
+
+def test_no_changed_character_of_a_result_passes(tmp_path):
+    """The run is then done again, and says why; another score is read by nobody."""
+    path = result(score=96.1883, metrics={"test": {"map": 96.1883}}).write(tmp_path)
+    written, whole = read_result(tmp_path), path.read_text()
+    for place in range(len(whole)):
+        path.write_text(whole[:place] + chr(ord(whole[place]) ^ 1) + whole[place + 1 :])
+        assert read_result(tmp_path) in (None, written)  # white space may be another
+    path.write_text(whole.replace("96.1883", "97.1883"))
+    (reason,) = RunDirectory(tmp_path).discard_damaged().values()
+    assert reason == "its checksum does not match"
+    assert not path.exists()
+
+
+def test_a_result_of_before_there_were_checksums_is_read(tmp_path):
+    path = result().write(tmp_path)
+    stored = json.loads(path.read_text())
+    del stored["checksum"]
+    path.write_text(json.dumps(stored))
+    assert read_result(tmp_path) is not None
+
+
+def test_a_result_nested_too_deeply_is_none(tmp_path):
+    (tmp_path / FILE).write_text('{"config": ' * 100_000)
+    assert read_result(tmp_path) is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvlab.study.statistics import detectable, holm, paired, power, runs_needed
+from curvlab.study.statistics import detectable, paired, power, runs_needed
 
 
 def test_a_paired_comparison_is_scipys():
@@ -24,12 +24,6 @@ def test_few_pairs_and_equal_ones():
     same = paired([3.0] * 6, [3.0] * 6)
     assert (same.p_t, same.p_wilcoxon, same.pm) == (1.0, 1.0, 0.0)
     assert paired([3.0] * 6, [2.0] * 6).p_t == 0.0
-
-
-def test_holm():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.5, float("nan")]) == [1.0, 1.0]
-    assert holm([]) == []
 
 
 def test_power_is_the_share_of_simulated_studies():

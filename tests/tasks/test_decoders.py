@@ -61,14 +61,14 @@ def test_what_there_is_not_is_refused():
     with pytest.raises(UsageError, match=r"auto, stereographic, prototype or linear.*'softmax'"):
         logits_decoder("softmax", Euclidean(), 4, 3, "geometric")
     with pytest.raises(
-        UsageError, match=r"task.inner=as_released .* leave it null with task.decoder=linear"
+        UsageError, match=r"inner='as_released' .* leave it None with decoder='linear'"
     ):
         logits_decoder("auto", Euclidean(), 4, 3, "geometric", inner="as_released")
     with pytest.raises(UsageError, match="'printed'"):
         logits_decoder("auto", Stereographic(), 4, 3, "printed")
-    with pytest.raises(UsageError, match=r"prototypes.*Lorentz model.*Euclidean.*decoder=auto"):
+    with pytest.raises(UsageError, match=r"prototypes.*Lorentz model.*Euclidean.*decoder='auto'"):
         logits_decoder("prototype", Euclidean(), 4, 3, "geometric")
-    with pytest.raises(UsageError, match=r"Lorentz space.*task.decoder=linear"):
+    with pytest.raises(UsageError, match=r"Lorentz space.*decoder='linear'"):
         logits_decoder("stereographic", Lorentz(), 5, 3, "geometric")
 
 
@@ -85,7 +85,7 @@ class MakesLogits(Encoder):
 
 def test_no_decoder_follows_logits():
     assert isinstance(decoder_of(MakesLogits(), "auto", 3, "geometric"), torch.nn.Identity)
-    with pytest.raises(UsageError, match=r"leave task\.decoder=auto"):
+    with pytest.raises(UsageError, match=r"leave decoder='auto'"):
         decoder_of(MakesLogits(), "linear", 3, "geometric")
-    with pytest.raises(UsageError, match=r"task\.inner=as_released .* makes the logits itself"):
+    with pytest.raises(UsageError, match=r"inner='as_released' .* makes the logits itself"):
         decoder_of(MakesLogits(), "auto", 3, "geometric", "as_released")

@@ -137,5 +137,5 @@ def test_margin_loss_is_the_specifications():
 
 @pytest.mark.parametrize(("classes", "multi_label"), [(1, False), (3, True)])
 def test_a_margin_where_there_are_no_classes_to_compare_is_refused(classes, multi_label):
-    with pytest.raises(UsageError, match=r"task\.margin=2: .* set task\.margin=null"):
+    with pytest.raises(UsageError, match=r"margin=2: .* set margin=None"):
         kind_of_labels(classes, multi_label, "f1_micro", margin=2.0)

@@ -117,11 +117,11 @@ def test_the_decoder_follows_the_space():
     assert isinstance(link_decoder("fermi_dirac", Lorentz(), **options), FermiDirac)
     for space in (Euclidean(conformal_factor=1.0), Stereographic(2)):
         assert isinstance(link_decoder("auto", space, **options), FermiDirac)
-        with pytest.raises(UsageError, match=r"task\.decoder=fermi_dirac works on any"):
+        with pytest.raises(UsageError, match=r"decoder='fermi_dirac' works on any"):
             link_decoder("lorentzian", space, **options)
-    with pytest.raises(UsageError, match=r"task\.decoder is auto, lorentzian or fermi_dirac"):
+    with pytest.raises(UsageError, match=r"decoder is auto, lorentzian or fermi_dirac"):
         link_decoder("dot", Lorentz(), **options)
-    with pytest.raises(UsageError, match=r"task\.margin=null: the Lorentzian score"):
+    with pytest.raises(UsageError, match=r"margin=None: the Lorentzian score"):
         link_decoder("auto", Lorentz(), **{**options, "margin": None})
 
 
@@ -183,5 +183,5 @@ def test_weights_are_chosen_by_the_metric_that_is_named(metric):
 
 
 def test_an_unknown_metric_is_refused():
-    with pytest.raises(UsageError, match=r"task\.metric=map: links are scored by roc_auc"):
+    with pytest.raises(UsageError, match=r"metric='map': links are scored by roc_auc"):
         task(Table(4), metric="map")

@@ -118,7 +118,7 @@ def test_another_graph_is_another_set_of_pairs():
 
 @pytest.mark.parametrize("power", [0, 3, 1.5, "2"])
 def test_other_powers_are_refused(power):
-    with pytest.raises(UsageError, match=r"task\.power"):
+    with pytest.raises(UsageError, match=r"power"):
         task_at([(0.0, 0.0)], Euclidean(), power)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.help import choices, page, screen
@@ -28,7 +28,7 @@ from curvlab.config.folder import add, find, is_group
 from curvlab.config.options import check_setting
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, shortened
 from curvlab.program import command, program
 from curvlab.search.space import check_search, values_by_key
 from curvlab.study.twins import check_study
@@ -39,11 +39,16 @@ MULTIRUN = ("-m", "--multirun")
 SLURM = ("slurm", "submitit_slurm", "submitit_local")
 LAUNCHERS = ("parallel", "basic", "joblib", *SLURM)
 SPACE = "search.space."
+LISTED = 240
+"""Characters of the names that there are, where none is close."""
+
+PLACES_OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
+"""Without a name they would be the folder that one is in."""
 
 
 def complain(message: str) -> NoReturn:
     """Print one sentence and leave with exit code 2."""
-    sentence = " ".join(message.split()).rstrip(".")
+    sentence = shortened(" ".join(message.split()).rstrip("."))
     print(f"{program('train')}: {sentence}{'' if sentence.endswith('?') else '.'}", file=sys.stderr)
     sys.exit(2)
 
@@ -79,6 +84,9 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         return arguments
     try:
         words = [word for word in arguments if not word.startswith("-")]
+        unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
+        if unknown:
+            raise UsageError(f"there is no {unknown[0]} here; see {command('train')} --help")
         check_overrides(words, config_dir, multirun)
         return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
     except UsageError as error:
@@ -185,6 +193,10 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
     config = compose([*(_first(o) for o in groups), *settled], config_dir)
     _check_batching(groups, config)
+    for override in settings:
+        key = override.key_or_group
+        if any(map(_is_interpolated, _values(override))) and key in _keys(default):
+            check_setting(key, default, _resolved(config, key))
     if config.trainer.parallel_seeds > 1:
         _check_seeds([*overrides, *planned], config.trainer.parallel_seeds)
     try:
@@ -202,6 +214,24 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             check_study(config, words, choices(config_dir, "model"))
     except OmegaConfBaseException as error:
         raise UsageError(str(error)) from None
+
+
+def _is_interpolated(value: Any) -> bool:
+    return isinstance(value, str) and "${" in value
+
+
+def _resolved(config: DictConfig, key: str) -> Any:
+    """A value of a configuration, a plain one.
+
+    Raises:
+        UsageError: what it refers to is not there.
+    """
+    try:
+        value = OmegaConf.select(config, key)
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{key}: {' '.join(str(error).split())}") from None
+    is_node = isinstance(value, DictConfig | ListConfig)
+    return OmegaConf.to_container(value, resolve=True) if is_node else value
 
 
 def _check_batching(groups: Sequence[Override], config: DictConfig) -> None:
@@ -235,6 +265,10 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     if key == "hydra/launcher":
         _check_launcher(override.value())
     if key.startswith("hydra"):
+        if "." not in key and "/" not in key:
+            raise UsageError(f"{override.input_line}: set a key below it, as hydra.sweep.dir=...")
+        if key in PLACES_OF_HYDRA and not str(override.value()).strip():
+            raise UsageError(f"{override.input_line} must name a folder")
         return
     check_key_is_for_users(override)
     where = f" with {choices}" if choices else ""
@@ -247,7 +281,7 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     if key.startswith(SPACE):
         return  # lists of values, which are looked at as a whole
     for value in _values(override):
-        if not (isinstance(value, str) and "${" in value):  # else known when it is resolved
+        if not _is_interpolated(value):  # else checked when it is resolved
             check_setting(key, default, value)
 
 
@@ -268,7 +302,7 @@ def _parse(word: str) -> Override:
         raise UsageError(f"{word!r} is not of the form key=value, for instance model=fpst")
     try:
         return OverridesParser.create().parse_override(word)
-    except HydraException:
+    except (HydraException, ValueError, RecursionError):  # Python's, of numbers with 5,000 digits
         raise UsageError(
             f"{word!r} cannot be read; put values with commas, spaces or brackets in quotes"
         ) from None
@@ -416,4 +450,7 @@ def _refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:
     close = list(dict.fromkeys(last[:2] + matches))[:3]
     if close:
         raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
-    raise UsageError(f"there is no {what}; there is {', '.join(n for n in names if '.' not in n)}")
+    listed = ", ".join(n for n in names if "." not in n and "__" not in n)  # variants of them
+    if len(listed) > LISTED:
+        listed = f"{listed[:LISTED].rpartition(',')[0]} ...: {command('train')} --help has them all"
+    raise UsageError(f"there is no {what}; there is {listed}")

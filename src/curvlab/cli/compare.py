@@ -47,7 +47,9 @@ def _compare(args: argparse.Namespace) -> None:
     if len(groups) > 1:
         difference = zip(table["difference"], table["difference_pm"], strict=True)
         shown["against the first"] = [_plus_minus(d, p, f"+.{digits}f") for d, p in difference]
-        shown["p"] = [f"{p:.3f}" if pd.notna(p) else "" for p in table["p"]]
+        shown["p"] = _p_values(table["p"])
+        if len(groups) > 2:
+            shown["p (Holm)"] = _p_values(table["p_holm"])
         shown["seeds"] = table["common"]
     shown["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
     shown["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]
@@ -62,6 +64,10 @@ def _compare(args: argparse.Namespace) -> None:
         print(f"table    {args.output}")
     picture = args.picture or Path("compare.png")
     print(f"picture  {save_figure(compared_figure(groups, table, title), picture)}")
+
+
+def _p_values(values: "pd.Series[float]") -> list[str]:
+    return [f"{p:.3f}" if pd.notna(p) else "" for p in values]
 
 
 def _results(names: Sequence[str]) -> list[Result]:

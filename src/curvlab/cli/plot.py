@@ -7,6 +7,8 @@ curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
 curvlab plot depth lrn/fig2             a table's scores by depth, less those of its first row
+curvlab plot leaderboard fpst/table1    mean ranks of a table's models, their cost, curved less flat
+curvlab plot facts web_edu power        what graphs look like, as a file
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
 curvlab plot additions                  four sums of two points of the hyperbolic plane
 """
@@ -14,7 +16,8 @@ curvlab plot additions                  four sums of two points of the hyperboli
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -23,7 +26,9 @@ from torch_geometric.data import Data
 
 from curvlab.analysis.additions import additions_figure
 from curvlab.analysis.figures import comparison_figure, curvature_figure
+from curvlab.analysis.graph_facts import graph_facts
 from curvlab.analysis.hyperbolicity import hyperbolicity
+from curvlab.analysis.leaderboard_figure import leaderboard_figure
 from curvlab.analysis.model_figures import filters_figure
 from curvlab.analysis.plots import (
     COLORS,
@@ -37,6 +42,7 @@ from curvlab.analysis.routing import FILE, load_routing, routing_table
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
+from curvlab.cli.verbs import write
 from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
@@ -44,6 +50,7 @@ from curvlab.program import Words, program
 from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table
 from curvlab.tables.folders import results_folder, workplace
+from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -96,14 +103,18 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         ("depth", "lrn/fig2", "scores less those of the first row"),
     ):
         picture = commands.add_parser(name, help=f"a table whose columns are numbers: {what}")
-        picture.add_argument("table", metavar="TABLE", help=f"for instance {example}")
-        picture.add_argument(
-            "--results",
-            type=Path,
-            help="folder of all tables' runs (default: outputs/tables; before the first run "
-            "docs/results/tables)",
-        )
+        _takes_table(picture, example)
         _takes_output(picture, f"outputs/plots/{name}.png")
+    board = commands.add_parser("leaderboard", help="a table whose rows are models: who is best")
+    _takes_table(board, "fpst/table1")
+    board.add_argument(
+        "twins", nargs="*", metavar="CURVED:FLAT", help="rows to be compared, such as fpst:tokengt"
+    )
+    _takes_output(board, "outputs/plots/leaderboard.png")
+    facts = commands.add_parser(
+        "facts", parents=[graphs], help="delta, homophily, clustering, degrees, by dataset, as CSV"
+    )
+    _takes_output(facts, "outputs/plots/graphs.csv")
     filters = commands.add_parser(
         "filters", help="learned filters of runs of polyattn_* and unifilter_*, a panel a run"
     )
@@ -119,6 +130,16 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     _takes_output(additions, "outputs/plots/additions.png")
     return parser.parse_args(words)
+
+
+def _takes_table(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument("table", metavar="TABLE", help=f"for instance {example}")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="folder of all tables' runs (default: outputs/tables; before the first run "
+        "docs/results/tables)",
+    )
 
 
 def _takes_output(parser: argparse.ArgumentParser, default: str) -> None:
@@ -187,6 +208,39 @@ def plot_depth(arguments: argparse.Namespace) -> None:
     save(figure, arguments.output)
 
 
+def plot_leaderboard(arguments: argparse.Namespace) -> None:
+    """Draw the ranks of a table's models and print them."""
+    spec = load_table(CONFIGS, arguments.table)[0]
+    results = results_folder(workplace(), arguments.results)
+    board = leaderboard(spec, results)
+    pairs = twins(spec, results, pairs_of(arguments.twins))
+    print(leaderboard_text(board, pairs))
+    save(leaderboard_figure(board, pairs), arguments.output)
+
+
+def write_facts(arguments: argparse.Namespace) -> None:
+    """Measure graphs; a row each."""
+    rows = []
+    for name in arguments.names:
+        graph = named_source(name, arguments.data_dir, CONFIGS).load()
+        facts = graph_facts(graph)
+        rows.append(
+            {
+                "dataset": name,
+                "nodes": facts.nodes,
+                "edges": facts.edges,
+                "mean_delta": round(facts.mean_delta.mean, 4),
+                "tree_distortion": round(facts.tree.mean, 4),
+                "clustering": round(facts.clustering, 4),
+                "tail_exponent": facts.tail_exponent and round(facts.tail_exponent, 3),
+                "homophily": facts.homophily and round(facts.homophily, 4),
+                "chance_homophily": facts.chance_homophily and round(facts.chance_homophily, 4),
+            }
+        )
+    with _writing(arguments.output):
+        write(pd.DataFrame(rows), arguments.output)
+
+
 def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
     """Each panel's rows by their labels, cells by column; what the columns are."""
     panels, sizes = {}, ""
@@ -231,12 +285,20 @@ def save(figure: Figure, output: Path) -> None:
     Raises:
         UsageError: The file cannot be written.
     """
+    with _writing(output):
+        save_figure(figure, output)
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[None]:
+    """Say where a file went, or why it could not go there."""
     try:
-        print(f"wrote {save_figure(figure, output)}")
+        yield
     except OSError as error:
         raise UsageError(
             f"--output {output} must be a file that can be written: {error.strerror}"
         ) from None
+    print(f"wrote {output}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -253,6 +315,8 @@ def main(arguments: Sequence[str]) -> int:
         "depth": plot_depth,
         "filters": plot_filters,
         "additions": plot_additions,
+        "leaderboard": plot_leaderboard,
+        "facts": write_facts,
     }
     try:
         commands[args.command](args)

@@ -8,11 +8,14 @@ curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
 curvlab tables compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
+curvlab tables leaderboard fpst/table1 fpst:tokengt    its models by mean rank, curved less flat
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
 curvlab tables fill fpst/fig3 lrn/fig2 --budget 8h     run them beside other work
 """
 
 import argparse
+import csv
+import io
 import logging
 import sys
 from collections.abc import Sequence
@@ -30,6 +33,7 @@ from curvlab.tables.compare import comparison
 from curvlab.tables.document import refresh
 from curvlab.tables.fill import fill
 from curvlab.tables.folders import own_results, results_folder, workplace
+from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
 from curvlab.tables.overview import status, totals
 from curvlab.tables.page import page
 from curvlab.tables.render import markdown, number, render, sentence, terminal
@@ -46,7 +50,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, "
-        "compare FOLDER [TABLE], older, fill TABLE",
+        "compare FOLDER [TABLE], leaderboard TABLE [CURVED:FLAT], older, fill TABLE",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -104,13 +108,17 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["older"]:
             _check_format(arguments, "terminal")  # which is none: it is a CSV file
             return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
+        case ["leaderboard", table, *pairs]:
+            _check_format(arguments, "terminal", "markdown")
+            results = results_folder(workplace(), arguments.results)
+            return make_leaderboard(table, pairs, results)
         case ["fill", *words]:
             return make_fill(words, arguments.budget)
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
         f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-        "refresh TEXT, compare FOLDER, older, or fill TABLE --budget TIME"
+        "refresh TEXT, compare FOLDER, leaderboard TABLE, older, or fill TABLE --budget TIME"
     )
 
 
@@ -132,6 +140,26 @@ def _specs(names: Sequence[str] = ()) -> list[TableSpec]:
     return [s for name in names or table_names(CONFIGS) for s in load_table(CONFIGS, name)]
 
 
+def columns_of(path: Path, columns: Sequence[str]) -> str:
+    """Columns of a CSV file, as a table in Markdown.
+
+    Raises:
+        UsageError: the file or a column is not there.
+    """
+    rows = list(csv.DictReader(io.StringIO(_text(path))))
+    missing = [name for name in columns if not rows or name not in rows[0]]
+    if missing:
+        raise UsageError(f"{path} has no column {missing[0]}")
+    lines = [columns, ["---"] * len(columns), *([row[name] for name in columns] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def make_leaderboard(table: str, pairs: Sequence[str], results: Path) -> str:
+    """Models of a table by their mean rank, and curved ones less their flat twins."""
+    spec = load_table(CONFIGS, table)[0]
+    return leaderboard_text(leaderboard(spec, results), twins(spec, results, pairs_of(pairs)))
+
+
 def make_table(table: str, arguments: argparse.Namespace) -> str:
     """One table in the format asked for."""
     load_table(CONFIGS, table)  # its name is looked at before the results
@@ -145,8 +173,10 @@ def make_table(table: str, arguments: argparse.Namespace) -> str:
 def block(results: Path, words: str) -> str:
     """What stands between two marks of a text.
 
-    `status`, `totals`, a table, `TABLE 2` for its second part, or `TABLE ROW COLUMN` for a cell of
-    its first; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for its second part's.
+    `status`, `totals`, `leaderboard TABLE [CURVED:FLAT ...]`, a table, `TABLE 2` for its second
+    part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for columns of a
+    file beside the results; `cell TABLE ROW COLUMN` for a number alone,
+    `TABLE#2` for its second part's.
 
     Raises:
         UsageError: There is no such table, part or cell.
@@ -167,6 +197,10 @@ def block(results: Path, words: str) -> str:
             if panel and not (panel.isdigit() and 0 < int(panel) <= len(reports)):
                 raise UsageError(f"{name} has {len(reports)} panels, no {panel}")
             return number(reports[int(panel or 1) - 1], row, column, *whose)
+        case ["leaderboard", table, *pairs]:
+            return make_leaderboard(table, pairs, results)
+        case ["file", name, *columns] if columns:
+            return columns_of(results.resolve().parent / name, columns)
         case [table, row, column]:
             return sentence(_reports(table, results)[0], row, column)
     raise UsageError(

@@ -1,14 +1,18 @@
 """Train a model in a curved space: `curvlab train model=fpst dataset=web_edu`, or `--help`."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from statistics import mean
 from tempfile import TemporaryDirectory
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.command_line import (
     check_command_line,
@@ -21,9 +25,17 @@ from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
-from curvlab.errors import UsageError
-from curvlab.program import program
+from curvlab.errors import NO_ROOM, UsageError, of_system
+from curvlab.program import command, program
 from curvlab.run import signals
+
+FIRST = (
+    "model=fpst",
+    "dataset=synthetic_web",
+    "trainer.max_steps=100",
+    "trainer.steps_per_epoch=10",
+)
+"""What a command without words runs: a minute or two, with pictures."""
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
@@ -64,11 +76,43 @@ def main(arguments: Sequence[str]) -> int:
     """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
     signals.install()
     register_resolvers()
-    sys.argv[1:] = check_command_line(take_folders(arguments), CONFIGS)
-    if only_prints(sys.argv[1:]):
-        with TemporaryDirectory() as nowhere:
-            sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
+    words = arguments or FIRST
+    if not arguments:
+        print(f"a first short run: {command('train')} {' '.join(FIRST)}")
+    with _in_sentences():
+        sys.argv[1:] = check_command_line(take_folders(words), CONFIGS)
+        if only_prints(sys.argv[1:]):
+            with TemporaryDirectory() as nowhere:
+                sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
+                run()
+        else:
             run()
-    else:
-        run()
+    if not arguments:
+        print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
     return 0
+
+
+@contextmanager
+def _in_sentences() -> Iterator[None]:
+    """Say in one sentence what the system or Hydra refuses, where Hydra would print its stack.
+
+    With HYDRA_FULL_ERROR=1 all is raised as it is.
+    """
+    if os.environ.get("HYDRA_FULL_ERROR", "0") != "0":
+        yield
+        return
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    except OSError as error:
+        print(f"{program('train')}: {of_system(error)}; {NO_ROOM}", file=sys.stderr)
+        sys.exit(1)
+    except (HydraException, OmegaConfBaseException) as error:
+        complain(str(error))
+    except ValueError as error:  # of logging, about the file of a log
+        if not isinstance(error.__cause__, OSError):
+            raise
+        print(f"{program('train')}: {of_system(error.__cause__)}; {NO_ROOM}", file=sys.stderr)
+        sys.exit(1)
+    finally:
+        del os.environ["HYDRA_FULL_ERROR"]

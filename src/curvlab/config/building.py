@@ -8,6 +8,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
+from curvlab.config.words import in_command_words
 from curvlab.errors import UsageError
 
 OWN_CODE = Path(__file__).parents[1]
@@ -32,10 +33,12 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
         return instantiate(config, **arguments)
     except InstantiationException as error:
         cause = error.__cause__ or error
-        if not _is_of_values(cause):
-            raise cause from None
         if not key and isinstance(config, DictConfig):
             key = config._get_full_key(None)
+        if type(cause) is UsageError and key:
+            raise UsageError(in_command_words(str(cause), config, key)) from cause
+        if not _is_of_values(cause):
+            raise cause from None
         target = config.get("_target_")
         what = f"{key} ({target})" if key else target
         why = " ".join(str(cause).split()) or type(cause).__name__

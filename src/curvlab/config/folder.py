@@ -18,6 +18,9 @@ REPOSITORY = None if INSTALLED.is_dir() else CONFIGS.parent
 GROUP = "curvlab.configs"
 """Entry points of other packages: each names a package that is a folder of configurations."""
 
+LONGEST_NAME = 255
+"""Characters of a file's name, on most systems."""
+
 _ADDED: list[Path] = []
 
 
@@ -47,6 +50,8 @@ def choices(configs: Path, group: str, pattern: str = "*.yaml") -> list[str]:
 
 def is_group(configs: Path, name: str) -> bool:
     """Whether a folder has a group of this name."""
+    if len(name) > LONGEST_NAME:  # the system refuses to look for it
+        return False
     return any((folder / name).is_dir() for folder in folders(configs))
 
 

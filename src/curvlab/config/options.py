@@ -19,6 +19,9 @@ GROUPS = {
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
+SMALLEST, LARGEST = 1e-30, 1e20
+"""Of numbers other than 0: single precision has them, and their neighbours in a computation."""
+
 
 def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:
     """The option that a key of a node is; None for a key that no signature has.
@@ -41,9 +44,10 @@ def check_options(config: DictConfig) -> None:
     raw = dict(_mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in _mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
+            own = f"{path}.{name}" if path else str(name)
+            check_plain(own, value)
             option = option_of(node, path, str(name))
             if option is not None and option.settable:
-                own = f"{path}.{name}" if path else str(name)
                 other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
                 check_value(other[1] if other else own, option, value)
 
@@ -59,6 +63,7 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
     Raises:
         UsageError: it is of another kind than the key's, or out of bounds.
     """
+    check_plain(key, value)
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
     option = option_of(node, path, name) if isinstance(node, DictConfig) else None
@@ -74,6 +79,24 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
         return
     if option is not None:
         check_value(key, option, value, old)
+
+
+def check_plain(key: str, value: Any) -> None:
+    """Check what holds of every value: words fit on a line, numbers into single precision.
+
+    Raises:
+        UsageError: with the key.
+    """
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str) and not each.isprintable():
+            raise UsageError(f"{key}={each!r} must be one line of printable characters")
+        if isinstance(each, bool) or not isinstance(each, int | float) or not math.isfinite(each):
+            continue
+        if each and not SMALLEST <= abs(each) <= LARGEST:
+            raise UsageError(
+                f"{key}={_shown(each)} is no size to compute with: give 0, or a number from "
+                f"{SMALLEST:g} to {LARGEST:g} or from -{LARGEST:g} to -{SMALLEST:g}"
+            )
 
 
 def check_value(key: str, option: Option, value: Any, old: Any = MISSING) -> None:

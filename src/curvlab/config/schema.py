@@ -19,7 +19,7 @@ from typing import Any, get_args, get_origin
 
 import annotated_types
 import griffe
-from annotated_types import Ge, Gt, Interval, Le, Lt
+from annotated_types import Ge, Gt, Interval, Le, Lt, Predicate
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 
@@ -362,6 +362,10 @@ def in_words(kind: Any) -> str:
     """The values of a type in words."""
     if get_origin(kind) is typing.Annotated:
         base, *marks = get_args(kind)
+        for mark in marks:
+            if isinstance(mark, Predicate) and mark.func.__doc__:
+                words = mark.func.__doc__.rstrip(".")
+                return words[0].lower() + words[1:]
         return in_words(base) + _bounds(marks)
     if kind in WORDS:
         return WORDS[kind]

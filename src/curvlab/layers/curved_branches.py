@@ -77,7 +77,7 @@ class EuclideanBranch(nn.Module):
     def __init__(self, dim: int, ffn_ratio: int, activation: str, heads: PositiveInt = 4) -> None:
         super().__init__()
         if dim % heads:
-            raise UsageError(f"model.euclidean.heads={heads} does not divide model.dim={dim}")
+            raise UsageError(f"heads={heads} does not divide dim={dim}")
         self.attention = nn.MultiheadAttention(dim, heads, batch_first=True)
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
         self.attention_norm, self.norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
@@ -217,7 +217,7 @@ class SphericalBranch(nn.Module):
     ) -> None:
         super().__init__()
         if max_angle is not None and not 0 < max_angle < math.pi:
-            raise UsageError(f"model.spherical.max_angle={max_angle} must be between 0 and pi")
+            raise UsageError(f"max_angle={max_angle} must be between 0 and pi")
         self.project = nn.Linear(dim, dim) if in_proj else nn.Identity()
         self.feed_forward = FeedForward(dim + ambient, ffn_ratio * dim, dim, activation)
         self.curvature = Curvature(kappa, learnable=learnable, min=0.0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def sampled_graph(probabilities: Tensor) -> Tensor:
+def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
     r"""A symmetric adjacency of 0 and 1 without loops, `[nodes, nodes]`, of independent edges.
 
     `A_uv = A_vu ~ Bernoulli(theta_uv)` for u < v. The gradient goes straight through the draw:
@@ -14,21 +14,27 @@ def sampled_graph(probabilities: Tensor) -> Tensor:
 
     Args:
         probabilities: theta `[nodes, nodes]`, of which what is above the diagonal counts.
+        generator: of the draw, on the same device; None for torch's own.
 
     Source: Franceschi et al. 2019 (LDS), Section 3.
     """
-    return _StraightThrough.apply(probabilities)
+    return _StraightThrough.apply(probabilities, generator)
 
 
 class _StraightThrough(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, probabilities: Tensor) -> Tensor:  # noqa: ARG004
-        above = (torch.rand_like(probabilities) < probabilities).triu_(1)
+    def forward(
+        ctx: Any,  # noqa: ARG004
+        probabilities: Tensor,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        drawn = torch.empty_like(probabilities).uniform_(generator=generator)
+        above = (drawn < probabilities).triu_(1)
         return (above | above.T).to(probabilities.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # noqa: ARG004
-        return (grad + grad.T).triu_(1)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # noqa: ARG004
+        return (grad + grad.T).triu_(1), None
 
 
 def propagated(adjacency: Tensor, x: Tensor) -> Tensor:

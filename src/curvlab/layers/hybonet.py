@@ -17,6 +17,7 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.hyperboloid import split_time
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
@@ -35,6 +36,7 @@ FIRST_OFFSET = 20.0
 """What is first added to the logits of attention, so that all neighbours count."""
 
 
+@on_spaces
 class SigmoidTime(nn.Module):
     r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
 
@@ -75,6 +77,7 @@ class SigmoidTime(nn.Module):
         return torch.cat([time, of_space * factor], -1)
 
 
+@on_spaces
 class HyboNetLinear(nn.Linear):
     r"""Linear map of all coordinates of a point, `y = SigmoidTime(W drop(act(x)) + b)`.
 
@@ -121,6 +124,7 @@ class HyboNetLinear(nn.Linear):
         return self.point(super().forward(dropout(x, self.dropout, self.training)))
 
 
+@on_spaces
 class HyboNetFeatureLinear(FeatureLinear):
     r"""`HyboNetLinear` of Euclidean features, which the exponential at the origin sends to points.
 
@@ -185,6 +189,7 @@ def _draw(linear: nn.Linear) -> None:
         linear.bias.zero_()
 
 
+@on_spaces
 class CentroidAggregation(nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
@@ -219,6 +224,7 @@ def _has_empty_rows(matrix: Tensor) -> bool:
     return bool((sums <= 0).any())
 
 
+@on_spaces
 class CentroidAttention(nn.Module):
     r"""Centroid of a node's neighbours, weighted by `sigmoid((2 k + 2 <q_i, k_j>_L) / sigma + b)`.
 

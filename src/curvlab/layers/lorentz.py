@@ -20,6 +20,7 @@ from torch.autograd import Function
 
 from curvlab.errors import UsageError
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
 from curvlab.manifolds.trigonometry import sin_ratio
@@ -37,6 +38,7 @@ def lift(space_part: Tensor, space: Lorentz) -> Tensor:
     return lorentz.from_space(working(space_part), space.kappa)
 
 
+@on_spaces
 class LorentzLinear(nn.Linear):
     r"""HTC: a linear map of all coordinates of a point, `[..., 1 + in] -> [..., 1 + out]`.
 
@@ -142,6 +144,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return out
 
 
+@on_spaces
 class LorentzFeatureLinear(FeatureLinear):
     r"""`LorentzLinear` of Euclidean features, which the exponential at the origin sends to points.
 
@@ -221,6 +224,7 @@ def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     return torch.cat([time, factor * v], dim=-1)
 
 
+@on_spaces
 class LorentzMap(nn.Module):
     """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
 
@@ -254,6 +258,7 @@ class LorentzMap(nn.Module):
         return lift(out if factor is None else out * factor, self.space_out)
 
 
+@on_spaces
 class LorentzMidpoint(nn.Module):
     r"""Midpoint of points of one hyperboloid or of two, the residual of Hypformer (Eqs. 4 and 20).
 

@@ -16,6 +16,7 @@ from torch.autograd import Function
 
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz import LorentzLinear, inner_factor, lift
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import dot, working
 
@@ -150,6 +151,7 @@ def _heads_linear(dim: int, heads: int, head_dim: int, space: Lorentz) -> Lorent
     return linear
 
 
+@on_spaces
 class LorentzLinearAttention(_Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
@@ -246,6 +248,7 @@ def _mean_of_heads(x: Tensor) -> Tensor:
     return x.squeeze(-2) if x.shape[-2] == 1 else x.mean(-2)
 
 
+@on_spaces
 class PointAttention(_Heads):
     """Attention whose queries, keys and values are points, of heads as wide as the model.
 
@@ -299,6 +302,7 @@ class PointAttention(_Heads):
         return lorentz.centroid(points, points.new_ones(self.heads), self.space.kappa)
 
 
+@on_spaces
 class LorentzSoftmaxAttention(PointAttention):
     r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
 

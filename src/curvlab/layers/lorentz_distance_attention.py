@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from curvlab.layers.lorentz import LONGEST_TANGENT, shortened
 from curvlab.layers.lorentz_attention import PointAttention
 from curvlab.layers.row_blocks import in_blocks
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz
 from curvlab.manifolds.kernels import curvature_like, working
 
 
+@on_spaces
 class PoincareLinear(nn.Module):
     r"""The fully connected layer of HNN++, between points in the hyperboloid's coordinates.
 
@@ -87,6 +89,7 @@ class _DistanceAttention(PointAttention):
         return in_blocks(of_rows, query.shape[1], self.heads * key.shape[1])
 
 
+@on_spaces
 class TangentDistanceAttention(_DistanceAttention):
     r"""Attention of Hyperbolic Attention Networks: queries, keys and values are `exp_0(W log_0 x)`.
 
@@ -111,6 +114,7 @@ class TangentDistanceAttention(_DistanceAttention):
         return self.space.expmap0(shortened(working(part.movedim(-2, 0))))
 
 
+@on_spaces
 class PoincareDistanceAttention(_DistanceAttention):
     """Attention of Hyperbolic Networks++: queries, keys and values are `PoincareLinear` maps.
 

@@ -5,10 +5,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.layers.lorentz import inner_factor
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 
 
+@on_spaces
 class LorentzPrototypes(nn.Module):
     r"""Logits from squared Lorentzian distances to one learned point a class.
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
 from curvlab.manifolds.kernels import by_rows
 from curvlab.options import PositiveFloat
@@ -18,6 +19,7 @@ FORMS = {"stable": lorentz_sums.STABLE, "maps": lorentz_sums.LITERAL}
 UNWEIGHTED = "parallel_transport"
 
 
+@on_spaces
 class LorentzResidual(nn.Module):
     r"""Sum of a point x and a point y = f(x) of one hyperboloid.
 
@@ -65,16 +67,13 @@ class LorentzResidual(nn.Module):
     ) -> None:
         super().__init__()
         if min(weight_x, weight_y) <= 0:
-            raise UsageError(
-                f"residual.weight_x={weight_x} and weight_y={weight_y} must be greater than 0"
-            )
+            raise UsageError(f"weight_x={weight_x} and weight_y={weight_y} must be greater than 0")
         if operator == UNWEIGHTED and (weights, weight_x, weight_y) != ("fixed", 1, 1):
             raise UsageError(
-                "residual.operator=parallel_transport has no weights: leave weights=fixed and both "
-                "at 1"
+                "operator='parallel_transport' has no weights: leave weights='fixed' and both at 1"
             )
         if learn_output_scale and output_scale is None:
-            raise UsageError("residual.learn_output_scale=true needs an output_scale to start with")
+            raise UsageError("learn_output_scale=True needs an output_scale to start with")
         self.space, self.operator, self.form, self.reverse = space, operator, form, reverse
         self.weight_y = weight_y
         self._fixed = weight_x

@@ -11,9 +11,11 @@ from curvlab.layers.lorentz import (
     LorentzMidpoint,
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention, PointAttention
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 
 
+@on_spaces
 class HyperbolicTransformer(nn.Module):
     r"""The attention's branch (Hypformer, Section 4 and Figure 4): features to points.
 

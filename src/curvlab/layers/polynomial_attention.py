@@ -75,7 +75,7 @@ class PolynomialAttention(nn.Module):
     ) -> None:
         super().__init__()
         if dim % heads:
-            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+            raise UsageError(f"heads={heads} does not divide dim={dim}")
         self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
         self.mlp = OrderwiseMLP(orders, dim, max(1, int(expansion * dim)))
         self.query = nn.Linear(dim, dim, bias=False)

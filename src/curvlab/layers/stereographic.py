@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Space, kernels
 from curvlab.manifolds.sums import half_quotient
 
@@ -44,6 +45,7 @@ class TokenLinear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
+@on_spaces
 class StereographicLinear(nn.Linear):
     r"""Linear map in the tangent space at the origin, bias by Moebius addition.
 
@@ -93,6 +95,7 @@ class StereographicLinear(nn.Linear):
         return self.space.expmap0_sum(out, self.bias)
 
 
+@on_spaces
 class StereographicLayerNorm(nn.LayerNorm):
     """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
 
@@ -114,6 +117,7 @@ class StereographicLayerNorm(nn.LayerNorm):
         return torch.addcmul(self.bias, centred * scale, self.weight)
 
 
+@on_spaces
 class StereographicActivation(nn.Module):
     """A pointwise function of the logarithm at the origin (FPS-T, Section 3.2).
 
@@ -132,6 +136,7 @@ class StereographicActivation(nn.Module):
         return self.space.expmap0_projected(self.function(self.space.logmap0(x)))
 
 
+@on_spaces
 class StereographicFeedForward(nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 
@@ -169,6 +174,7 @@ class StereographicFeedForward(nn.Module):
         return self.outer.from_tangent(hidden)
 
 
+@on_spaces
 class StereographicAttention(nn.Module):
     r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
 
@@ -207,7 +213,7 @@ class StereographicAttention(nn.Module):
         if not out_proj and heads * head_dim != dim:
             raise UsageError(
                 f"without out_proj {heads} heads of width {head_dim} must add up to the model's "
-                f"{dim}; set model.out_proj=true or model.head_dim={dim // heads}"
+                f"{dim}; set out_proj=True or head_dim={dim // heads}"
             )
         inner = heads * head_dim
         self.printed = printed_midpoint(midpoint)
@@ -257,7 +263,7 @@ def printed_midpoint(midpoint: str | None) -> bool:
         UsageError: The option is neither.
     """
     if midpoint not in (None, "paper"):
-        raise UsageError(f"model.midpoint={midpoint} must be null or paper")
+        raise UsageError(f"midpoint={midpoint!r} must be None or 'paper'")
     return midpoint == "paper"
 
 

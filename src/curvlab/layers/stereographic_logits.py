@@ -4,11 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Space, kernels, stereographic
 
 _SMALLEST_SQUARE = 1e-15
 
 
+@on_spaces
 class StereographicLogits(nn.Module):
     r"""Logits from signed distances to one hyperplane a class.
 

@@ -29,7 +29,7 @@ class TokenAttention(nn.MultiheadAttention):
 
     def __init__(self, dim: int, heads: int, dropout: float) -> None:
         if dim % heads:
-            raise UsageError(f"model.heads={heads} does not divide model.dim={dim}")
+            raise UsageError(f"heads={heads} does not divide dim={dim}")
         super().__init__(dim, heads, dropout, batch_first=True)
 
     def forward(  # type: ignore[override]

@@ -43,7 +43,7 @@ class PseudoHyperboloid(EmbeddingSpace, nn.Module):
     ) -> None:
         super().__init__()
         if time_dims < 1:
-            raise UsageError(f"manifold.time_dims={time_dims} must be at least 1")
+            raise UsageError(f"time_dims={time_dims} must be at least 1")
         self.time_dims = time_dims
         self.curvature = Curvature(kappa, None, learnable, min, not_positive(max))
 

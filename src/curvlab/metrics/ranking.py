@@ -70,7 +70,7 @@ def ranks(standing: Standing, ties: str) -> Tensor:
         UsageError: There is no such rule.
     """
     if ties not in TIES:
-        raise UsageError(f"task.ties={ties} must be one of {', '.join(TIES)}")
+        raise UsageError(f"ties={ties!r} must be one of {', '.join(TIES)}")
     share = {"optimistic": 0.0, "pessimistic": 1.0, "realistic": 0.5}[ties]
     return 1 + standing.above.double() + share * standing.tied.double()
 

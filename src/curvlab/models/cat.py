@@ -172,7 +172,7 @@ class CAT(FlatEncoder, DotProductScorer):
             "feed_forward": feed_forward,
         }
         if not branches:
-            raise UsageError(f"model.branches=[] must be a list of {', '.join(kinds)}")
+            raise UsageError(f"branches=[] must be a list of {', '.join(kinds)}")
         self.tokens: NodeTokens | TripleTokens
         if num_entities is None:
             self.tokens = NodeTokens(in_channels or 0, dim, dropout, token_layout, attention_mask)
@@ -180,8 +180,8 @@ class CAT(FlatEncoder, DotProductScorer):
             self.tokens = TripleTokens(num_entities, num_relations or 0, dim, dropout, token_layout)
         else:
             raise UsageError(
-                f"model.attention_mask={attention_mask} is of nodes of a graph: queries of triples "
-                "have none (model.attention_mask=null)"
+                f"attention_mask={attention_mask!r} is of nodes of a graph: queries of triples "
+                "have none (attention_mask=None)"
             )
         routed = routed and len(branches) > 1
         self.blocks = nn.ModuleList(

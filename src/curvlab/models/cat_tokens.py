@@ -12,7 +12,7 @@ from curvlab.models.triple_scorer import table
 
 def _require_layout(layout: str, *choices: str) -> None:
     if layout not in choices:
-        raise UsageError(f"model.token_layout={layout} must be one of {', '.join(choices)}")
+        raise UsageError(f"token_layout={layout!r} must be one of {', '.join(choices)}")
 
 
 class TripleTokens(nn.Module):
@@ -87,8 +87,8 @@ class NodeTokens(nn.Module):
         _require_layout(layout, "graph", "single")
         if attention_mask is not None and layout != "graph":
             raise UsageError(
-                f"model.attention_mask={attention_mask} is of nodes in one sequence: use it with "
-                "model.token_layout=graph"
+                f"attention_mask={attention_mask!r} is of nodes in one sequence: use it with "
+                "token_layout='graph'"
             )
         self.map = FeatureLinear(in_channels, dim)
         self.drop = Dropout(dropout)

@@ -8,12 +8,14 @@ Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-lo
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.layers.activations import activation_function
 from curvlab.layers.stereographic import StereographicLinear
 from curvlab.manifolds import EmbeddingSpace, PoincareBall, Stereographic
@@ -69,6 +71,10 @@ class CurvedGCN(Encoder, Generic[S]):
     def dim_out(self) -> int:
         """Width of the embeddings."""
         return self.dim
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """Neighbourhoods with self-loops."""
+        return (SparseAdjacency(self_loops=True),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""

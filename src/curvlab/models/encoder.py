@@ -1,10 +1,14 @@
 """What every model is to a task."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, complete
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import EmbeddingSpace, Euclidean
 
 
@@ -16,6 +20,11 @@ class Encoder(nn.Module):
     """
 
     tied: str = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            on_spaces(cls)
 
     @property
     @abstractmethod
@@ -58,8 +67,17 @@ class Encoder(nn.Module):
         """Further embeddings of the last training pass, whose mean loss is added to its loss."""
         return []
 
+    def transforms(self) -> Sequence[GraphTransform]:
+        """What makes the attributes that `forward` reads beside `x` and `edge_index`."""
+        return ()
+
     def __call__(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim_out]`."""
+        """Embeddings `[nodes, dim_out]`; what the graph lacks is computed once and kept on it.
+
+        Raises:
+            UsageError: the graph has no features, or is too small, or too large, for a transform.
+        """
+        complete(batch, self.transforms())
         return super().__call__(batch)
 
 

@@ -5,13 +5,14 @@ Layer `l` lives on a product of one constant-curvature space per head, with lear
 curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.compilation import Compilable
@@ -229,6 +230,10 @@ class FPST(Encoder):
     def dim_out(self) -> int:
         """Width of the embeddings: the model's."""
         return self.dim
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """Eigenvectors for the tokens."""
+        return (LaplacianEigenvectors(self.tokens.identifiers.in_features // 2),)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -21,6 +21,8 @@ class GPRGNN(FilteredPerceptron):
         **options: those of `FilteredPerceptron`.
     """
 
+    self_loops = True
+
     def __init__(
         self, in_channels: int, filter: Callable[[], nn.Module] = GPRFilter, **options: Any
     ) -> None:

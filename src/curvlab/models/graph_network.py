@@ -1,6 +1,6 @@
 """Graph networks: a stack of layers of one kind, which GCN, GAT, SAGE and their like share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
+from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
@@ -125,6 +126,10 @@ class GraphNetwork(FlatEncoder):
     def gives_logits(self) -> bool:
         """Whether the last layer's outputs are the logits."""
         return self.logits is not None
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """A matrix, for layers that take one."""
+        return (SparseAdjacency(),) if self.adjacency == "csr" else ()
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""

@@ -4,6 +4,7 @@ Ying et al. 2021, arXiv:2106.05234. Attention over all nodes with embeddings of 
 of shortest paths.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.row_blocks import in_blocks
@@ -108,8 +111,13 @@ class Graphormer(FlatEncoder):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2 * layers))
         self.largest_degree = largest_degree
+        self.longest_path = longest_path
         self.dim = dim
         self.dropout = dropout
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """Shortest paths."""
+        return (ShortestPaths(self.longest_path),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""

@@ -1,8 +1,11 @@
 """HyboNet: Fully hyperbolic neural networks (Chen et al. 2022, arXiv:2105.14686)."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.layers.hybonet import (
     CentroidAggregation,
     CentroidAttention,
@@ -85,6 +88,10 @@ class HyboNet(Encoder):
     def dim_out(self) -> int:
         """Coordinates of a point, with time."""
         return 1 + self.dim
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """Neighbourhoods with self-loops."""
+        return (SparseAdjacency(self_loops=True),)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""

@@ -4,13 +4,14 @@ Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper l
 (`learnable` of the manifold), in the code they are constants.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.layers.lorentz import LorentzLinear, lift_vectors
@@ -90,9 +91,7 @@ class Hypformer(Encoder):
     ) -> None:
         super().__init__()
         if not (graph or transformer):
-            raise UsageError(
-                "model.graph=false and model.transformer=false leave nothing: keep one of the two"
-            )
+            raise UsageError("graph=False and transformer=False leave nothing: keep one of the two")
         self.dim, self.fusion, self.graph_weight = dim, fusion, graph_weight
         self.input_lift, self.maps = input_lift, linear_maps
         self.transformer: HyperbolicTransformer | None = None
@@ -146,6 +145,10 @@ class Hypformer(Encoder):
         """A map of each branch, or one."""
         both = self.transformer is not None and self.graph_branch is not None
         return 2 if self.maps and both and self.fusion == "tangent" else 1
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """The graph's branch reads the adjacency without self-loops."""
+        return (NormalisedAdjacency(self_loops=False),) if self.graph_branch is not None else ()
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""

@@ -4,6 +4,7 @@ Chen, Wu and Zaki 2020, arXiv:2006.13009. The first learned graph compares the f
 one the embeddings on the graph before, until the graph stays.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -11,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.graph_learning import (
     WeightedCosine,
@@ -131,6 +133,10 @@ class IDGL(FlatEncoder):
         if not costs:
             return None
         return costs[0] + torch.stack(costs[1:]).mean() if costs[1:] else costs[0]
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """The given graph, with self-loops."""
+        return (NormalisedAdjacency(),)
 
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`."""

@@ -33,7 +33,8 @@ class LDS(FlatEncoder):
     the held-out nodes (`HalvedValidation`); its gradient with respect to theta goes back through
     those steps and straight through the draws, and theta is kept in [0, 1]. When the inner loss
     has not fallen by `min_decrease` of itself for `inner_patience` steps of Adam, or they have been
-    `inner_limit`, the weights start again. Evaluation takes the mean logits of `samples` graphs.
+    `inner_limit`, the weights start again. Evaluation takes the mean logits of `samples` graphs,
+    the same at each call with the same theta.
 
     Weights and moments of the inner problem are buffers: the outer optimiser moves theta alone.
 
@@ -66,6 +67,7 @@ class LDS(FlatEncoder):
     tasks = ("node_classification",)
     whole_graph = True  # any two nodes may have an edge
     tied = "it has a parameter for every pair of nodes"
+    revision = 2  # 2: the graphs of evaluation are drawn by a generator of their own
 
     def __init__(
         self,
@@ -85,8 +87,8 @@ class LDS(FlatEncoder):
         super().__init__()
         if num_classes < 2 or graph.y.dim() > 1:
             raise UsageError(
-                "model=lds is for labels that are one of several classes: choose another model, or "
-                "dataset.metric=accuracy"
+                "LDS is for labels that are one of several classes (dataset.metric=accuracy): "
+                "choose another model"
             )
         theta = torch.zeros(graph.num_nodes, graph.num_nodes)
         source, target = graph.edge_index.cpu()
@@ -116,6 +118,11 @@ class LDS(FlatEncoder):
         """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""
         if not self.training:
             return self._expected(batch.x)
+        if "inner_mask" not in batch:
+            raise UsageError(
+                "LDS learns in two levels, from the nodes of inner_mask and of train_mask: apply "
+                "curvlab.data.splits.halved_validation.HalvedValidation to a graph with masks"
+            )
         with torch.no_grad():
             self.theta.clamp_(0, 1)
             self._start_again_if_settled()
@@ -155,7 +162,9 @@ class LDS(FlatEncoder):
         """Mean logits of several graphs."""
         theta = self.theta.clamp(0, 1)
         weights = self.first, self.second
-        drawn = (self._network(x, sampled_graph(theta), weights) for _ in range(self.samples))
+        own = torch.Generator(theta.device).manual_seed(0)
+        graphs = (sampled_graph(theta, own) for _ in range(self.samples))
+        drawn = (self._network(x, graph, weights) for graph in graphs)
         return torch.stack([logits / self.samples for logits in drawn]).sum(0)
 
     def _start(self, like: Tensor) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ the kernel of the softmax, so that its sums over nodes are made once; Gumbel noi
 them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
@@ -278,6 +281,7 @@ class NodeFormer(FlatEncoder):
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
         self.dropout = dropout
         self.edge_loss = edge_loss
+        self.orders = orders
         self.jumping_knowledge = jumping_knowledge
         self.dim = dim
         self._edge_terms: list[Tensor] = []
@@ -291,6 +295,10 @@ class NodeFormer(FlatEncoder):
         """`-edge_loss` times the mean over layers of the edges' term, of the last training step."""
         terms, self._edge_terms = self._edge_terms, []
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """Neighbours at most so many steps away."""
+        return (NeighbourRelations(self.orders),) if self.orders else ()
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""

@@ -67,8 +67,7 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
         super().__init__(manifold(), dim, **options)
         if self.space.time_dims > dim:
             raise UsageError(
-                f"manifold.time_dims={self.space.time_dims} are more axes than the coordinates, "
-                f"model.dim={dim}"
+                f"time_dims={self.space.time_dims} are more axes than the coordinates, dim={dim}"
             )
         self.mean = NeighbourhoodMean()
         self.linears = nn.ModuleList(

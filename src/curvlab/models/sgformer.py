@@ -4,7 +4,7 @@ Wu et al. 2023, arXiv:2306.10759: one layer of all-pair attention without a soft
 network.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
@@ -213,6 +214,10 @@ class TwoBranches(Encoder):
         self.graph_branch = graph_branch(in_channels, dim)
         self.graph_weight = graph_weight
         self.dim = dim
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """The graph's branch reads the adjacency with self-loops."""
+        return (NormalisedAdjacency(),)
 
 
 class SGFormer(TwoBranches, FlatEncoder):

@@ -3,11 +3,15 @@
 Bo et al. 2023, arXiv:2303.01028. A transformer over the Laplacian's eigenvalues learns the filters.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
@@ -31,7 +35,7 @@ class EigenvalueEncoding(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
         if dim % 2:
-            raise UsageError(f"model.dim={dim} must be even for sines and cosines")
+            raise UsageError(f"dim={dim} must be even for sines and cosines")
         frequencies = SCALE * 10_000.0 ** (-torch.arange(0, dim, 2) / dim)
         self.frequencies: Tensor
         self.register_buffer("frequencies", frequencies, persistent=False)
@@ -92,6 +96,10 @@ class LearnedFilters(FlatEncoder):
             if isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=0.01)
                 nn.init.zeros_(part.bias)
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """All eigenpairs of the Laplacian."""
+        return (LaplacianSpectrum(),)
 
 
 class Specformer(LearnedFilters):

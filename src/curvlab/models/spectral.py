@@ -1,12 +1,13 @@
 """What GPR-GNN, BernNet and ChebNetII have in common: they filter after a perceptron."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
@@ -33,8 +34,13 @@ class FilteredPerceptron(FlatEncoder):
         logits: the outputs are the logits; False: embeddings of width `dim`.
         classes: number of logits; None: there are none.
 
+    Attributes:
+        self_loops: whether the matrix that filters are of has them.
+
     Source: the code of BernNet and ChebNetII for small graphs.
     """
+
+    self_loops = False
 
     def __init__(
         self,
@@ -65,6 +71,10 @@ class FilteredPerceptron(FlatEncoder):
     def gives_logits(self) -> bool:
         """Whether the embeddings are the logits."""
         return self.logits
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """The matrix that filters are of."""
+        return (NormalisedAdjacency(self.self_loops),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""

@@ -1,7 +1,7 @@
 """What networks over a node's polynomial tokens have in common."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
@@ -69,6 +71,10 @@ class TokenNetwork(FlatEncoder):
     @abstractmethod
     def read(self, tokens: Tensor) -> Tensor:
         """Embeddings of mapped tokens `[orders + 1, nodes, dim]`."""
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """The tokens; self-loops are in those of powers only, as in PolyFormer's code."""
+        return (PolynomialTokens(self.basis, self.orders, self_loops=self.basis == "mono"),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings of all nodes."""

@@ -16,4 +16,4 @@ def check_divides(name: str, parts: int, dim: int) -> None:
     """
     if dim % parts:
         divisors = ", ".join(str(n) for n in range(1, dim + 1) if dim % n == 0)
-        raise UsageError(f"model.{name}={parts} does not divide model.dim={dim}; {divisors} do")
+        raise UsageError(f"{name}={parts} does not divide dim={dim}; {divisors} do")

@@ -4,7 +4,7 @@ import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from curvlab.results.files import atomic_write, held, remove
 from curvlab.results.identity import identity_hash, older
 from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
-from curvlab.results.seals import DamagedError, check_seal
+from curvlab.results.seals import DamagedError, check_seal, read_checked
 
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
@@ -37,7 +37,8 @@ FINDINGS = (
 UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError)
 """What reading a damaged configuration can raise."""
 
-PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", "wandb", "study.journal", *FINDINGS)
+LOGS = ("wandb", "tensorboard")
+PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, "study.journal", *FINDINGS)
 
 
 class RunDirectory:
@@ -168,8 +169,18 @@ class RunDirectory:
             remove(path)
 
     def discard_damaged(self) -> dict[Path, str]:
-        """Delete checkpoints that are not what this run wrote, up to one that is; and why each."""
+        """Delete what is not what this run wrote: a result, checkpoints up to one that is.
+
+        Returns:
+            Why each.
+        """
         own, damaged = self._hash_of_contents(), {}
+        with suppress(FileNotFoundError):
+            try:
+                read_checked(self.path / FILE, required=False)
+            except DamagedError as error:
+                damaged[self.path / FILE] = str(error)
+                remove(self.path / FILE)
         while (path := self.newest) is not None:
             try:
                 facts = check_seal(path)

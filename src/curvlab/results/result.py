@@ -9,6 +9,7 @@ from typing import Any
 
 from curvlab.results.files import atomic_write
 from curvlab.results.migrations import SCHEMA, migrated
+from curvlab.results.seals import read_checked, with_checksum
 
 FILE = "result.json"
 SET_ASIDE = "previous"
@@ -74,7 +75,7 @@ class Result:
         written = asdict(self)
         if self.error is not None:
             written["error"] = self.error.replace(f"{folder}/", "")
-        atomic_write(path, json.dumps(written, indent=2) + "\n")
+        atomic_write(path, json.dumps(with_checksum(written), indent=2) + "\n")
         return path
 
 
@@ -88,9 +89,9 @@ def load(path: Path) -> Any:
 
     Raises:
         OSError: it is not there.
-        ValueError: it is no JSON.
+        ValueError: it is no JSON, or not what was written.
     """
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored = read_checked(path, required=False)  # results of earlier versions have no checksum
     whole = isinstance(stored, dict) and isinstance(stored.get("config"), dict)
     return migrated(stored) if whole else stored
 

@@ -1,4 +1,6 @@
-"""Archives of torch that say what is in them, so that damage is known before anything is read.
+"""Files that say what is in them, so that damage is known before anything is read.
+
+A JSON file has the CRC-32 of what it says as one key more, `checksum`.
 
 `torch.save` writes a ZIP archive with the CRC-32 of every array, which `torch.load` never looks at.
 A seal is one more file in that archive, `manifest.json`, with the size and the checksum of every
@@ -14,12 +16,67 @@ from pathlib import Path
 from typing import Any
 
 MANIFEST = "manifest.json"
+CHECKSUM = "checksum"
 DIGITS = 8  # of the checksum at the end, hexadecimal
 BLOCK_BYTES = 2**22
 
 
 class DamagedError(ValueError):
     """An archive is not what was written; the message says what is wrong with it."""
+
+
+def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What a JSON file is to say, and its checksum."""
+    return {**content, CHECKSUM: _checksum_of(content)}
+
+
+def read_checked(path: Path, required: bool = True) -> Any:
+    """Read a JSON file and compare what it says with its checksum, which is left out.
+
+    Args:
+        path: of the file.
+        required: refuse a file without a checksum.
+
+    Raises:
+        OSError: it cannot be read.
+        DamagedError: it is no JSON, or not what was written.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DamagedError("it is no JSON") from error
+    if not isinstance(content, dict) or CHECKSUM not in content:
+        if required:
+            raise DamagedError("it has no checksum")
+        return content
+    if content.pop(CHECKSUM) != _checksum_of(content):
+        raise DamagedError("its checksum does not match")
+    return content
+
+
+def file_checksum(path: Path) -> int:
+    """CRC-32 of all bytes of a file."""
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether an archive has a seal, whole or damaged; those of before there were seals have none.
+
+    Raises:
+        OSError: it cannot be read.
+        zipfile.BadZipFile: it is no archive.
+    """
+    with zipfile.ZipFile(path) as archive:
+        return bool(archive.comment) or any(n.endswith(MANIFEST) for n in archive.namelist())
+
+
+def _checksum_of(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return f"{zlib.crc32(text.encode()):0{DIGITS}x}"
 
 
 def seal(path: Path, facts: Mapping[str, Any]) -> None:

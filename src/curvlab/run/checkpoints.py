@@ -12,6 +12,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
 from curvlab.results.result import Result, package_versions
+from curvlab.results.seals import seal
 from curvlab.run.parts import facts_of
 
 
@@ -62,7 +63,9 @@ def save_best(
         "directory": str(Path.cwd()),
     }
     with arriving(folder / BEST) as partial:
-        torch.save(content, partial)
+        with partial.open("wb") as file:  # whose errors say what the system refused
+            torch.save(content, file)
+        seal(partial, {"step": result.best_step})
 
 
 def by_part(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:

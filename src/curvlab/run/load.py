@@ -27,6 +27,7 @@ from curvlab.results.folder import BEST
 from curvlab.results.identity import older
 from curvlab.results.migrations import migrated
 from curvlab.results.result import Result, read_result
+from curvlab.results.seals import DamagedError, check_seal, is_sealed
 from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part
 from curvlab.run.hardware import prepare_determinism, prepare_processor
@@ -275,10 +276,17 @@ def _located(path: Path) -> tuple[Path, Path | None]:
 def _read(file: Path) -> dict[str, Any]:
     """What is in a file of weights, as today's schema has it."""
     try:
+        if is_sealed(file):  # else of an earlier version
+            check_seal(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)
         if {"state_dict", "config", "config_hash"} <= kept.keys():
             return migrated(kept)
         error: Exception | None = None
+    except DamagedError as damage:
+        raise UsageError(
+            f"{file} is damaged ({damage}): its weights are not those that were evaluated; run it "
+            "again with rerun=true, or take another copy of the file"
+        ) from None
     except Exception as cause:  # what a file of another kind does to torch is anybody's guess
         error = cause
     raise UsageError(

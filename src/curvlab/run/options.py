@@ -13,7 +13,9 @@ from annotated_types import Ge
 from curvlab.options import (
     FilterPair,
     Incidental,
+    Inside,
     NonNegativeInt,
+    Place,
     PositiveFloat,
     PositiveInt,
     Seed,
@@ -38,7 +40,7 @@ class RunOptions:
     """
 
     seed: Seed = 0
-    experiment: Incidental[str | None] = None
+    experiment: Incidental[Inside | None] = None
     rerun: Incidental[bool] = False
     print_config: Incidental[bool] = False
 
@@ -53,9 +55,9 @@ class PathsOptions:
         output_dir: runs and tables.
     """
 
-    data_dir: Incidental[str] = "data"
-    mirror: Incidental[str | None] = None
-    output_dir: Incidental[str] = "outputs"
+    data_dir: Incidental[Place] = "data"
+    mirror: Incidental[Place | None] = None
+    output_dir: Incidental[Place] = "outputs"
 
 
 @dataclass

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.callbacks import BestValidation
+from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
 from curvlab.config.rules import is_if_needed, transforms_of
 from curvlab.config.schema import options_of
@@ -24,7 +24,8 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
-from curvlab.run.hardware import trainer_accelerator, trainer_devices
+from curvlab.run.budget import within_memory
+from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
 
 
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
@@ -99,7 +100,9 @@ def build_encoder(config: DictConfig, data: GraphDataModule | Known) -> nn.Modul
             kept[name] = _without(config.manifold, "name")
         elif FROM_DATA in option.marks:
             kept[name] = getattr(data, name)
-    return build(kept, "model", **data.inputs)
+    device = run_device(config.trainer.accelerator)
+    with within_memory(config.model.name, device):
+        return build(kept, "model", **data.inputs)
 
 
 def build_task(config: DictConfig, data: GraphDataModule | Known) -> Any:
@@ -124,7 +127,7 @@ def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation
 
 
 def build_logger(
-    config: DictConfig, result: Result, folder: Path, resumed: bool
+    config: DictConfig, result: Result, folder: Path, resumed_at: int | None
 ) -> AbstractContextManager[Logger | None]:
     """Build the logger beside the curves' file, if there is one, as what is open during a run."""
     if not config.logger:
@@ -138,7 +141,7 @@ def build_logger(
         folder=str(folder),
         name=f"{result.dataset}/{result.model}/seed{result.seed}",
         run_id=f"{table}{result.config_hash}",
-        resumed=resumed,
+        resumed_at=resumed_at,
         group=result.experiment or result.task,
         job_type=f"{result.dataset}/{result.model}",
         run_config=result.config,
@@ -178,6 +181,7 @@ def build_trainer(
         accumulate_grad_batches=config.batching.get("accumulate", 1),
         callbacks=callbacks,
         logger=logger or False,
+        plugins=[PlainFiles()],
         default_root_dir=folder,
         log_every_n_steps=options.steps_per_epoch,
         num_sanity_val_steps=0,

@@ -19,6 +19,7 @@ from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
+from curvlab.callbacks import log_picture
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
@@ -312,7 +313,7 @@ def log_histograms(result: Result, folder: Path, logger: Logger | None) -> None:
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
-    """Draw the curves and the embedding; hand the pictures to W&B when it is on.
+    """Draw the curves and the embedding; hand the pictures to the logger if there is one.
 
     The result is written by now, and no picture is worth losing it: a failure is only told.
     """
@@ -323,6 +324,5 @@ def draw(label: str, folder: Path, logger: Logger | None) -> None:
     except Exception as error:
         _console.print(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
         return
-    if isinstance(logger, WandbLogger):
-        for picture in pictures:
-            logger.log_image(picture.stem, [str(picture)])
+    for picture in pictures:
+        log_picture(logger, picture)

@@ -1,18 +1,26 @@
 """The end of a sweep: how its cells ended, from their result files."""
 
 import atexit
+import os
 import shutil
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from curvlab.errors import NO_ROOM, of_system
+from curvlab.program import program
+from curvlab.results.files import collect, hold
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting, signals
+
+NOTES = ".sweep-"
+"""What the names of folders of notes begin with."""
 
 
 class SweepSummary(Callback):
@@ -29,8 +37,14 @@ class SweepSummary(Callback):
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Make a folder for the notes, beside the cells, where all of them can write."""
         folder = Path(config.hydra.sweep.dir).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        self._notes = Path(tempfile.mkdtemp(prefix=".sweep-", dir=folder))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for left in folder.glob(f"{NOTES}*"):  # by sweeps that were killed
+                collect(left)
+            self._notes = _held_folder(folder)
+        except OSError as error:  # Hydra would only warn
+            print(f"{program('train')}: {of_system(error, folder)}; {NO_ROOM}", file=sys.stderr)
+            sys.exit(1)
         atexit.register(self._end, config)
 
     def on_job_start(self, config: DictConfig, **_: Any) -> None:
@@ -83,3 +97,13 @@ def _unfinished(results: dict[Path, Result | None]) -> dict[Path, str]:
         elif result.status != "finished":
             reasons[cell] = f"{result.status.replace('_', ' ')}: {result.error}"
     return reasons
+
+
+def _held_folder(place: Path) -> Path:
+    """A new folder for notes, which nobody collects while this process lives."""
+    while True:
+        made = Path(tempfile.mkdtemp(prefix=NOTES, dir=place))
+        with suppress(FileNotFoundError):  # another sweep has collected it before it was locked
+            hold(os.open(made, os.O_RDONLY))
+            if made.exists():
+                return made

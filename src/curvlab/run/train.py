@@ -3,7 +3,7 @@
 import math
 import traceback
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import lightning
@@ -27,7 +27,7 @@ from curvlab.callbacks import (
 )
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, of_system, shortened
 from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype
 from curvlab.results.files import atomic_write
@@ -126,13 +126,25 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
         if isinstance(error, UsageError | RunFailedError) and not multirun:
             folder.undo()
             raise
-        conclude(result, error, folder)
+        with suppress(OSError):  # of a disk that is full; the result says so to a sweep
+            conclude(result, error, folder)
+        if isinstance(error, OSError):
+            result.status, result.error = "failed", _refused(error, folder)
+            if not multirun:
+                raise RunFailedError(result.error) from error
         if not multirun and result.status == "failed":
             raise
         if not multirun:
             raise RunFailedError(result.error) from error
     reporting.finished(result, folder.path)
     return result
+
+
+def _refused(error: OSError, folder: RunDirectory) -> str:
+    """What the system refused a run, and what is kept of it."""
+    step = folder.step()
+    kept = f"its state after step {step} is kept" if step else "nothing of it was begun before"
+    return f"{of_system(error, folder.path)}; {kept}: the same command goes on when that is mended"
 
 
 def _run_to_conclusion(
@@ -292,7 +304,8 @@ def _fit(
     ]
     resumed = checkpoint is not None
     reporting.starting(label, result, folder.path, resumed)
-    open_logger = build_logger(config, result, folder.path, resumed) if first else nullcontext()
+    at = folder.step() if resumed else None
+    open_logger = build_logger(config, result, folder.path, at) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
         try:
@@ -318,7 +331,8 @@ def _fit(
         if tail is not None:
             result.metrics["test"][f"{task.score}_tail"] = tail
         if logger is not None:
-            logger.log_metrics({"score": result.score})  # what reports on W&B compare
+            # What reports on W&B compare.
+            logger.log_metrics({"score": result.score}, step=trainer.global_step)
         result.parameters = sum(p.numel() for p in task.parameters())
         result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
         result.ms_per_step = timer.ms_per_step
@@ -356,4 +370,4 @@ def one_sentence(error: Exception) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     expected = isinstance(error, UsageError | DivergedError)
-    return text if expected else f"{type(error).__name__}: {text}"
+    return shortened(text if expected else f"{type(error).__name__}: {text}")

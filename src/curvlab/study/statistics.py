@@ -57,21 +57,6 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
     return Paired(n, mean, float(stats.t.ppf(1 - LEVEL / 2, n - 1)) * error, std, p_t, p_rank)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P values corrected for their number, in their order; NaN counts as 1.
-
-    The smallest times m, the next times m - 1, ..., none below an earlier one, at most 1.
-
-    Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
-    """
-    p = np.nan_to_num(np.asarray(p_values, dtype=float), nan=1.0)
-    order = np.argsort(p, kind="stable")
-    scaled = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(scaled, 1)
-    return corrected.tolist()
-
-
 def power(difference: float, std: float, pairs: int, level: float = LEVEL) -> float:
     """Probability that a paired t test of so many pairs finds a true difference.
 

@@ -73,12 +73,12 @@ def decoder_of(
         return logits_decoder(kind, space, dim, logits, logit_curvature, inner, maps)
     if kind != "auto":
         raise UsageError(
-            f"task.decoder={kind}: the last layer of this model makes the logits itself; leave "
-            "task.decoder=auto, or end it in hidden features with model.last_activation=true"
+            f"decoder={kind!r}: the last layer of this model makes the logits itself; leave "
+            "decoder='auto', or end it in hidden features with last_activation=True"
         )
     if inner is not None:
         raise UsageError(
-            f"task.inner={inner} is of the prototype decoder, and the last layer of this model "
+            f"inner={inner!r} is of the prototype decoder, and the last layer of this model "
             "makes the logits itself: leave it null"
         )
     return nn.Identity()
@@ -113,8 +113,7 @@ def logits_decoder(
     directions = dim - space.codimension
     if inner is not None and kind != "prototype":
         raise UsageError(
-            f"task.inner={inner} is of the prototype decoder: leave it null with "
-            f"task.decoder={kind}"
+            f"inner={inner!r} is of the prototype decoder: leave it None with decoder={kind!r}"
         )
     if kind == "linear":
         return TangentLogits(directions, logits, space, maps)
@@ -122,15 +121,15 @@ def logits_decoder(
     if kind == "prototype":
         if kind not in space.decoders:
             raise UsageError(
-                f"task.decoder=prototype: prototypes are points of the Lorentz model, not of "
-                f"{what} space; task.decoder=auto takes what fits"
+                f"decoder='prototype': prototypes are points of the Lorentz model, not of "
+                f"{what} space; decoder='auto' takes what fits"
             )
         return LorentzPrototypes(directions, logits, cast(Lorentz, space), inner)
     if kind != "stereographic":
         raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {kind!r}")
     if kind not in space.decoders:
         raise UsageError(
-            f"task.decoder=stereographic: there is no such regression on {what} space; "
-            "task.decoder=linear works on the logarithms of any"
+            f"decoder='stereographic': there is no such regression on {what} space; "
+            "decoder='linear' works on the logarithms of any"
         )
     return StereographicLogits(dim, logits, cast(Space, space), logit_curvature)

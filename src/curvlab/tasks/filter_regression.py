@@ -41,7 +41,7 @@ class FilterRegression(SelectedTask):
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
         if metric != "r2":
-            raise UsageError(f"task.metric={metric}: weights of filter regression are chosen by r2")
+            raise UsageError(f"metric={metric!r}: weights of filter regression are chosen by r2")
         self.read_out = nn.Linear(encoder.dim_out, 1)
         self.score = metric
         self._nodes: Tensor | None = None

@@ -165,8 +165,8 @@ def kind_of_labels(
         labels, what = OneOfMany(num_classes, margin), f"{num_classes} classes"
     if margin is not None and not isinstance(labels, OneOfMany):
         raise UsageError(
-            f"task.margin={margin:g}: the margin loss is of classes with a logit each, not of "
-            f"{what}; set task.margin=null"
+            f"margin={margin:g}: the margin loss is of classes with a logit each, not of "
+            f"{what}; set margin=None"
         )
     if metric is None:
         return labels
@@ -174,7 +174,7 @@ def kind_of_labels(
         labels.metrics[metric] = labels.ogb[metric]
     if metric not in labels.metrics:
         raise UsageError(
-            f"task.metric={metric}: a dataset with {what} is scored by "
+            f"metric={metric!r}: a dataset with {what} is scored by "
             f"{', '.join((*labels.metrics, *labels.ogb))}, which dataset.metric names"
         )
     return labels

@@ -107,12 +107,12 @@ def link_decoder(
         raise UsageError(f"task.decoder is auto, lorentzian or fermi_dirac, not {kind!r}")
     if kind not in space.link_decoders:
         raise UsageError(
-            "task.decoder=lorentzian: only points of the Lorentz model have a Lorentzian product, "
-            f"not those of {type(space).__name__} space; task.decoder=fermi_dirac works on any"
+            "decoder='lorentzian': only points of the Lorentz model have a Lorentzian product, "
+            f"not those of {type(space).__name__} space; decoder='fermi_dirac' works on any"
         )
     if margin is None:
         raise UsageError(
-            "task.margin=null: the Lorentzian score of links has a margin loss and no other; give "
-            "a margin, or task.decoder=fermi_dirac"
+            "margin=None: the Lorentzian score of links has a margin loss and no other; give "
+            "a margin, or decoder='fermi_dirac'"
         )
     return LorentzianScore(cast(Lorentz, space), margin)

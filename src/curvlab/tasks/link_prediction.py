@@ -59,7 +59,7 @@ class LinkPrediction(SelectedTask):
     ) -> None:
         super().__init__(encoder, optimizer)
         if metric not in METRICS:
-            raise UsageError(f"task.metric={metric}: links are scored by {', '.join(METRICS)}")
+            raise UsageError(f"metric={metric!r}: links are scored by {', '.join(METRICS)}")
         self.decoder = link_decoder(decoder, encoder.manifold_out, margin, radius, temperature)
         self.metric = metric
         self._non_edges: tuple[Tensor, NonEdges] | None = None

@@ -42,7 +42,7 @@ class Reconstruction(Task):
     ) -> None:
         super().__init__(encoder, optimizer)
         if power not in (1, 2):
-            raise UsageError(f"task.power={power} must be 1 (distances) or 2 (squared distances).")
+            raise UsageError(f"power={power!r} must be 1 (distances) or 2 (squared distances).")
         self.power = power
         self.kernel = PairKernel()
         self._tiles: PairTiles | None = None

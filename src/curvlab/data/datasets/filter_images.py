@@ -15,7 +15,7 @@ from torch_geometric.utils import grid
 from curvlab.data.files.sources import RemoteFile, fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
-from curvlab.options import FilterPair, Incidental, NonNegativeInt, Passed
+from curvlab.options import FilterPair, Incidental, Inside, NonNegativeInt, Passed
 
 Filter = Callable[[np.ndarray], np.ndarray]
 
@@ -74,7 +74,7 @@ class FilterImages:
         image: NonNegativeInt = 15,
         generated: bool = False,
         side: Annotated[int, Ge(5)] = 100,
-        path: Incidental[str] = "FilterImages/raw/2Dgrid.mat",
+        path: Incidental[Inside] = "FilterImages/raw/2Dgrid.mat",
         url: Incidental[str] = (
             "https://raw.githubusercontent.com/ivam-he/BernNet/main/Learning_filters/2Dgrid.mat"
         ),

@@ -3,10 +3,12 @@
 The folder of a graph holds `offsets` `[nodes + 1]` and `neighbours` `[2 edges]` (both directions of
 every edge by the node that it starts from, ascending, no duplicates, no loops), `features`
 `[nodes, features]`, and of the nodes that have a label `nodes`, `labels` and the given splits.
+Its manifest `graph.json` has the CRC-32 of every array and is written when they are on the disk.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -17,9 +19,18 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.errors import UsageError
-from curvlab.results.files import atomic_write
+from curvlab.results.files import atomic_write, flush
+from curvlab.results.seals import DamagedError, file_checksum, read_checked, with_checksum
+
+log = logging.getLogger(__name__)
 
 COMPLETE = "graph.json"  # written last, so that a folder that has it is whole
+SOURCES = ("offsets", "neighbours", "features")
+"""Arrays that tokens are made of."""
+
+EARLIER_KEYS = {"num_nodes", "num_edges", "num_features", "given"}
+"""What the manifest said before it had checksums."""
+
 BUCKET_EDGES = 2**23  # that are sorted at a time: 200 MB
 COUNTED_RANGES = 2**20  # of nodes whose edges are counted together
 CHUNK_ROWS = 2**18  # of features that are copied at a time
@@ -35,6 +46,7 @@ class DiskGraph:
         num_edges: undirected edges.
         num_features: numbers of features of a node.
         given: what the splits that come with it are called; None if there are none.
+        checksums: CRC-32 of the arrays' files.
     """
 
     folder: Path
@@ -42,6 +54,21 @@ class DiskGraph:
     num_edges: int
     num_features: int
     given: str | None
+    checksums: Mapping[str, int]
+
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Compare files with their checksums.
+
+        Args:
+            names: of the arrays; all of them by default.
+
+        Raises:
+            UsageError: One has been changed.
+        """
+        for name in self.checksums if names is None else names:
+            path = self.folder / f"{name}.npy"
+            if self.checksums.get(name) != file_checksum(path):
+                raise _damaged(path)
 
     def array(self, name: str) -> np.ndarray:
         """One of the arrays, mapped, not read."""
@@ -59,17 +86,24 @@ class DiskGraph:
 
 
 def open_disk_graph(folder: Path) -> DiskGraph | None:
-    """The graph in a folder; None if there is none, or half of one.
+    """The graph in a folder; None if there is none, half of one, or one without checksums.
+
+    All that a run reads beside the tokens is compared with its checksum; what the tokens are made
+    of, which is large, when they are made (`DiskGraph.verify`).
 
     Raises:
-        UsageError: A file of it is missing, cut, or of another graph.
+        UsageError: A file of it is missing, cut, changed, or of another graph.
     """
     path = folder / COMPLETE
     if not path.exists():
         return None
     try:
-        graph = DiskGraph(folder, **json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+        stored = read_checked(path, required=False)
+        if isinstance(stored, dict) and stored.keys() == EARLIER_KEYS:
+            log.warning("%s is of a version without checksums: writing the graph anew", folder)
+            return None
+        graph = DiskGraph(folder, **read_checked(path))
+    except (DamagedError, TypeError) as error:
         raise _damaged(path) from error
     labelled = len(_sound(graph, "nodes", np.int64))
     _sound(graph, "offsets", np.int64, graph.num_nodes + 1)
@@ -78,6 +112,7 @@ def open_disk_graph(folder: Path) -> DiskGraph | None:
     _sound(graph, "labels", np.int64, labelled)
     for name in GIVEN if graph.given is not None else ():
         _sound(graph, name, np.bool_, labelled)
+    graph.verify(name for name in graph.checksums if name not in SOURCES)
     return graph
 
 
@@ -180,9 +215,14 @@ class DiskGraphWriter:
 
     def finish(self, given: str | None) -> DiskGraph:
         """Declare the graph whole."""
-        graph = DiskGraph(self.folder, self.num_nodes, self.entries // 2, self.num_features, given)
+        checksums = {}
+        for path in sorted(self.folder.glob("*.npy")):
+            flush(path)  # else a power loss may leave the manifest and not the arrays
+            checksums[path.stem] = file_checksum(path)
+        sizes = (self.num_nodes, self.entries // 2, self.num_features)
+        graph = DiskGraph(self.folder, *sizes, given, checksums)
         meta = {key: value for key, value in vars(graph).items() if key != "folder"}
-        atomic_write(self.folder / COMPLETE, json.dumps(meta))
+        atomic_write(self.folder / COMPLETE, json.dumps(with_checksum(meta)))
         return graph
 
     def _share_out(self, raw: Path, ends: np.ndarray) -> None:

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.files.cache import cached
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, Passed
+from curvlab.options import Incidental, Inside, Passed
 from curvlab.results.files import arriving
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Downloaded:
 
     def __init__(
         self,
-        folder: Incidental[str],
+        folder: Incidental[Inside],
         files: Incidental[Sequence[Mapping[str, Any]]],
         statistics: Incidental[Mapping[str, Any]],
         url: Incidental[str | None] = None,

@@ -17,7 +17,8 @@ from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.data.transforms.polynomial_tokens import DTYPES
 from curvlab.errors import UsageError
 from curvlab.layers.neighbour_sums import neighbour_sums
-from curvlab.results.files import atomic_write
+from curvlab.results.files import atomic_write, flush
+from curvlab.results.seals import DamagedError, read_checked, with_checksum
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class TokenStore:
                 f"tokens of {self.graph.num_nodes:,} nodes take at least "
                 f"{8e-9 * self.graph.num_nodes:.2f} GB: raise batching.memory_gb"
             )
+        self.graph.verify()
         self.folder.mkdir(parents=True, exist_ok=True)
         parts = self._progress()
         done = parts[-1]["columns"][1] if parts else 0
@@ -97,12 +99,11 @@ class TokenStore:
             if len(part):
                 ends = [int(part[0]), int(part[-1]) + 1]
                 parts.append({"columns": ends, "crc32": self._compute_columns(*ends)})
-                state = {**asdict(self.spec), "parts": parts}
-                atomic_write(self.folder / PROGRESS, json.dumps(state))
+                self._declare(PROGRESS, parts=parts)
         if not self._holds(parts):
             raise self._damaged(FILE)
-        checksums = list(self._checksums())
-        atomic_write(self.folder / DONE, json.dumps({**asdict(self.spec), "crc32": checksums}))
+        flush(self.folder / FILE)
+        self._declare(DONE, crc32=list(self._checksums()))
         (self.folder / PROGRESS).unlink(missing_ok=True)
 
     def verify(self) -> None:
@@ -112,10 +113,22 @@ class TokenStore:
             UsageError: It has been changed or cut.
         """
         stored = _read_state(self.folder / DONE)
-        if stored is None or stored != {**asdict(self.spec), "crc32": stored.get("crc32")}:
+        if stored is None or stored != self._says(crc32=stored.get("crc32")):
             raise self._damaged(DONE)
         if not self._has_size() or list(self._checksums()) != stored["crc32"]:
             raise self._damaged(FILE)
+
+    def _says(self, **facts: Any) -> dict[str, Any]:
+        """What a manifest of the tokens says: which they are, of what graph, and their checksums.
+
+        So the graph's manifest and this are one: each array leads to a checksum that a checksum
+        vouches for.
+        """
+        return {**asdict(self.spec), "graph": dict(self.graph.checksums), **facts}
+
+    def _declare(self, name: str, **facts: Any) -> None:
+        content = with_checksum(self._says(**facts))
+        atomic_write(self.folder / name, json.dumps(content))
 
     @property
     def _storage(self) -> "np.dtype[np.generic]":
@@ -144,7 +157,7 @@ class TokenStore:
         if path.exists():
             state = _read_state(path) or {}
             parts: list[dict[str, Any]] = state.get("parts") or []
-            known = state == {**asdict(self.spec), "parts": parts}
+            known = state == self._says(parts=parts)
             if known and self._has_size() and self._holds(parts):
                 return parts
             log.warning("%s is not what was written there: computing the tokens anew", self.folder)
@@ -289,10 +302,9 @@ class TokenStore:
 def _read_state(path: Path) -> dict[str, Any] | None:
     """What a file of JSON says; None if it is not there or damaged."""
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+        return dict(read_checked(path))
+    except (FileNotFoundError, DamagedError):
         return None
-    return state if isinstance(state, dict) else None
 
 
 def _row_blocks(rows: int, row_bytes: int) -> Iterator[slice]:

@@ -2,7 +2,8 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 from pathlib import Path
 from types import MappingProxyType
 
@@ -40,6 +41,7 @@ class GraphTransform(BaseTransform, ABC):
         tied: why what it adds means nothing to a model that was trained on another graph; empty if
             it does.
         fitted: what it has taken from the first graph and applies to others too.
+        alternatives: attributes of which one stands for what it writes.
     """
 
     cacheable = False
@@ -49,6 +51,7 @@ class GraphTransform(BaseTransform, ABC):
     fitted: Mapping[str, Tensor] = MappingProxyType({})
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -75,6 +78,32 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
     data = data.clone()
     data.update(cached(cache_dir, key, compute, transform.revision))
     return data
+
+
+def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
+    """Add to a graph, in place, what some transforms write and it lacks.
+
+    What is there is taken as it is: after a change of edges, delete it.
+
+    Args:
+        data: on any device; new attributes are put there, numbers in the type of `x`.
+        transforms: in the order of their use.
+
+    Raises:
+        UsageError: the graph has edges and no features, or a transform refuses it.
+    """
+    if "edge_index" in data and not {"x", "tokens"}.intersection(data.keys()):
+        raise UsageError(
+            "the graph has no features: set data.x [nodes, in_channels], or apply "
+            "curvlab.data.transforms.graph.IdentityFeatures to it"
+        )
+    for transform in transforms:
+        if any(name in data for name in (*transform.writes, *transform.alternatives)):
+            continue
+        made = transform(copy(data).cpu())
+        for name in transform.writes:
+            kind = data.x.dtype if made[name].is_floating_point() else made[name].dtype
+            data[name] = made[name].to(data.x.device, kind)
 
 
 class IdentityFeatures(GraphTransform):

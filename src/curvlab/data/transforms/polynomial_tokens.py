@@ -44,6 +44,7 @@ class PolynomialTokens(GraphTransform):
     cacheable = True
     reads = ("x", "edge_index")
     writes = ("tokens",)
+    alternatives = ("normalised_adj",)
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ def check_even(dim: int) -> None:
         UsageError: it is odd.
     """
     if dim % 2:
-        raise UsageError(f"model.dim={dim} must be even: its halves are one complex vector")
+        raise UsageError(f"dim={dim} must be even: its halves are one complex vector")
 
 
 def rotate(angle: Tensor, x: Tensor) -> Tensor:

@@ -1,0 +1,130 @@
+"""As a library: a model built with its defaults takes a bare graph, and says what it cannot do."""
+
+import importlib
+import inspect
+from functools import partial
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from composing import CONFIGS, composed, tasks_of
+from curvlab.config.building import build
+from curvlab.config.rules import transforms_of
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.errors import UsageError
+from curvlab.manifolds import Lorentz
+from curvlab.models.encoder import Encoder
+from curvlab.models.fpst import FPST
+from curvlab.models.hypformer import Hypformer
+from curvlab.models.kappa_gcn import KappaGCN
+from curvlab.models.lds import LDS
+from curvlab.run.parts import Known, build_encoder
+
+NODES, FEATURES, CLASSES = 40, 8, 3
+CHOICES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+OF_GRAPHS = [name for name in CHOICES if "kg_completion" not in tasks_of(name)]
+
+# PyTorch Geometric's making of a sparse matrix, once a process.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+
+
+def targets():
+    """The classes of all models of graphs."""
+    return sorted({composed(f"model={name}").model._target_ for name in OF_GRAPHS})
+
+
+@pytest.fixture
+def bare() -> Data:
+    """Features, classes and edges, as any data set of PyTorch Geometric has them."""
+    torch.manual_seed(0)
+    edges = SyntheticWeb(num_nodes=NODES, cycle_fraction=0.5, seed=0).load().edge_index
+    return Data(x=torch.randn(NODES, FEATURES), edge_index=edges, y=torch.arange(NODES) % CLASSES)
+
+
+def made(target: str, graph: Data) -> Encoder:
+    """A model with its defaults."""
+    module, _, name = target.rpartition(".")
+    kind = getattr(importlib.import_module(module), name)
+    asked = inspect.signature(kind).parameters
+    given = {"in_channels": FEATURES, "num_classes": CLASSES, "graph": graph}
+    return kind(**{k: v for k, v in given.items() if k in asked})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", targets())
+def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_needs_once(
+    target, bare, monkeypatch
+):
+    model = made(target, bare).eval()
+    before = set(bare.keys())
+    points = model(bare)
+    assert points.shape == (NODES, model.dim_out)
+    assert torch.isfinite(points).all()
+    kept = {name: bare[name] for name in set(bare.keys()) - before}
+    needed = {name for transform in model.transforms() for name in transform.writes}
+    assert set(kept) == needed
+
+    def computed(*_):
+        raise AssertionError
+
+    for transform in model.transforms():
+        monkeypatch.setattr(type(transform), "forward", computed)
+    model(bare)
+    assert all(bare[name] is value for name, value in kept.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_GRAPHS)
+def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
+    """A configuration names the transforms that the class does, with the same options."""
+    config = composed(f"model={name}")
+    taken = {"num_classes": CLASSES, "classes": CLASSES, "graph": bare, "steps_per_pass": 1}
+    model = build_encoder(config, Known({"inputs": {"in_channels": FEATURES}, "taken": taken}))
+    asked = {build(transform).cache_key for transform in transforms_of(config)}
+    assert {transform.cache_key for transform in model.transforms()} <= asked
+
+
+@pytest.mark.parametrize("space", [Lorentz, partial(Lorentz, kappa=-2.0)])
+@pytest.mark.parametrize("model", [FPST, KappaGCN])
+def test_a_space_that_does_not_fit_is_refused_by_the_constructor(model, space):
+    with pytest.raises(UsageError, match=r"manifold=Lorentz: it takes .*Stereographic"):
+        model(FEATURES, manifold=space)
+
+
+def test_arguments_are_named_as_where_they_were_written():
+    with pytest.raises(UsageError, match=r"^heads=3 does not divide dim=8; 1, 2, 4, 8 do$"):
+        FPST(FEATURES, dim=8, heads=3)
+    config = composed("model=fpst", "model.dim=8", "model.heads=3")
+    known = Known({"inputs": {"in_channels": FEATURES}, "taken": {}})
+    says = r"^model\.heads=3 does not divide model\.dim=8; 1, 2, 4, 8 do$"
+    with pytest.raises(UsageError, match=says):
+        build_encoder(config, known)
+
+
+def test_double_precision_stays(bare):
+    bare.x = bare.x.double()
+    points = Hypformer(FEATURES).double()(bare)
+    assert bare.normalised_adj.dtype == points.dtype == torch.float64
+
+
+def test_a_graph_without_features_is_one_sentence(bare):
+    bare.x = None
+    with pytest.raises(UsageError, match=r"no features: set data\.x"):
+        FPST(FEATURES)(bare)
+
+
+def test_a_graph_that_is_too_small_is_one_sentence(bare):
+    with pytest.raises(UsageError, match="no 41 Laplacian eigenvectors: ask for at most 40"):
+        FPST(FEATURES, eigenvectors=41)(bare)
+
+
+def test_lds_says_what_it_learns_from(bare):
+    with pytest.raises(UsageError, match=r"apply curvlab\.data\.splits\.halved_validation"):
+        LDS(FEATURES, CLASSES, bare)(bare)
+
+
+def test_what_the_graph_has_is_taken_as_it_is(bare):
+    bare.normalised_adj = torch.eye(NODES).to_sparse_csr()
+    Hypformer(FEATURES)(bare)
+    assert torch.equal(bare.normalised_adj.to_dense(), torch.eye(NODES))

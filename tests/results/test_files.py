@@ -1,0 +1,95 @@
+"""Files arrive whole or not at all, and what killed processes have left is collected."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from curvlab.results.files import arriving, atomic_write, collect, hold
+
+KILLED = """
+import os, pathlib, signal, sys
+from curvlab.results.files import arriving
+with arriving(pathlib.Path(sys.argv[1])) as partial:
+    partial.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_next_to_write_a_file_collects_what_a_killed_one_has_left(tmp_path):
+    target = tmp_path / "file[1]"
+    subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
+    assert len(list(tmp_path.iterdir())) == 1
+    atomic_write(target, "whole")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_what_a_living_one_writes_is_left_alone(tmp_path):
+    target = tmp_path / "file"
+    with arriving(target) as first:
+        first.write_text("first")
+        atomic_write(target, "second")
+        assert first.read_text() == "first"
+        assert target.read_text() == "second"
+    assert target.read_text() == "first"
+
+
+@pytest.mark.parametrize("function", ["fsync", "open"])
+def test_what_the_system_refuses_names_the_file_and_leaves_the_old_one(
+    tmp_path, monkeypatch, function
+):
+    target = tmp_path / "file"
+    atomic_write(target, "old")
+    true = getattr(os, function)
+
+    def refuse(*words, **options):
+        if function == "fsync" or str(words[0]).startswith(str(tmp_path / ".file")):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return true(*words, **options)
+
+    monkeypatch.setattr(os, function, refuse)
+    with pytest.raises(OSError, match="No space left on device") as refused:
+        atomic_write(target, "new")
+    assert refused.value.filename == str(target)
+    monkeypatch.undo()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_an_error_about_another_file_keeps_its_name(tmp_path):
+    with (
+        pytest.raises(FileNotFoundError) as refused,
+        arriving(tmp_path / "file") as partial,
+    ):
+        partial.write_bytes((tmp_path / "other").read_bytes())
+    assert refused.value.filename == str(tmp_path / "other")
+
+
+def test_where_the_file_system_has_no_locks_files_are_written_and_nothing_is_collected(
+    tmp_path, monkeypatch
+):
+    def refused(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("curvlab.results.files.fcntl.flock", refused)
+    left = tmp_path / ".a.txt.12345678"
+    left.touch()
+    atomic_write(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert left.exists()
+
+
+def test_a_folder_that_is_held_is_not_collected(tmp_path):
+    kept, left = tmp_path / "kept", tmp_path / "left"
+    kept.mkdir()
+    left.mkdir()
+    handle = os.open(kept, os.O_RDONLY)
+    hold(handle)
+    collect(kept)
+    collect(left)
+    assert kept.exists()
+    assert not left.exists()
+    os.close(handle)
+    collect(kept)
+    assert not kept.exists()
