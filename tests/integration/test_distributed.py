@@ -18,6 +18,15 @@ def test_every_process_knows_its_rank_and_only_the_first_speaks(tmp_path, capfd)
     assert capfd.readouterr().out in ("rank 0 speaks\n", "")  # the start server has its own
 
 
+def test_nothing_listens_but_on_loopback(tmp_path):
+    """The store in this process, and what the processes exchange tensors by."""
+    launch(work.note_what_listens, 2, str(tmp_path))
+    for rank in range(2):
+        addresses = (tmp_path / f"{rank}").read_text().split()
+        assert len(addresses) >= 2, "the store and a pair of sockets of gloo"
+        assert set(addresses) <= {"127.0.0.1", "::ffff:127.0.0.1"}
+
+
 @pytest.mark.parametrize("first_waits", [False, True])
 def test_one_that_fails_ends_all_with_what_it_raised(first_waits):
     start = time.monotonic()

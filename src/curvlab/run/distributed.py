@@ -7,6 +7,7 @@ the folder and speaks; its processes only train, and all end when one does.
 
 import os
 import pickle
+import socket
 import sys
 import time
 import traceback
@@ -20,8 +21,8 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any
 
+import psutil
 import torch
-from lightning.fabric.plugins.environments.lightning import find_free_network_port
 
 from curvlab.process import in_group
 from curvlab.run import signals
@@ -50,7 +51,7 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
     Raises:
         ProcessError: a process was killed.
     """
-    port = find_free_network_port()
+    store = _loopback_store()  # kept here: it answers as long as there is a name for it
     context = start_context()
     children: list[BaseProcess] = []
     messages: list[Connection] = []
@@ -59,7 +60,7 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
             receiver, sender = context.Pipe(duplex=False)
             child = context.Process(  # type: ignore[attr-defined]
                 target=_run,
-                args=(work, rank, processes, port, sender, arguments),
+                args=(work, rank, processes, store.port, sender, arguments),
                 daemon=False,  # a daemon may not start the processes that read its batches
             )
             child.name = f"rank {rank}"
@@ -77,6 +78,30 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
             child.join()
     if any(ends):
         raise _first_failure(ends, messages)
+
+
+def _loopback_store() -> torch.distributed.TCPStore:
+    """The store where the processes of one machine meet: no other machine can reach it.
+
+    A store that a process opens by itself listens on all interfaces, whatever address it is given.
+    """
+    listener = socket.socket()
+    listener.bind((ADDRESS, 0))
+    return torch.distributed.TCPStore(
+        ADDRESS,
+        listener.getsockname()[1],
+        is_master=True,
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
+
+
+def _loopback_interface() -> str:
+    """The name of the interface with the address of loopback: `lo` on Linux, `lo0` on macOS."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(entry.address == ADDRESS for entry in addresses):
+            return name
+    return "lo"
 
 
 def start_context() -> BaseContext:
@@ -144,11 +169,14 @@ def _run(
     os.environ |= {
         "MASTER_ADDR": ADDRESS,
         "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store of the parent, rather than one of rank 0
         "NODE_RANK": "0",
         "LOCAL_RANK": str(rank),
         "RANK": str(rank),
         "WORLD_SIZE": str(processes),
     }
+    for library in ("GLOO", "NCCL"):
+        os.environ.setdefault(f"{library}_SOCKET_IFNAME", _loopback_interface())
     end_with_parent()
     signals.install(speaks=False)
     try:
