@@ -109,13 +109,13 @@ def test_both_sides_are_ranked_with_inverse_relations(run_here):
 @pytest.mark.smoke
 def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, monkeypatch):
     ranked = []
-    original = KnowledgeGraphCompletion._ranked
+    original = KnowledgeGraphCompletion.ranked
 
     def watched(task, batch, part):
         ranked.append((part, task.encoder.entities.weight.detach().clone()))
         return original(task, batch, part)
 
-    monkeypatch.setattr(KnowledgeGraphCompletion, "_ranked", watched)
+    monkeypatch.setattr(KnowledgeGraphCompletion, "ranked", watched)
     result = run_here(*SHORT, "task.metric=hits3")
     assert result.score == result.metrics["test"]["hits3"]
     # Once a validation, which chooses weights and draws the curve, and once at the end.

@@ -14,6 +14,7 @@ from tiny_runs import FAST, TINY, TREE
 import curvlab
 from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
+from curvlab.run.transfer import scores_on, triples_in
 
 CLASSES = (*TREE, "trainer.plots=false", "optimizer.lr=0.05")
 TRIPLES = (
@@ -198,6 +199,46 @@ def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("entries", [2**22, 2000])  # one tile, and some of 5 by 5
+@pytest.mark.parametrize("known", [False, True])
+def test_the_likeliest_links_of_all_pairs(run_here, tmp_path, monkeypatch, entries, known):
+    """They are the first of a sorted matrix; those of some nodes have an end among them."""
+    run_here(*CLASSES, "task=link_prediction", "model=gcn", "trainer.max_steps=10")
+    run = curvlab.load(tmp_path / "run")
+    monkeypatch.setattr("curvlab.run.predictions.ENTRIES", entries)
+    points = run.embed()
+    scores = run.task.decoder(points[:, None], points[None]).triu(1)
+    adjacency = torch.zeros_like(scores, dtype=torch.bool)
+    adjacency[tuple(run.data.source.load().edge_index)] = True
+    pairs = torch.ones_like(adjacency).triu(1)
+    some = torch.zeros(len(points), dtype=torch.bool)
+    some[torch.tensor([3, 40, 7])] = True
+    ids = run.ids()
+    for nodes, wanted in ((None, pairs), (["3", "40", "7"], pairs & (some[:, None] | some))):
+        asked = scores[wanted if known else wanted & ~adjacency].sort(descending=True).values
+        found = run.predict(k=30, all_pairs=True, nodes=nodes, known=known)
+        assert found["score"].tolist() == pytest.approx(asked[:30].tolist(), abs=1e-5)
+        ends = [[ids.index(name) for name in found[end]] for end in ("node", "neighbour")]
+        low, high = (torch.tensor(ends).sort(0).values).unbind()
+        torch.testing.assert_close(scores[low, high], torch.tensor(found["score"].to_numpy()))
+        assert len(set(zip(low.tolist(), high.tolist(), strict=True))) == 30
+        assert bool(wanted[low, high].all())
+        assert found["known"].tolist() == adjacency[low, high].tolist()
+    everything = run.predict(k=10**6, all_pairs=True, known=True)
+    assert len(everything) == len(ids) * (len(ids) - 1) // 2
+    in_tiles = run.predict(k=4, known=known)
+    monkeypatch.undo()
+    assert in_tiles["score"].tolist() == pytest.approx(run.predict(k=4, known=known)["score"])
+
+
+@pytest.mark.slow
+def test_tasks_without_links_refuse_all_pairs(run_here, tmp_path):
+    run_here(*CLASSES, "model=gcn", "trainer.max_steps=5")
+    with pytest.raises(UsageError, match="task=node_classification does not"):
+        curvlab.load(tmp_path / "run").predict(all_pairs=True)
+
+
+@pytest.mark.slow
 def test_nearest_nodes_of_a_reconstruction(run_here, tmp_path):
     run_here(*TINY, "model=mlp", "trainer.plots=false")
     run = curvlab.load(tmp_path / "run")
@@ -228,6 +269,88 @@ def test_tails_and_heads_are_completed_by_name(run_here, tmp_path):
     for wrong in [("nobody", relation, None), (head, "none", None), (head, relation, tail)]:
         with pytest.raises(UsageError):
             run.predict(queries=[wrong])
+
+
+@pytest.mark.slow
+def test_a_reconstruction_is_scored_on_another_graph(run_here, tmp_path, capsys):
+    """The same graph with other names has the reported score; without some edges another one."""
+    first = own_graph(tmp_path / "first", features=True)
+    small = ("model=gcn", "trainer.max_steps=10", "trainer.accelerator=cpu", "trainer.plots=false")
+    words = ("task=reconstruction", "dataset=graph_folder", f"dataset.path={first}", *small)
+    score = run_here(*words).score
+    evaluate = import_module("curvlab.cli.evaluate").main
+    found = []
+    for lines in (60, 30):
+        edges = (first / "edges.csv").read_text().splitlines()[:lines]
+        (first / "edges.csv").write_text("\n".join(edges))
+        capsys.readouterr()
+        assert evaluate([str(tmp_path / "run"), "--data", str(first)]) == 0
+        found.append(float(capsys.readouterr().out.split("map")[1].split()[0]))
+    assert found[0] == pytest.approx(score, abs=1e-4)
+    assert found[1] != pytest.approx(score, abs=1e-2)
+
+
+def kg_folder(folder, **parts):
+    """A folder of files of triples."""
+    folder.mkdir(exist_ok=True)
+    for name, triples in parts.items():
+        (folder / f"{name}.txt").write_text("".join("\t".join(t) + "\n" for t in triples))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inverse", [False, True])
+def test_other_triples_are_ranked_by_name(run_here, tmp_path, capsys, caplog, inverse):
+    """The run's own test triples get the reported metrics; unknown names are refused."""
+    circle = [(f"e{i}", ("next", "after")[i % 2], f"e{(i + 1 + i % 2) % 30}") for i in range(30)]
+    far = [(f"e{i}", "far", f"e{(i + 15) % 30}") for i in range(30)]
+    train, val, test = circle + far[:20], far[20:25], far[25:]
+    own = kg_folder(tmp_path / "own", train=train, valid=val, test=test)
+    small = ("trainer.epochs=3", "trainer.accelerator=cpu", "trainer.plots=false")
+    words = ("dataset=kg_folder", f"dataset.source.path={own}", "model=distmult", *small)
+    result = run_here(*words, "batching.size=20", f"task.inverse_relations={str(inverse).lower()}")
+    run = curvlab.load(tmp_path / "run")
+    own_metrics = run.evaluate()
+    for parts, names in (
+        ({"test": test}, ["test"]),
+        ({"valid": val, "test": test}, ["val", "test"]),
+    ):
+        folder = kg_folder(tmp_path / f"of_{len(parts)}", **parts)
+        found = scores_on(run.task, run, triples_in(folder, run))
+        assert found == {name: pytest.approx(own_metrics[name]) for name in names}
+    assert run.evaluate() == own_metrics == result.metrics
+
+    evaluate = import_module("curvlab.cli.evaluate").main
+    other = kg_folder(tmp_path / "other", test=[circle[0], far[2]])
+    assert evaluate([str(tmp_path / "run"), "--data", str(other)]) == 0
+    assert "mrr" in capsys.readouterr().out
+    assert "2 triples to score are among those that the model was trained on" in caplog.text
+    for wrong, why in (
+        ({"test": [("nobody", "far", "e1")]}, "entity 'nobody'"),
+        ({"test": [("e1", "none", "e1")]}, "relation 'none'"),
+        ({"train": train}, r"neither test\.txt nor valid\.txt"),
+    ):
+        folder = kg_folder(tmp_path / next(iter(why.split())), **wrong)
+        with pytest.raises(UsageError, match=why):
+            triples_in(folder, run)
+        assert evaluate([str(tmp_path / "run"), "--data", str(folder)]) == 2
+
+
+@pytest.mark.slow
+def test_triples_known_to_the_folder_leave_the_ranking(run_here, tmp_path):
+    """A train.txt of all other tails of a head leaves its true tail the first rank."""
+    run_here(*TRIPLES, "model=distmult", "trainer.epochs=1")
+    run = curvlab.load(tmp_path / "run")
+    names, relation = run.ids(), run.vocabulary.relations[0]
+    query = [(names[0], relation, names[-1])]
+    rest = [(names[0], relation, name) for name in names[:-1]]
+    scores = [
+        scores_on(run.task, run, triples_in(kg_folder(tmp_path / "kg", test=query, **more), run))
+        for more in ({}, {"train": rest})
+    ]
+    assert scores[1]["test"]["mrr"] == 1
+    assert scores[0]["test"]["mrr"] < 1
+    assert scores[0]["test"]["raw_mrr"] == scores[1]["test"]["raw_mrr"]
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):

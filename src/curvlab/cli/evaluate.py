@@ -1,11 +1,14 @@
 """Evaluate a finished run again, on its own data or on another graph.
 
 curvlab evaluate RUN                   the reported metrics, computed anew
-curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive
+curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive, or
+                                       on other triples of the same entities
 
-RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it. Nodes of another
-graph are scored in the parts that it comes with, else all that have a label; of its edges, those
-that the task's split holds out.
+RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it, or
+dataset=kg_folder for knowledge graphs. Nodes of another graph are scored in the parts that it comes
+with, else all that have a label; of its edges, those that the task's split holds out; all of them
+for reconstruction. Of triples valid.txt and test.txt are scored, one of which must be there; the
+run's own triples and those of train.txt are left out of filtered ranks.
 """
 
 import argparse
@@ -16,21 +19,22 @@ import pandas as pd
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, show
 from curvlab.program import parser as parser_of
-from curvlab.run.transfer import scores_on
+from curvlab.run.transfer import scores_on, triples_in
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     parser = parser_of("evaluate", __doc__)
     parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
+    parser.add_argument("--data", metavar="FOLDER", help="another graph, or other triples")
     parser.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")
     return answered(parser, _evaluate, arguments)
 
 
 def _evaluate(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run)
-    graph = graph_in(args.data, run)
+    triples = args.data is not None and run.task.data_kind == "triples"
+    graph = triples_in(args.data, run) if triples else graph_in(args.data, run)
     found = run.evaluate(args.accelerator) if graph is None else scores_on(run.task, run, graph)
     rows = [
         {"part": part, "metric": metric, "value": value}

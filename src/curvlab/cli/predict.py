@@ -2,6 +2,7 @@
 
 curvlab predict RUN                              classes of all nodes, or the links of each
 curvlab predict RUN --node ID --k 10             of one node (--node may be repeated)
+curvlab predict RUN --all-pairs --k 100          the likeliest links of the whole graph
 curvlab predict RUN --head X --relation R        tails that complete a triple
 curvlab predict RUN --relation R --tail Y        heads that do
 curvlab predict RUN --pairs pairs.csv            columns head, relation, tail; one end is empty
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
     parser.add_argument("--node", action="append", help="id of a node (default: all)")
     parser.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
+    parser.add_argument("--all-pairs", action="store_true", help="the k likeliest links over all")
     parser.add_argument("--head", help="name of an entity")
     parser.add_argument("--relation", help="name of a relation")
     parser.add_argument("--tail", help="name of an entity")
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 def _predict(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run)
     asked = {"nodes": args.node, "k": args.k, "queries": _queries(args), "known": args.known}
-    found = run.predict(graph_in(args.data, run), **asked)
+    found = run.predict(graph_in(args.data, run), **asked, all_pairs=args.all_pairs)
     if args.output:
         write(found, args.output)
         print(f"{len(found):,} rows in {args.output}")

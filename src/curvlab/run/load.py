@@ -130,8 +130,9 @@ class Run:
 
         Node classification: `node`, `predicted` and the probability of every class by its name.
         Links (`nodes`, `k=10`, `known=False`): the k likeliest neighbours of these nodes, by name,
-        or of all. Knowledge graphs (`queries`, `k=10`, `known=True`): the k best tails of pairs
-        `(head, relation, None)` or heads of `(None, relation, tail)`, by name.
+        or of all; with `all_pairs=True` the k likeliest links over all pairs. Knowledge graphs
+        (`queries`, `k=10`, `known=True`): the k best tails of pairs `(head, relation, None)` or
+        heads of `(None, relation, tail)`, by name.
 
         Args:
             graph: see `embed`.

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,12 +44,15 @@ class Asked:
         nodes: whose links; None for all nodes.
         queries: of a knowledge graph.
         known: whether answers that the data have are listed too; None: of knowledge graphs.
+        all_pairs: the k likeliest links among all pairs (of `nodes` and all others), not of each
+            node.
     """
 
     k: int = 10
     nodes: Sequence[str] | None = None
     queries: Sequence[Query] = ()
     known: bool | None = None
+    all_pairs: bool = False
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -80,6 +84,7 @@ def predictions(
 def _classes(
     task: NodeClassification, run: "Run", graph: Data | None, asked: Asked
 ) -> pd.DataFrame:
+    _check_links(run, asked)
     batch, ids = run.prepared(graph), run.ids(graph)
     nodes = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
     chosen = _numbers(asked.nodes, ids, "node")
@@ -109,8 +114,8 @@ def _likely_links(
 ) -> pd.DataFrame:
     points = run.embed(graph)
 
-    def scores(rows: Tensor) -> Tensor:
-        return task.decoder(points[rows].unsqueeze(1), points.unsqueeze(0))
+    def scores(rows: Tensor, columns: Tensor) -> Tensor:
+        return task.decoder(points[rows].unsqueeze(1), points[columns].unsqueeze(0))
 
     links = _links(run, graph, asked, scores, points.shape[1])
     probability = task.decoder.probability(torch.tensor(links["score"].to_numpy()))
@@ -128,8 +133,8 @@ def _near_nodes(
 ) -> pd.DataFrame:
     points = run.embed(graph).double()
 
-    def scores(rows: Tensor) -> Tensor:
-        return -run.space.pairwise_sqdist(points[rows], points)
+    def scores(rows: Tensor, columns: Tensor) -> Tensor:
+        return -run.space.pairwise_sqdist(points[rows], points[columns])
 
     links = _links(run, graph, asked, scores, 1)
     links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
@@ -138,6 +143,7 @@ def _near_nodes(
 
 @predictions.register(FilterRegression)
 def _values(task: FilterRegression, run: "Run", graph: Data | None, asked: Asked) -> pd.DataFrame:
+    _check_links(run, asked)
     points, ids = run.embed(graph), run.ids(graph)
     chosen = _numbers(asked.nodes, ids, "node")
     values = task.read_out(points[chosen]).squeeze(-1)
@@ -148,6 +154,7 @@ def _values(task: FilterRegression, run: "Run", graph: Data | None, asked: Asked
 def _completions(
     task: KnowledgeGraphCompletion, run: "Run", graph: Data | None, asked: Asked
 ) -> pd.DataFrame:
+    _check_links(run, asked)
     if graph is not None:
         run.check_own()
     if not asked.queries:
@@ -221,34 +228,80 @@ def _links(
     run: "Run",
     graph: Data | None,
     asked: Asked,
-    scores: Callable[[Tensor], Tensor],
+    scores: Callable[[Tensor, Tensor], Tensor],
     width: int,
 ) -> pd.DataFrame:
-    """The k pairs of each node with the highest scores `[rows, nodes]`."""
+    """The k pairs with the highest scores, of each node or of all.
+
+    Scores `[rows, columns]` are computed and sorted out tile by tile: what is in memory does not
+    grow with the number of pairs.
+    """
     ids = run.ids(graph)
-    chosen = _numbers(asked.nodes, ids, "node")
+    chosen = torch.tensor(_numbers(asked.nodes, ids, "node"))
     edges = _edges(run.data.graph if graph is None else graph, len(ids))
-    parts = []
-    for rows in torch.tensor(chosen).split(max(1, ENTRIES // (len(ids) * width))):
-        found = scores(rows).float().cpu()
-        there = torch.from_numpy(edges[rows.numpy()].toarray())
-        if not asked.known:
-            found = found.masked_fill(there, -torch.inf)
-        found[torch.arange(len(rows)), rows] = -torch.inf
-        best, places = found.topk(min(asked.k, len(ids) - 1), dim=1)
-        kept = best > -torch.inf
-        counts = kept.sum(1)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "node": np.repeat([ids[i] for i in rows.tolist()], counts.numpy()),
-                    "neighbour": [ids[i] for i in places[kept].tolist()],
-                    "score": best[kept].numpy(),
-                    "known": there.gather(1, places)[kept].numpy(),
-                }
-            )
+    if asked.all_pairs:
+        chosen = chosen.unique()
+    place = torch.full((len(ids),), -1)  # among the chosen nodes
+    place[chosen] = torch.arange(len(chosen))
+    side = max(1, isqrt(ENTRIES // width))
+    best: list[_Best] = []
+    for rows in chosen.split(side):
+        if not (best and asked.all_pairs):
+            best.append(_Best(asked.k, flat=asked.all_pairs))
+        of_rows = edges[rows.numpy()]
+        for columns in torch.arange(len(ids)).split(side):
+            if asked.all_pairs and len(chosen) == len(ids) and columns[-1] <= rows[0]:
+                continue  # below the diagonal, as a whole
+            there = torch.from_numpy(of_rows[:, columns[0] : columns[-1] + 1].toarray())
+            left_out = rows[:, None] == columns
+            if asked.all_pairs:  # a pair of two chosen nodes would be seen twice
+                left_out = (place[columns] >= 0) & (place[rows][:, None] >= place[columns])
+            if not asked.known:
+                left_out = left_out | there
+            tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
+            best[-1].add(tile, rows[:, None].expand_as(tile), columns.expand_as(tile), there)
+    score, node, neighbour, known = map(torch.cat, zip(*(of.kept for of in best), strict=True))
+    return pd.DataFrame(
+        {
+            "node": [ids[i] for i in node.tolist()],
+            "neighbour": [ids[i] for i in neighbour.tolist()],
+            "score": score.numpy(),
+            "known": known.numpy(),
+        }
+    )
+
+
+class _Best:
+    """Pairs with the k highest scores among the tiles seen, of each row or of all pairs."""
+
+    def __init__(self, k: int, flat: bool = False) -> None:
+        self.k, self.flat = k, flat
+        self._columns: list[Tensor] = []
+
+    def add(self, *tile: Tensor) -> None:
+        """Take in a tile: scores, rows, columns and whether a pair is known, `[rows, columns]`."""
+        found = self._top([part.reshape(1, -1) for part in tile] if self.flat else list(tile))
+        both = zip(self._columns, found, strict=True)
+        self._columns = self._top([torch.cat(pair, 1) for pair in both]) if self._columns else found
+
+    def _top(self, columns: list[Tensor]) -> list[Tensor]:
+        places = columns[0].topk(min(self.k, columns[0].shape[1]), dim=1).indices
+        return [column.gather(1, places) for column in columns]
+
+    @property
+    def kept(self) -> list[Tensor]:
+        """Each column `[pairs]`, highest scores first in a row, without pairs left out."""
+        real = self._columns[0] > -torch.inf
+        return [column[real] for column in self._columns]
+
+
+def _check_links(run: "Run", asked: Asked) -> None:
+    """Refuse all pairs to a task that predicts no links between nodes."""
+    if asked.all_pairs:
+        raise UsageError(
+            f"all_pairs=true asks for links between nodes, which task={run.config.task.name} does "
+            "not predict: ask without it"
         )
-    return pd.concat(parts, ignore_index=True)
 
 
 def _edges(graph: Data, nodes: int) -> csr_array:

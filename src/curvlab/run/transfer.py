@@ -1,6 +1,8 @@
-"""Scores of a trained, inductive model on a graph that it has not seen."""
+"""Scores of a trained model on a graph, or on triples, that it has not seen."""
 
+import logging
 from functools import singledispatch
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,14 +11,21 @@ from torch_geometric.data import Data
 
 from curvlab.config.building import build
 from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.triple_folder import numbered_triples
+from curvlab.data.datasets.triples import MASKS, triple_numbers
+from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
 from curvlab.process import default_dtype
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.link_prediction import LinkPrediction
 from curvlab.tasks.node_classification import PARTS, NodeClassification
+from curvlab.tasks.reconstruction import Reconstruction
 from curvlab.tasks.task import Task
 
 if TYPE_CHECKING:
     from curvlab.run.load import Run
+
+log = logging.getLogger(__name__)
 
 Scores = dict[str, dict[str, float]]
 
@@ -28,14 +37,14 @@ def scores_on(task: Task, run: "Run", graph: Data) -> Scores:  # noqa: ARG001
     Args:
         task: of the run.
         run: loaded.
-        graph: `x`, `edge_index` and what the task scores.
+        graph: `x`, `edge_index` and what the task scores; for knowledge graphs see `triples_in`.
 
     Raises:
         UsageError: the model is tied to its graph, or the graph lacks what is scored.
     """
     raise UsageError(
-        f"task={run.config.task.name} has no score on another graph; node classification and link "
-        "prediction have"
+        f"task={run.config.task.name} has no score on another graph; node classification, link "
+        "prediction, reconstruction and knowledge-graph completion have"
     )
 
 
@@ -75,3 +84,63 @@ def _of_links(task: LinkPrediction, run: "Run", graph: Data) -> Scores:
         batch = run.prepared(split(graph, run.config.seed))
         scores = task.scores(batch, "test")
         return {"test": {name: float(score) for name, score in scores.items()}}
+
+
+@scores_on.register(Reconstruction)
+@torch.no_grad()
+def _of_distances(task: Reconstruction, run: "Run", graph: Data) -> Scores:
+    with default_dtype(run.config.trainer.precision):
+        return {"test": {task.score: float(task.precision(run.prepared(graph)))}}
+
+
+@scores_on.register(KnowledgeGraphCompletion)
+@torch.no_grad()
+def _of_triples(task: KnowledgeGraphCompletion, run: "Run", graph: Data) -> Scores:
+    batch = graph.to(str(run.device))
+    with default_dtype(run.config.trainer.precision):
+        parts = [part for part in task.tested if batch[MASKS[part]].any()]
+        ranked = {part: task.ranked(batch, part) for part in parts}
+    return {part: {k: float(v) for k, v in found.items()} for part, found in ranked.items()}
+
+
+def triples_in(folder: str | Path, run: "Run") -> Data:
+    """Triples of a folder by the numbers of a run's entities and relations, and the run's own.
+
+    `valid.txt` and `test.txt`, of which one must be there, are the parts that are scored. The run's
+    own triples and those of the folder's `train.txt` are known: filtered ranks leave them out.
+
+    Args:
+        folder: as `dataset=kg_folder` reads it; files are in the format of the run's.
+        run: of knowledge-graph completion.
+
+    Raises:
+        UsageError: a file is missing or malformed, a name is none of the run's, or the run's own
+            triples are not here.
+    """
+    own, names = run.data.graph.cpu(), run.ids()
+    both = own.get("inverse_relations", False)
+    relations = own.relation_names[: len(own.relation_names) // (2 if both else 1)]
+    source = run.config.dataset.source
+    options = {key: source[key] for key in ("columns", "separator", "header") if key in source}
+    found = numbered_triples(folder, names, relations, **options)
+    repeated = _already_trained_on(found, own)
+    if repeated:
+        log.warning("%d triples to score are among those that the model was trained on", repeated)
+    found = with_inverses(found) if both else found
+    masks = {mask: torch.cat([torch.zeros_like(own[mask]), found[mask]]) for mask in MASKS.values()}
+    return Data(
+        edge_index=torch.cat([own.edge_index, found.edge_index], dim=1),
+        edge_type=torch.cat([own.edge_type, found.edge_type]),
+        num_nodes=own.num_nodes,
+        relation_names=own.relation_names,
+        **masks,
+    )
+
+
+def _already_trained_on(found: Data, own: Data) -> int:
+    """How many of the triples to score are training triples of the run."""
+    numbers = [
+        triple_numbers(of.edge_index[0, at], of.edge_type[at], of.edge_index[1, at], own)
+        for of, at in ((found, ~found.train_mask), (own, own.train_mask))
+    ]
+    return int(torch.isin(*numbers).sum())

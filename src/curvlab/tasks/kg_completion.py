@@ -67,7 +67,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.label_smoothing = label_smoothing
         self.inverse_relations = inverse_relations
         self.ties = ties
-        self._known: KnownTails | None = None
+        self._known: tuple[Tensor, KnownTails] | None = None
         self._evaluated: dict[str, dict[str, Tensor]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
@@ -124,7 +124,7 @@ class KnowledgeGraphCompletion(SelectedTask):
     def evaluated(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of the triples of a part, made once for the same weights."""
         if part not in self._evaluated:
-            self._evaluated[part] = self._ranked(batch, part)
+            self._evaluated[part] = self.ranked(batch, part)
         return self._evaluated[part]
 
     def log_part(self, part: str, batch: Data) -> None:
@@ -143,8 +143,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     @torch.no_grad()
-    def _ranked(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """Rank the tails of a part's triples, block by block."""
+    def ranked(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """All metrics of the triples of a part, ranked block by block."""
         known = self._known_tails(batch)
         names = ["", "raw_", *(["tail_", "head_"] if self.inverse_relations else [])]
         metrics = {
@@ -187,11 +187,12 @@ class KnowledgeGraphCompletion(SelectedTask):
         return found
 
     def _known_tails(self, batch: Data) -> KnownTails:
-        """The known tails of all three parts, looked up once."""
-        if self._known is None or self._known.tails.device != batch.edge_index.device:
-            head, tail = batch.edge_index
-            self._known = KnownTails(head, batch.edge_type, tail, len(batch.relation_names))
-        return self._known
+        """The known tails of all three parts, looked up once a graph."""
+        if self._known is None or self._known[0] is not batch.edge_index:
+            edges = batch.edge_index
+            found = KnownTails(edges[0], batch.edge_type, edges[1], len(batch.relation_names))
+            self._known = edges, found
+        return self._known[1]
 
 
 def queries_of(head: Tensor, relation: Tensor, tail: Tensor, size: int) -> list[Data]:

@@ -55,11 +55,11 @@ class Reconstruction(Task):
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve."""
-        self.log("map", self._score(batch), batch_size=1)
+        self.log("map", self.precision(batch), batch_size=1)
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
         """Log the result."""
-        self.log("test/map", self._score(batch), batch_size=1)
+        self.log("test/map", self.precision(batch), batch_size=1)
 
     def loss_scale(self, batch: Data) -> int:
         """What the loss is divided by in logs: the directed edges."""
@@ -72,7 +72,7 @@ class Reconstruction(Task):
         return self._tiles
 
     @torch.no_grad()
-    def _score(self, batch: Data) -> Tensor:
+    def precision(self, batch: Data) -> Tensor:
         """Mean average precision in percent, distances in float64."""
         space = self.encoder.manifold_out
         points = self.encoder(batch).double()

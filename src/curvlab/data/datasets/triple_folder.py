@@ -92,7 +92,7 @@ class TripleFolder:
         stamp = (self.path, tuple((stat.st_size, stat.st_mtime_ns) for stat in stats))
         key = (*stamp, self.kind, self.valid_share, self.seed)
         if key not in _COUNTS:
-            _COUNTS[key] = len(self._divided(self._read())["train"])
+            _COUNTS[key] = len(self._divided(self._read(self._files()))["train"])
         return _COUNTS[key]
 
     def load(self) -> Data:
@@ -102,7 +102,7 @@ class TripleFolder:
             UsageError: A file is missing or malformed, its first line looks like a header, a
                 relation is in no training triple, or an entity is not and `unseen` is `refuse`.
         """
-        found = self._read()
+        found = self._read(self._files())
         parts = self._divided(found)
         repeated = len(found["train"]) - len(dict.fromkeys(found["train"]))
         if repeated:
@@ -127,9 +127,17 @@ class TripleFolder:
             self._check_entities(data, list(entity))
         return data
 
-    def _read(self) -> dict[str, list[Triple]]:
+    def parts(self) -> dict[str, list[Triple]]:
+        """The triples of each file that is there.
+
+        Raises:
+            UsageError: a line is malformed, or a first line looks like a header.
+        """
+        files = {part: self._file(name) for part, name in FILES.items()}
+        return self._read({part: path for part, path in files.items() if path.is_file()})
+
+    def _read(self, files: dict[str, Path]) -> dict[str, list[Triple]]:
         """The triples of each file."""
-        files = self._files()
         found = {part: read_triples(path, self.kind) for part, path in files.items()}
         if self.kind.header is None:
             check_headers({files[part]: triples for part, triples in found.items()})
@@ -183,6 +191,53 @@ class TripleFolder:
                 f"{first!r}: take them out of the files, or keep them with "
                 "dataset.source.unseen=keep (they can only be guessed)."
             )
+
+
+def numbered_triples(
+    path: str | Path,
+    entities: Sequence[str],
+    relations: Sequence[str],
+    **options: Any,
+) -> Data:
+    """Read triples by the numbers that a trained model has for their names.
+
+    Args:
+        path: of the folder; of its files `train.txt` may be missing, and one of the others.
+        entities: names by number.
+        relations: likewise.
+        **options: of `TripleFolder`, how lines are to be read.
+
+    Returns:
+        The triples, with a mask for each part, which may be empty.
+
+    Raises:
+        UsageError: there is nothing to score, a line is malformed, or a name is unknown.
+    """
+    found = TripleFolder(path, **options).parts()
+    if not {"val", "test"} & found.keys():
+        raise UsageError(
+            f"{path} has neither {FILES['test']} nor {FILES['val']} (or .gz): write the triples to "
+            "score there, a triple a line"
+        )
+    triples = [triple for part in found.values() for triple in part]
+    known = {"entity": entities, "relation": relations}
+    number = {what: {name: i for i, name in enumerate(known[what])} for what in known}
+    for head, relation, tail in triples:
+        for what, name in (("entity", head), ("relation", relation), ("entity", tail)):
+            if name not in number[what]:
+                raise UsageError(
+                    f"{path} has the {what} {name!r}, which the model was not trained on: take its "
+                    "triples out"
+                )
+    part_of = [part for part, some in found.items() for _ in some]
+    entity, kind = number["entity"], number["relation"]
+    return Data(
+        edge_index=torch.tensor([[entity[h], entity[t]] for h, _, t in triples]).T.contiguous(),
+        edge_type=torch.tensor([kind[r] for _, r, _ in triples]),
+        num_nodes=len(entities),
+        relation_names=list(relations),
+        **{mask: torch.tensor([at == part for at in part_of]) for part, mask in MASKS.items()},
+    )
 
 
 def drawn(triples: Sequence[Triple], share: float, seed: int) -> tuple[list[Triple], list[Triple]]:
