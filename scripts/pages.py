@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from curvlab.config.schema import completed, locate
+from curvlab.config.schema import MISSING, Option, completed, locate
 from curvlab.tables import load_table, table_names
 from curvlab.tables.page import page as page_of
 
@@ -22,6 +24,10 @@ EXAMPLES = ROOT / "examples"
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
 """Pages of docs/ with a place of their own in the navigation."""
 
+MATH = re.compile(r"\$([^$\n]+)\$")
+LARGE = 'displaystyle="true" style="font-size: 1.15em"'
+NAMED = re.compile(r"`(curvlab\.[\w.]+)`")
+DRAWING = re.compile(r"!\[[^\]]*\]\(([\w-]+\.svg)\)")
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 GEOMETRY = "curvlab.manifolds"
 
@@ -51,6 +57,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {**_generated(), **_heatmaps()}
     for name, text in pages.items():
+        if written := files.get_file_from_path(name):
+            files.remove(written)  # a model's own text, which its page has in it
         files.append(File.generated(config, name, content=text))
     return files
 
@@ -70,8 +78,9 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
 
     Results of a paper begin with a link to their heat maps.
     """
-    heat = f"heatmap/{Path(page.file.src_uri).stem}.html"
-    if f"results/{heat}" in _heatmaps():
+    place = Path(page.file.src_uri)
+    heat = f"heatmap/{place.stem}.html"
+    if (place.parent / heat).as_posix() in _heatmaps():
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
     here = posixpath.dirname(page.file.src_uri)
@@ -229,29 +238,127 @@ def _paper(target: str) -> str:
 
 
 def _model(target: str, names: list[str]) -> str:
+    written = _written(target)
+    head = written.pop("", "")
+    module = _module_of(target)
     parts = {
+        "Equations": written.get("Equations", ""),
         "Options": _options(target),
         "Configurations": _configurations(names),
-        "How it was verified": _verified(target),
+        "Differences from the paper": _differences(target, written),
+        "How it was verified": _verified(target, written),
         "Results": _results(names),
-        "Source": f"[`{_module_of(target)}`](../api/{_module_of(target)}.md)",
+        "Citation": _citation(target),
+        "Source": f"[`{module}`](../api/{module}.md)",
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in parts.items() if text)
+    if not head:
+        idea = re.split(r"\n(?:Args|Attributes|Shapes|Raises):", _says(target))[0].strip()
+        head = f"# {target.rpartition('.')[2]}\n\n{_paper(target)}\n\n{idea}"
+    return f"{head}\n\n{body}\n"
+
+
+def _says(target: str) -> str:
+    """A class's docstring."""
     found = locate(target)
-    says = found.docstring.value if found is not None and found.docstring else ""
-    idea = re.split(r"\n(?:Args|Attributes|Shapes|Raises):", says)[0].strip()
-    return f"# {target.rpartition('.')[2]}\n\n{_paper(target)}\n\n{idea}\n\n{body}\n"
+    return found.docstring.value if found is not None and found.docstring else ""
+
+
+def _written(target: str) -> dict[str, str]:
+    """What docs/models/ says of a class, by title; the text above the first one by "".
+
+    Formulas become MathML, which needs no script, drawings parts of the page, whose colours they
+    take, and names of the code links with their lines.
+    """
+    path = DOCS / _page_of(target)
+    if not path.exists():
+        return {}
+    text = DRAWING.sub(lambda m: _drawing(path.parent / m[1]), path.read_text(encoding="utf-8"))
+    text = NAMED.sub(_place, MATH.sub(_formula, text))
+    pieces = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {
+        title: piece.strip() for title, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True)
+    }
+
+
+def _formula(match: re.Match[str]) -> str:
+    """A formula, which breaks at the wide spaces between its parts."""
+    parts = [
+        convert(part).replace(" display=", f" {LARGE} display=", 1)
+        for part in match[1].split(r"\quad")
+    ]
+    return " &emsp;".join(parts)
+
+
+def _drawing(path: Path) -> str:
+    svg = re.sub(r"<style>.*?</style>\n?", "", path.read_text(encoding="utf-8"))
+    return f'<figure style="width: 100%; max-width: 24rem">\n{svg.strip()}\n</figure>'
+
+
+def _place(match: re.Match[str]) -> str:
+    """A name of the code as a link to its documentation, with its file and line."""
+    found = locate(match[1])
+    if found is None:
+        raise PluginError(f"{match[1]} of docs/models is not in the code: mend the name")
+    file = found.relative_package_filepath.as_posix()
+    return f"[`{match[1].rpartition('.')[2]}`][{match[1]}] ({file}, line {found.lineno})"
+
+
+def _differences(target: str, written: dict[str, str]) -> str:
+    found = re.search(
+        r"^Differences from the (?:paper|code):.*?(?=\n\n|\Z)", _says(target), re.M | re.S
+    )
+    said = written.get("Differences from the paper", "")
+    if found is None:
+        return said
+    differences = " ".join(found[0].partition(": ")[2].split())
+    return "\n\n".join([f"{differences[0].upper()}{differences[1:]}", said]).strip()
+
+
+@cache
+def _cited() -> dict[str, str]:
+    """The papers of CITATION.cff as BibTeX, by their arXiv numbers."""
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    found = {}
+    for paper in cff["references"]:
+        number = paper["identifiers"][0]["value"].removeprefix("arXiv:")
+        authors = [f"{a['family-names']}, {a['given-names']}" for a in paper["authors"]]
+        key = f"{paper['authors'][0]['family-names'].lower()}{paper['year']}"
+        found[number] = "\n".join(
+            [
+                "```bibtex",
+                f"@article{{{key},",
+                f"  title = {{{{{paper['title']}}}}},",
+                f"  author = {{{' and '.join(authors)}}},",
+                f"  journal = {{arXiv:{number}}},",
+                f"  year = {{{paper['year']}}},",
+                "}",
+                "```",
+            ]
+        )
+    return found
+
+
+def _citation(target: str) -> str:
+    """The papers that a model's module names and CITATION.cff has."""
+    numbers = re.findall(r"abs/(\d{4}\.\d+)", _paper(target))
+    return "\n\n".join(_cited()[n] for n in dict.fromkeys(numbers) if n in _cited())
 
 
 def _options(target: str) -> str:
     options = completed(target)
     rows = [
-        f"| `{name}` | {option.says} | `{option.default}` | {_cell(option.doc)} |"
+        f"| `{name}` | {option.says} | {_default(option)} | {_cell(option.doc)} |"
         for name, option in options.items()
     ]
     head = ["Each is `model.OPTION=VALUE` on the command line.", ""]
     table = ["| option | values | default | meaning |", "|---|---|---|---|", *rows]
     return "\n".join([*head, *table]) if rows else ""
+
+
+def _default(option: Option) -> str:
+    """A literal; what is made by the class stands in no cell."""
+    return "" if option.default is MISSING else f"`{option.default}`"
 
 
 def _cell(text: str) -> str:
@@ -267,27 +374,30 @@ def _configurations(names: list[str]) -> str:
     return "\n".join(rows)
 
 
-def _verified(target: str) -> str:
-    """Errata whose tests are of the model, and files of tests that name it."""
+def _verified(target: str, written: dict[str, str]) -> str:
+    """Tests of the model and of the layers in its equations, and the errata that they show."""
     module, cls = _module_of(target).rpartition(".")[2], target.rpartition(".")[2]
-    naming = re.compile(
-        rf"\b(import .*\b{cls}\b|models\.(triples\.)?{module}\b|{cls}\(|model={module}\b)"
-    )
-    tests = [
-        p.relative_to(ROOT).as_posix()
-        for p in sorted((ROOT / "tests").rglob("test_*.py"))
-        if naming.search(p.read_text(encoding="utf-8"))
-    ]
-    own = [t for t in tests if t.startswith("tests/models/")] or tests
+    layers = re.findall(r"\]\[[\w.]+\.(\w+)\]", written.get("Equations", ""))
+    named = "|".join(dict.fromkeys([cls, *layers]))
+    naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|models\.(triples\.)?{module}\b)")
+    tests = {
+        path.relative_to(ROOT).as_posix(): text
+        for path in sorted((ROOT / "tests").glob("*/test_*.py"))
+        if path.parent.name in ("models", "layers")
+        and naming.search(text := path.read_text(encoding="utf-8"))
+    }
     errata = [
         line
         for line in (DOCS / "errata.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ") and any(f"{test}::" in line for test in own if module in test)
+        if line.startswith("| ") and any(f"{test}::" in line for test in tests)
     ]
-    rows = [f"- `pytest {test}`" for test in tests]
+    rows = [
+        f"- `pytest {test}`: {_docstring(text).partition(chr(10))[0]}"
+        for test, text in tests.items()
+    ]
     if errata:
         head = ["| where | printed | holds | shown by |", "|---|---|---|---|"]
-        rows = ["[Errata](../errata.md) that its tests show:", "", *head, *errata, "", *rows]
+        rows += ["", "They show these [errata](../errata.md):", "", *head, *errata]
     return "\n".join(rows)
 
 

@@ -4,11 +4,15 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
+from curvlab.config.schema import locate
+
 ROOT = Path(__file__).resolve().parents[1]
+MODELS = sorted((ROOT / "docs" / "models").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -30,6 +34,21 @@ def test_links_lead_to_files_and_headings(page):
         assert not anchor or target.suffix != ".md" or anchor in headings(target), link
 
 
+@pytest.mark.parametrize("page", MODELS, ids=lambda page: page.stem)
+def test_a_models_page_is_five_sentences_a_drawing_and_equations_with_their_code(page):
+    text = page.read_text(encoding="utf-8")
+    idea = text.split("\n\n")[1]
+    assert len(re.findall(r"\.(?:\s|$)", idea)) == 5
+    drawing = ET.parse(page.with_suffix(".svg")).getroot()
+    assert drawing.get("stroke") == "currentColor"  # legible on light and dark pages
+    equations = re.findall(r"^- .*$", text.partition("## Equations")[2], flags=re.MULTILINE)
+    assert len(equations) > 5
+    for equation in equations:
+        name = re.search(r"`(curvlab\.[\w.]+)`$", equation)
+        assert name is not None, equation
+        assert locate(name[1]) is not None, name[1]
+
+
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
@@ -48,3 +67,5 @@ def test_the_site_is_built_without_a_broken_link(tmp_path):
     page = (tmp_path / "models" / "fpst.html").read_text(encoding="utf-8")
     assert "2309.04082" in page
     assert "eigenvectors" in page
+    for part in ("<svg", "<math", "layers/stereographic.py, line", "@article{cho2023"):
+        assert part in page, part

@@ -1,4 +1,4 @@
-"""CAT, "Curvature-Adaptive Transformers for Geometry-Aware Learning" (2025), Section 4.
+"""CAT, "Curvature-Adaptive Transformers for Geometry-Aware Learning", arXiv:2510.01634, Section 4.
 
 On nodes of a graph and on triples.
 """
