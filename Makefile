@@ -26,10 +26,11 @@ test: $(VENV)/.develop ## Run all tests (no network needed; raw data is used whe
 test-fast: $(VENV)/.develop ## Run what takes no seconds, and print how many lines that covers
 	$(PYTEST) -m 'not slow' --cov --cov-fail-under=80
 
-lint: $(VENV)/.develop ## Check style, format and types
+lint: $(VENV)/.develop ## Check style, format, types and English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/prose.py
 
 format: $(VENV)/.develop ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .

@@ -97,7 +97,7 @@ def comparison_figure(lines: Mapping[str, "pd.Series[float]"], metric: str) -> F
 
 
 def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
-    """Metrics of the validation part; of those that are equal throughout, the first.
+    """Metrics of the validation part; of metrics that are equal throughout, the first.
 
     Fractions have another axis than ranks, which are left out.
     """

@@ -98,7 +98,7 @@ def parse_budget(text: str) -> float:
 def within_budget(
     cells: Sequence[tuple[PlannedCell, Cost]], budget: float
 ) -> list[tuple[PlannedCell, list[int]]]:
-    """Which cells and seeds to run in so many seconds, so that the table fills evenly.
+    """Which cells and seeds to run within a budget, so that the table fills evenly.
 
     Every cell gets a first seed before any gets a second, counting those that are done, the
     cheapest first; what no longer fits is left out. What is only copied costs nothing.

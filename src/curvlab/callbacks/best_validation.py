@@ -22,7 +22,7 @@ class BestValidation(Callback):
     steps choose nothing. All is part of the checkpoint.
 
     Better is strictly better: of equal scores the first counts. Of several processes the first
-    validates and tells the others the score, so that all decide the same.
+    validates and sends the others the score, so that all decide the same.
 
     Args:
         interval: steps between two validations.

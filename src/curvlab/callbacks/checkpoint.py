@@ -36,8 +36,8 @@ class LastCheckpoint(Callback):
     It must come after all callbacks whose state it is to hold. Lightning's own `ModelCheckpoint`
     keeps a last checkpoint only beside others, and a kill while it writes can leave half a file.
 
-    Schedulers of the learning rate hear the epoch's score after that, so that it is kept, and they
-    are told when the run goes on.
+    Schedulers of the learning rate receive the epoch's score after that. The score is kept, and
+    they receive it when the run goes on.
 
     Args:
         path: the file.
@@ -61,7 +61,7 @@ class LastCheckpoint(Callback):
         self._scores = state_dict["scores"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Tell the schedulers of a run that goes on what they have missed."""
+        """Give the schedulers of a run that goes on the scores that they have missed."""
         self.started = True
         for config in trainer.lr_scheduler_configs:
             if config.monitor in self._scores:

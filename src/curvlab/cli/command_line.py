@@ -313,7 +313,7 @@ def _is_group(key: str, config_dir: Path) -> bool:
 
 
 def _check_seeds(overrides: Sequence[Override], at_once: int) -> None:
-    """Refuse a sweep over seeds that a cell of so many seeds at once has already."""
+    """Refuse a sweep over seeds where each cell already runs several seeds at once."""
     for override in overrides:
         if override.key_or_group == "seed":
             seeds = sorted(_values(override))

@@ -79,7 +79,7 @@ def check_split_is_used(overrides: Sequence[Override], config: DictConfig) -> No
 def is_read_by_nobody(key: str) -> bool:
     """Whether a key that a configuration does not have could not change anything if it had it.
 
-    Other parts tell all their keys to what they build, which refuses what it does not know.
+    Other parts pass all their keys to the constructor, which refuses unknown ones.
     """
     part = key.partition(".")[0]
     return part == key or part in ("trainer", "paths") or _is_of_search(key)

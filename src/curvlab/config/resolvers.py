@@ -66,7 +66,7 @@ def only_with(value: Any, *pairs: Any) -> Any:
 
 
 def task_recipe(task: str, model: str) -> str:
-    """The address below `configs/recipe` of a model's values in a task, whatever the data."""
+    """The address below `configs/recipe` of a model's values in a task, for all data."""
     return f"{recipe_name('task', task)}/{recipe_name('model', model)}/_"
 
 

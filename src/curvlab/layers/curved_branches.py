@@ -2,7 +2,7 @@
 
 A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
 maps to its space and back. A mask `[tokens, tokens]` says which token (row) may attend to which;
-without one all may. Attention over a single token has the weight 1 whatever the geometry,
+without one all may. Attention over a single token has the weight 1 in any geometry,
 and the branches then leave it out (same result): what is left of them is a feed-forward network,
 behind a radius to which the tangent vectors are clipped.
 

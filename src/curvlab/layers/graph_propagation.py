@@ -150,7 +150,7 @@ class GraphConvolutionBranch(nn.Module):
 
     @torch.no_grad()
     def encode_in_chunks(self, features: Tensor, adjacency: Tensor, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, so many nodes at a time, layer by layer.
+        """What `forward` returns in evaluation, `chunk` nodes at a time, layer by layer.
 
         Beside the features three arrays `[nodes, dim]` are held and what a chunk takes.
         """

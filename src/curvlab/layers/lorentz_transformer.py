@@ -102,7 +102,7 @@ class HyperbolicTransformer(nn.Module):
 
     @torch.no_grad()
     def encode_in_chunks(self, features: Tensor, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, so many nodes at a time.
+        """What `forward` returns in evaluation, `chunk` nodes at a time.
 
         In every layer what all nodes attend to is made first: the two sums of linear attention, the
         keys and values of softmax attention.

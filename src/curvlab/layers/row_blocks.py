@@ -14,7 +14,7 @@ def in_blocks(of_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -
     """What a function makes of all rows, a block of them after the other.
 
     Where there are several, a block is made again for its derivative, so that memory is that of
-    `BLOCK_ENTRIES` scores whatever the number of rows.
+    `BLOCK_ENTRIES` scores for any number of rows.
 
     Args:
         of_rows: from a slice of the rows to `[heads, rows of the slice, width]`.

@@ -1,4 +1,4 @@
-"""What models and tasks ask of the space that points lie in, whatever the geometry."""
+"""What models and tasks require of the space that points lie in, in any geometry."""
 
 from abc import ABC, abstractmethod
 from typing import Any

@@ -3,7 +3,7 @@
 With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, the squared chords are one product,
 u_ij^2 = alpha_i beta_j |x_i - y_j|^2 = U_i . V_j with U_i = alpha_i (-2 x_i, |x_i|^2, 1) and
 V_j = beta_j (y_j, 1, |y_j|^2), and the distance is 2 arsin_k(u_ij). The product is taken in
-float64, because the digits of |x_i - y_j|^2 that cancel are those that tell near neighbours apart;
+float64, because the digits of |x_i - y_j|^2 that cancel are those that separate near neighbours;
 the rest is elementwise in the dtype asked for. Rows are processed in blocks, so that what is kept
 is u^2 and the result, and temporary memory does not grow with the number of points.
 """

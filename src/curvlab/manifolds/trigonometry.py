@@ -1,7 +1,7 @@
 """Trigonometric functions of signed curvature, analytic through kappa = 0.
 
 Each function of the family is x times a *ratio*, a function of z = kappa x^2 alone:
-tan_k(x) = x tan_ratio(kappa x^2) and so on. A ratio is analytic at z = 0 whatever the sign of
+tan_k(x) = x tan_ratio(kappa x^2) and so on. A ratio is analytic at z = 0 for any sign of
 kappa, so neither x = 0 nor kappa = 0 is special: near zero it is its power series, elsewhere the
 closed form, chosen per element by `where` (with harmless arguments in the branches not taken, so
 that no infinity enters a gradient). `*_slope` is the derivative of a ratio with respect to z.
@@ -115,7 +115,7 @@ def arsin(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Pro
 
 
 def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:
-    """Z = kappa x^2 and 1 + sign z, the latter taken from z in float64."""
+    """Z = kappa x^2 and 1 + sign z; the sum is taken from z in float64."""
     wide = (kappa.double() if isinstance(kappa, Tensor) else kappa) * x.double().square()
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     return wide.to(dtype), (1 + sign * wide).to(dtype)

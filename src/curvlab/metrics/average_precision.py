@@ -18,7 +18,7 @@ def mean_average_precision(
 
     For each node u all other nodes are sorted by ascending distance, ties by index;
     `AP(u) = 1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`, ranks from
-    1. The node itself is left out whatever its distance. Nodes without neighbours, for which
+    1. The node itself is left out at any distance. Nodes without neighbours, for which
     AP is not defined, are left out of the mean. NaN distances give NaN. Memory is a few
     times `block * num_nodes`. Source: FPS-T Sec. 5.1; Gu et al. 2019.
 

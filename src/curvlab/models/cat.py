@@ -39,7 +39,7 @@ class RoutingEntropy(nn.Module):
     """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
 
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
-    paper's text wants high entropy at the start, its formula lowers it: `encourage` and
+    paper's text asks for high entropy at the start, its formula lowers it: `encourage` and
     `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
 
     Args:

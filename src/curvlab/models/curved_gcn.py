@@ -1,7 +1,7 @@
 """Graph convolutions between tangent spaces at the origin: what HGCN, HGAT, HAT, ... share.
 
 Layers return logarithms at the origin: the exponential at the end of a layer and the logarithm at
-the beginning of the next cancel, except for points at the very rim of the ball. So an activation
+the beginning of the next cancel, except for points at the rim of the ball. So an activation
 between two curvatures, `exp_0'(act(log_0 x))`, acts on tangent vectors.
 
 Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-loops, rows targets.

@@ -159,7 +159,7 @@ class Hypformer(Encoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, with the memory of so many nodes at a time.
+        """What `forward` returns in evaluation, with the memory of `chunk` nodes at a time.
 
         Beside it and the features, four arrays `[nodes, dim]` are held at most, and with softmax
         attention, whose time is quadratic all the same, two more.

@@ -25,7 +25,7 @@ class NAGphormer(TokenNetwork):
 
     with W to half the width; a linear decoder makes the logits. As in the authors' code, weights
     start from N(0, 0.02 / sqrt(layers)) and biases at 0, and outputs of attention and of the
-    feed-forward part are dropped out, but not the latter's hidden features. Only the decoder, which
+    feed-forward part are dropped out, but not its hidden features. Only the decoder, which
     belongs to the task, starts as other models' decoders do.
 
     Shapes: see `TokenNetwork`; returns `[nodes, dim / 2]`.

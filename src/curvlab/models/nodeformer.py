@@ -297,7 +297,7 @@ class NodeFormer(FlatEncoder):
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
 
     def transforms(self) -> Sequence[GraphTransform]:
-        """Neighbours at most so many steps away."""
+        """Neighbours at most `orders` steps away."""
         return (NeighbourRelations(self.orders),) if self.orders else ()
 
     def forward(self, batch: Data) -> Tensor:

@@ -225,10 +225,10 @@ class SGFormer(TwoBranches, FlatEncoder):
 
     The decoder that follows is one linear map of this sum.
 
-    PyTorch Geometric's `nn.models.SGFormer` (2.8) is not this model: it divides each row of q and k
-    by its own norm instead of the matrices by theirs, always maps the values, takes the residual
-    connection, normalises and activates after attention, adds batch norm and residual connections
-    to the graph's branch, and returns logarithms of probabilities.
+    PyTorch Geometric's `nn.models.SGFormer` (2.8) is not this model. It divides each row of q and k
+    by its own norm instead of the matrices by theirs, always maps the values, and takes the
+    residual connection, normalises and activates after attention. It adds batch norm and residual
+    connections to the graph's branch and returns logarithms of probabilities.
 
     Args:
         in_channels: number of input features.

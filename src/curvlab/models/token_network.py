@@ -86,7 +86,7 @@ class TokenNetwork(FlatEncoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, so many nodes at a time."""
+        """What `forward` returns in evaluation, `chunk` nodes at a time."""
         parts = torch.arange(batch.num_nodes, device=self.input.weight.device).split(chunk)
         return torch.cat([self.of_nodes(batch, nodes) for nodes in parts])
 

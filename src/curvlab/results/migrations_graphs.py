@@ -120,7 +120,7 @@ def _network(node: Node) -> Node:
 
 
 def _with_logits(node: Node) -> Node:
-    """Logits, where the data told the number of classes."""
+    """Logits, where the data had the number of classes."""
     told = "num_classes" in node.get("requires", {}).get("data", ())
     return {**node, "logits": True} if told else node
 

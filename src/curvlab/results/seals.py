@@ -4,8 +4,8 @@ A JSON file has the CRC-32 of what it says as one key more, `checksum`.
 
 `torch.save` writes a ZIP archive with the CRC-32 of every array, which `torch.load` never looks at.
 A seal is one more file in that archive, `manifest.json`, with the size and the checksum of every
-other file and with whose archive it is, and as the archive's comment the CRC-32 of all bytes
-before it, so that no byte is without a checksum.
+other file and the owner of the archive. The archive's comment is the CRC-32 of all bytes before
+it, so that no byte is without a checksum.
 """
 
 import json

@@ -189,7 +189,7 @@ def validation_score(
 
 
 class _Report(Callback):
-    """Tells the best score so far after each epoch.
+    """Reports the best score so far after each epoch.
 
     Args:
         best: what knows it.

@@ -147,7 +147,7 @@ def _metric(spec: TableSpec) -> str:
 
 
 def _own(run: pd.DataFrame) -> pd.DataFrame:
-    """The cells of the table's protocol; all where there are none. Marks tell of the others."""
+    """The cells of the table's protocol; all where there are none. Marks explain the others."""
     own = run[run["departure"] == ""]
     return own if len(own) else run
 

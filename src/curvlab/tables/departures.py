@@ -18,9 +18,10 @@ LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
 def with_departures(spec: TableSpec, runs: pd.DataFrame) -> pd.DataFrame:
     """Add `departure`, in words, where each run departs from the table's protocol.
 
-    A run departs if it was to be shorter than the table says, if its command line said more than
-    which cells to run, if it has another draw of its split than the split's configuration, or if a
-    class that it built has another revision today. The table's own protocol is an empty text.
+    A run departs if it was to be shorter than the table says, or if its command line has options
+    beyond the cells to run. It also departs if its split has another draw than the split's
+    configuration, or if a class that it built has another revision today. The table's
+    own protocol is an empty text.
 
     Args:
         spec: The table.

@@ -158,7 +158,7 @@ def _clone(root: Path, results: Path) -> Path:
 
 
 def _run(clone: Path, command: Sequence[str], seconds: float) -> None:
-    """Run a sweep in the clone; stop it after so many seconds."""
+    """Run a sweep in the clone; stop it after `seconds`."""
     here = {"PYTHONPATH": str(clone / "src"), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         ["nice", "-n", "19", sys.executable, "train.py", *command],

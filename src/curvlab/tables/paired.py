@@ -158,7 +158,7 @@ def _flat(node: Any, path: str = "") -> dict[str, Any]:
 
 
 def _labels(groups: Sequence[tuple[Result, dict[str, Any]]]) -> list[str]:
-    """Short names: choices as far as it takes to tell groups apart, else what differs."""
+    """Short names: choices as far as they distinguish groups, else what differs."""
     parts: list[tuple[str, ...]] = [() for _ in groups]
     for choice in ("model", "dataset", "manifold"):
         names = [getattr(result, choice) for result, _ in groups]

@@ -68,7 +68,7 @@ class FilterRegression(SelectedTask):
         return r2_score(*self(batch))
 
     def log_part(self, part: str, batch: Data) -> None:
-        """Log R2 and the sum of squared errors, of all scored nodes whatever the part."""
+        """Log R2 and the sum of squared errors, of all scored nodes in each part."""
         predicted, target = self(batch)
         scores = {
             "r2": r2_score(predicted, target),

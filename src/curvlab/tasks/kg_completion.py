@@ -130,8 +130,8 @@ class KnowledgeGraphCompletion(SelectedTask):
     def log_part(self, part: str, batch: Data) -> None:
         """Log the metrics of a part, the one that weights are chosen by first.
 
-        Of several processes the first ranks all triples and tells the others, whose schedulers of
-        the learning rate have to do what its does.
+        Of several processes the first ranks all triples and sends the others the score, so that
+        all schedulers of the learning rate do the same.
         """
         found: list[dict[str, Any]] = [{}]
         if self.trainer.is_global_zero:

@@ -89,7 +89,7 @@ class OneOfMany(Labels):
 
 
 class YesOrNo(Labels):
-    """Two classes told by one logit, `labels [nodes]`: binary cross-entropy; yes above 0."""
+    """Two classes by one logit, `labels [nodes]`: binary cross-entropy; yes above 0."""
 
     logits = 1
 

@@ -40,7 +40,7 @@ class HyperbolicScorer(TripleScorer):
 
     @property
     def manifold_out(self) -> Stereographic:
-        """The unit ball, where queries lie whatever the relation's curvature."""
+        """The unit ball, where queries lie at any curvature of the relation."""
         return Stereographic(kappa=UNIT, learnable=False)
 
     @property

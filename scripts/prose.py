@@ -1,0 +1,168 @@
+#!/usr/bin/env python
+"""Check the English of pages and docstrings: proselint, words of our own, long sentences.
+
+All are read, or the files and folders that are named: `python scripts/prose.py docs/spaces.md`.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from proselint.checks import __register__
+from proselint.config import DEFAULT, Config
+from proselint.registry import CheckRegistry
+from proselint.tools import LintFile
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_YET = ("src/curvlab/run", "src/curvlab/data", "src/curvlab/study")
+"""Packages whose docstrings are still to be mended."""
+
+READ = ("README.md", "CONTRIBUTING.md", "docs", "examples", "scripts", "src")
+GENERATED = ("docs/results",)
+"""Pages that commands write, from text that stands elsewhere."""
+
+WORDS = {
+    r"hears?|heard": "nodes receive or aggregate",
+    r"told(?! apart)|tells?(?! apart)": "objects receive, return, report or raise",
+    r"whatever": "any, all or regardless of",
+    r"(?<!you )wants?": "papers ask for, code requires",
+    r"one's own": "your own",
+    r"so many": "name the number",
+    r"the (?:latter|former)": "repeat the name",
+    r"of those that": "of the ... that",
+    r"means? nothing": "is invalid or has no effect",
+    r"in order to": "to",
+    r"utili[sz]\w+": "use",
+    r"thereof|thereby|therein|hereby": "name what is meant",
+}
+"""Patterns that no page has, by what to write instead."""
+
+LONGEST = 40
+"""Words of a sentence."""
+
+OFF = {"typography": False, "dates_times": False}
+"""Quotes, dots and signs are a keyboard's; there are no times of day."""
+
+
+class Line(NamedTuple):
+    """A line of prose, without the code in it."""
+
+    path: Path
+    number: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """What is wrong, and where."""
+
+    path: Path
+    number: int
+    says: str
+
+    def __str__(self) -> str:
+        """As compilers print it."""
+        return f"{self.path}:{self.number}: {self.says}"
+
+
+def main(words: list[str]) -> int:
+    """Print what is wrong in files and folders, all that are read without any; return a status."""
+    paths = [Path(word) for word in words] or [ROOT / name for name in READ]
+    lines = [line for path in _files(paths) for line in prose(path)]
+    found = sorted({*own_words(lines), *long_sentences(lines), *proselint(lines)})
+    for finding in found:
+        print(finding._replace(path=_short(finding.path)))
+    return 1 if found else 0
+
+
+def _short(path: Path) -> Path:
+    path = path.resolve()
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            left_out = any(_short(file).is_relative_to(name) for name in (*GENERATED, *NOT_YET))
+            if file.suffix in (".md", ".py") and not left_out:
+                yield file
+
+
+def prose(path: Path) -> list[Line]:
+    """The lines of a page, or of the docstrings of a module, with code taken out."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return [Line(path, i, line) for i, line in enumerate(_without_code(text), start=1)]
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            continue
+        said = ast.get_docstring(node)
+        if said:
+            first = node.body[0].lineno
+            found += [Line(path, first + i, line) for i, line in enumerate(_without_code(said))]
+            found.append(Line(path, first, ""))
+    return found
+
+
+def _without_code(text: str) -> list[str]:
+    """Lines with a word for code and formulas; blocks, columns and tables' rules are empty."""
+    text = re.sub(r"```.*?```", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
+    text = re.sub(r"`[^`]*`|\$[^$\n]+\$", _word, text)
+    text = re.sub(r"\]\([^)\n]*\)", "]", text)
+    code = re.compile(r"^ {4}|\S {2,}\S|^[|\s:-]+$")
+    return ["" if code.search(line) else line for line in text.splitlines()]
+
+
+def _word(match: re.Match[str]) -> str:
+    """A word for what is no English, another one at each place, so that none is repeated."""
+    return f"term{match.start()}" + "\n" * match[0].count("\n")
+
+
+def own_words(lines: list[Line]) -> Iterator[Finding]:
+    """Words of `WORDS`."""
+    for pattern, instead in WORDS.items():
+        forbidden = re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+        for line in lines:
+            for match in forbidden.finditer(line.text):
+                yield Finding(line.path, line.number, f"instead of '{match[0]}' write: {instead}")
+
+
+def long_sentences(lines: list[Line]) -> Iterator[Finding]:
+    """Sentences of more than `LONGEST` words; items of lists and cells of tables end them."""
+    start, words = None, 0
+    for line in [*lines, Line(Path(), 0, "")]:
+        starts_anew = not line.text.strip() or re.match(r"\s*([-|#*>]|\d+\.) ", line.text)
+        pieces = re.split(r"((?<=[.!?:;])\s|\|)", line.text)
+        for i, piece in enumerate(pieces):
+            if (i == 0 and starts_anew) or i % 2:
+                if start is not None and words > LONGEST:
+                    yield Finding(start.path, start.number, f"a sentence of {words} words")
+                start, words = None, 0
+            count = len(re.findall(r"\w[\w'-]*", piece)) if not i % 2 else 0
+            start = line if start is None and count else start
+            words += count
+        if re.search(r"[.!?:;]\s*$", line.text):
+            if start is not None and words > LONGEST:
+                yield Finding(start.path, start.number, f"a sentence of {words} words")
+            start, words = None, 0
+
+
+def proselint(lines: list[Line]) -> Iterator[Finding]:
+    """What proselint says."""
+    registry = CheckRegistry()
+    if not registry.checks:
+        registry.register_many(__register__)
+    # Titles repeat names that the paragraph after them starts with.
+    text = "\n".join("" if line.text.startswith("#") else line.text for line in lines)
+    text = re.sub(r"\b\d[\d.,]*", _word, text)
+    config = Config(max_errors=1000, checks={**DEFAULT["checks"], **OFF})
+    for result in LintFile("prose", text).lint(config):
+        line = lines[result.pos[0] - 1]
+        yield Finding(line.path, line.number, result.check_result.message)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""The linter of English: what it finds, where, and what it does not read."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("proselint")
+PATH = Path(__file__).resolve().parents[1] / "scripts" / "prose.py"
+spec = importlib.util.spec_from_file_location("prose", PATH)
+prose = importlib.util.module_from_spec(spec)
+sys.modules["prose"] = prose
+spec.loader.exec_module(prose)
+
+PAGE = """# Graphs
+
+What the nodes hear in a layer, `whatever` it is.
+
+    a command that is told nothing
+
+| option | meaning |
+|---|---|
+| `want` | the model wants a value |
+
+```
+one's own
+```
+"""
+
+MODULE = '''"""Layers.
+
+The loss is told the labels.
+"""
+
+told = "whatever"
+
+
+def layer():
+    """Return a layer.
+
+    It is very unique.
+    """
+'''
+
+
+def found(tmp_path, capsys, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    status = prose.main([str(path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert status == (1 if lines else 0)
+    return [line.removeprefix(f"{path}:") for line in lines]
+
+
+def test_words_of_a_page_are_found_outside_of_code(tmp_path, capsys):
+    lines = found(tmp_path, capsys, "page.md", PAGE)
+    assert [line.partition(":")[0] for line in lines] == ["3", "9"]
+    assert "'hear'" in lines[0]
+    assert "'wants'" in lines[1]
+
+
+def test_docstrings_are_read_and_code_is_not(tmp_path, capsys):
+    lines = found(tmp_path, capsys, "module.py", MODULE)
+    assert {line.partition(":")[0] for line in lines} == {"3", "12"}
+    assert any("very" in line or "unique" in line for line in lines)  # proselint's
+
+
+def words(count):
+    """Words, none of which follows itself."""
+    return [f"word{i}" for i in range(count)]
+
+
+def test_a_sentence_has_at_most_forty_words(tmp_path, capsys):
+    assert found(tmp_path, capsys, "short.md", " ".join(words(40)) + ". Another one.") == []
+    broken = "\n".join([" ".join(words(20)), " ".join(words(21)) + "."])
+    assert found(tmp_path, capsys, "long.md", f"First.\n\n{broken}\n") == [
+        "3: a sentence of 41 words"
+    ]
+
+
+def test_items_of_a_list_are_sentences_of_their_own(tmp_path, capsys):
+    items = "".join(f"- {' '.join(words(30))}\n" for _ in range(3))
+    assert found(tmp_path, capsys, "list.md", items) == []
