@@ -11,6 +11,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array, save_npz
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.datasets import WebKB
 
 from curvlab.config.checksums import checksum_of
 from curvlab.data.datasets import own_graph
@@ -117,7 +118,8 @@ def test_numbers_below_names_of_columns_are_a_header(folder):
     assert folder({"edges.csv": "a,b\nb,c\n"}).load().num_nodes == 3
 
 
-def test_counts_are_told_once_with_what_was_left_out(folder, caplog):
+def test_counts_are_told_once_with_what_was_left_out(folder, caplog, monkeypatch):
+    monkeypatch.setattr(own_graph, "_SAID", set())
     caplog.set_level(logging.INFO)
     text = EDGES + "ann,ann\nbob,ann\nann,bob\n"
     folder({"edges.csv": text, "nodes.csv": NODES}).load()
@@ -126,11 +128,16 @@ def test_counts_are_told_once_with_what_was_left_out(folder, caplog):
     assert f"4 edges (merged or left out: {left}), 1 features" in line
     assert "2 classes: x 2, y 2" in caplog.text
     assert "split: its own, 2 / 1 / 1" in caplog.text
-    own_graph._say.cache_clear()  # as another process
+    monkeypatch.setattr(own_graph, "_SAID", set())  # as another process
     for _ in range(2):  # from the cache
         folder({}).load()
     assert caplog.text.count("4 nodes") == 2
     assert [r.getMessage() for r in caplog.records].count(line) == 2
+    monkeypatch.setenv(own_graph.SAID, "")
+    own_graph.tell_processes()
+    monkeypatch.setattr(own_graph, "_SAID", set())  # as a process of the same command
+    folder({}).load()
+    assert caplog.text.count("4 nodes") == 2
 
 
 def test_weights_are_added_over_repeated_lines_and_equal_both_ways(folder):
@@ -448,6 +455,69 @@ def test_a_class_of_pyg_is_named_with_its_options(tmp_path):
         assert sentence(wrong.load).match(answer)
     assert sentence(PyGObject().load).match("either dataset.path=graph.pt")
     assert not (tmp_path / "wrong").exists()
+
+
+def webkb(root):
+    """A graph of ten nodes in the files that PyTorch Geometric's class of WebKB downloads."""
+    raw = root / "cornell" / "raw"
+    raw.mkdir(parents=True)
+    rows = [f"{i}\t{i % 3},{i % 2}\t{i % 2}" for i in range(10)]
+    edges = [f"{i}\t{(i + 1) % 10}" for i in range(10)]
+    (raw / "out1_node_feature_label.txt").write_text("\n".join(["id\tx\ty", *rows, ""]))
+    (raw / "out1_graph_edges.txt").write_text("\n".join(["a\tb", *edges, ""]))
+    for number in range(10):
+        part = np.roll(np.repeat([0, 1, 2], [6, 2, 2]), number)
+        masks = {f"{name}_mask": part == i for i, name in enumerate(("train", "val", "test"))}
+        np.savez(raw / f"cornell_split_0.6_0.2_{number}.npz", **masks)
+    return root
+
+
+def test_a_class_of_pyg_reads_files_that_lie_ready(tmp_path, monkeypatch):
+    """By content, without a download, and without a trace in the folder."""
+    monkeypatch.setattr(WebKB, "download", lambda _: pytest.fail("there is a network"))
+    root = webkb(tmp_path / "ready")
+    before = sorted(root.rglob("*"))
+    ready = {"target": "torch_geometric.datasets.WebKB", "options": {"name": "cornell"}}
+    source = PyGObject(str(root), **ready, data_dir=tmp_path / "data")
+    first = source.load()
+    assert (first.num_nodes, first.num_edges, first.num_features) == (10, 20, 2)
+    assert first.given_train.shape == (10, 10)
+    assert first.given_val[:, 0].sum() == 2
+    assert sorted(root.rglob("*")) == before
+    checksum, entries = checksum_of(str(root)), [*(tmp_path / "data" / "processed").iterdir()]
+    source.load()
+    assert [*(tmp_path / "data" / "processed").iterdir()] == entries
+    (root / "cornell" / "processed").mkdir()
+    (root / "cornell" / "processed" / "data.pt").write_bytes(b"of another version")
+    assert checksum_of(str(root)) == checksum
+    with (root / "cornell" / "raw" / "out1_graph_edges.txt").open("a") as file:
+        file.write("0\t5\n")
+    assert checksum_of(str(root)) != checksum
+    assert source.load().num_edges == 22
+
+
+def test_what_is_wrong_with_files_of_a_class_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(WebKB, "download", lambda _: 1 / 0)
+    (tmp_path / "empty").mkdir()
+    root = webkb(tmp_path / "ready")
+    (root / "cornell" / "raw" / "out1_graph_edges.txt").unlink()
+    named = {"target": "torch_geometric.datasets.WebKB", "options": {"name": "cornell"}}
+    karate = {"target": "torch_geometric.datasets.KarateClub"}
+    for path, given, answer in (
+        ("nowhere", named, "nowhere is no folder"),
+        ("empty", named, "has no raw files"),
+        ("ready", named, "correct the options, or the files in"),
+        ("ready", karate, "KarateClub reads no files"),
+    ):
+        source = PyGObject(str(tmp_path / path), **given, data_dir=tmp_path / "data")
+        assert sentence(source.load).match(answer)
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_karate_club_has_four_classes_and_no_split(tmp_path):
+    data = PyGObject(target="torch_geometric.datasets.KarateClub", data_dir=tmp_path).load()
+    assert (data.num_nodes, data.num_edges, int(data.y.max())) == (34, 156, 3)
+    assert "given_train" not in data
 
 
 @pytest.mark.parametrize("ending", ["graphml", "gml", "edgelist", "edgelist.gz", "adjlist"])

@@ -65,3 +65,29 @@ def test_links_of_a_graph_without_features(run_here, tmp_path):
     )
     result = run_here(*words(tmp_path, "model=hgcn", "task=link_prediction"))
     assert result.status == "finished"
+
+
+def test_a_class_of_pyg_from_words_to_a_score(command):
+    """Its labels choose the task; a sweep says its counts once."""
+    club = "dataset.target=torch_geometric.datasets.KarateClub"
+    few = ("trainer.steps_per_epoch=5", "optimizer.lr=0.05", "trainer.max_steps=30", *SHORT[1:])
+    done = command("-m", "dataset=pyg", club, "model=gcn,mlp", "seed=0,1", *few)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("34 nodes, 78 edges") == 1
+    assert done.stdout.count("task=node_classification, since its nodes have labels") == 1
+    found = command.results().values()
+    assert [result["status"] for result in found] == ["finished"] * 4
+    assert {result["task"] for result in found} == {"node_classification"}
+    fake = "dataset.target=torch_geometric.datasets.FakeDataset"
+    options = "dataset.options={num_graphs: 1, task: node, num_channels: 4}"
+    done = command("dataset=pyg", fake, options, "model=gcn", *SHORT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_study_says_counts_once_and_takes_the_task_of_the_labels(command, friends):
+    own = ("dataset=graph_folder", f"dataset.path={friends}", "study.models=[kappa_gcn]")
+    small = ("study.seeds=2", "study.steps=4", "study.cuts=[]", "study.dim=4")
+    done = command("-m", "study=spaces", *own, *small, *SHORT[1:])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("2 classes: blue 3, red 3") == 1
+    assert {result["task"] for result in command.results().values()} == {"node_classification"}

@@ -21,6 +21,7 @@ from curvlab.cli.command_line import (
     take_folders,
     without_traces,
 )
+from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
@@ -80,7 +81,8 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"a first short run: {command('train')} {' '.join(FIRST)}")
     with _in_sentences():
-        sys.argv[1:] = check_command_line(take_folders(words), CONFIGS)
+        words = _with_task(take_folders(words))
+        sys.argv[1:] = check_command_line(words, CONFIGS)
         if only_prints(sys.argv[1:]):
             with TemporaryDirectory() as nowhere:
                 sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
@@ -90,6 +92,13 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
     return 0
+
+
+def _with_task(words: Sequence[str]) -> list[str]:
+    try:
+        return with_task_of_labels(words, only_shown="print_config=true" in words)
+    except UsageError as error:
+        complain(str(error))
 
 
 @contextmanager

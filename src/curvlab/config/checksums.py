@@ -5,19 +5,33 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+MADE = "processed"
+"""Folder in which PyTorch Geometric keeps what it has made of raw files."""
+
 
 def checksum_of(place: str | None, *names: str) -> str | None:
     """A name for what files hold, 16 hexadecimal digits; None where there are none.
 
     Args:
-        place: a folder, or without `names` a file.
+        place: a folder, or without `names` a file, or a folder with all that is below it.
         *names: of files in the folder, plain or `.gz`.
     """
     if place is None:
         return None
+    if not names and Path(place).is_dir():
+        return checksum(raw_files(Path(place)))
     endings = [f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
     every = [Path(place) / name for name in endings] if names else [Path(place)]
     return checksum([path for path in every if path.is_file()])
+
+
+def raw_files(folder: Path) -> list[Path]:
+    """The files below a folder in order, without those that a library made of them there."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and MADE not in path.relative_to(folder).parts
+    )
 
 
 def checksum(paths: Sequence[Path]) -> str | None:

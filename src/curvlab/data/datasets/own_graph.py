@@ -3,9 +3,9 @@
 import hashlib
 import json
 import logging
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,11 @@ from curvlab.options import Incidental, Passed
 log = logging.getLogger(__name__)
 
 SHOWN_CLASSES = 10
+SAID = "CURVLAB_SAID"
+"""Variable of the environment with marks of what a command has said."""
+
+_SAID: set[str] = set()  # marks of what this process has
+
 COUNTS = ("self_loops", "repeated", "both_ways")
 """What a reader leaves out or merges, counted."""
 
@@ -89,14 +94,19 @@ class OwnGraph(ABC):
             As `curvlab.data.datasets.graph_tables.graph_of`.
         """
 
-    def load(self) -> Data:
-        """Return the graph, and tell what is in it.
+    def load(self, say: Callable[[str], None] = log.info) -> Data:
+        """Return the graph, and tell what is in it once a command.
+
+        Args:
+            say: takes what there is to tell.
 
         Raises:
             UsageError: a file is missing or malformed.
         """
         data = self._read() if self.data_dir is None else self._cached(Path(self.data_dir))
-        _say("\n".join(described(self.what, data)))
+        text = "\n".join(described(self.what, data))
+        if _is_news(text):
+            say(text)
         for name in COUNTS:
             del data[name]
         return data
@@ -116,9 +126,17 @@ class OwnGraph(ABC):
         return _unpacked(cached(folder, key, lambda: _packed(self._read()), self.revision))
 
 
-@cache  # runs of a sweep in one process say it once
-def _say(text: str) -> None:
-    log.info(text)
+def tell_processes() -> None:
+    """Let processes that this one starts, as those of a sweep's runs, not say again what it has."""
+    os.environ[SAID] = " ".join(sorted(_SAID))
+
+
+def _is_news(text: str) -> bool:
+    """Whether neither this process nor the command that started it has said so."""
+    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+    said = mark in _SAID or mark in os.environ.get(SAID, "").split()
+    _SAID.add(mark)
+    return not said
 
 
 def described(what: str, data: Data) -> list[str]:

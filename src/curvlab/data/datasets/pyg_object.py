@@ -7,7 +7,7 @@ import io
 import logging
 import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
+from curvlab.config.checksums import raw_files
 from curvlab.data.datasets.graph_tables import simple_graph
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph
@@ -50,7 +51,8 @@ class PyGObject(OwnGraph):
     without running any code that it may hold.
 
     Args:
-        path: of the file; null for a class.
+        path: of the file; of a class the folder, its `root`, where its raw files lie ready as it
+            would download them, such as `Cora/raw/`; null: it downloads them.
         target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
         options: arguments of the class beside its folder, such as {name: Cora}.
         **others: of `OwnGraph`.
@@ -70,7 +72,7 @@ class PyGObject(OwnGraph):
     @property
     def what(self) -> str:
         """File or class."""
-        return str(self.path or self.target)
+        return str(self.target or self.path)
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -80,18 +82,20 @@ class PyGObject(OwnGraph):
         return read | {"target": self.target, "arguments": self.arguments, "version": version}
 
     def download(self) -> list[Path]:
-        """Return where the file is; a class fetches its own when it is read.
+        """Return where files are; a class without a folder fetches its own when it is read.
 
         Raises:
-            UsageError: there is none, or neither or both of file and class are named.
+            UsageError: there are none, or neither file nor class is named.
         """
-        if (self.path is None) == (self.target is None):
+        if self.path is None and self.target is None:
             raise UsageError(
                 "dataset=pyg takes either dataset.path=graph.pt, a saved Data, or dataset.target="
                 "torch_geometric.datasets.NAME with dataset.options={...}"
             )
         if self.path is None:
             return []
+        if self.target is not None:
+            return self._ready(self.path)
         check_is_file(self.path, "a saved Data")
         return [self.path]
 
@@ -102,27 +106,55 @@ class PyGObject(OwnGraph):
             UsageError: it is not one graph of one kind of nodes, or is malformed.
         """
         files = self.download()
-        raw = saved(files[0]) if files else self._made()
+        raw = saved(files[0]) if self.target is None else self._made(files)
         try:
             return self._simple(raw)
         except UsageError as error:
             raise UsageError(f"{self.what}: {error}") from error
 
-    def _made(self) -> Data:
+    def _ready(self, folder: Path) -> list[Path]:
+        """The raw files of a class in a folder."""
+        if not folder.is_dir():
+            raise UsageError(
+                f"dataset.path={folder} is no folder: with dataset.target it is the root folder of "
+                "the class, where its raw files lie; drop it to download them"
+            )
+        files = raw_files(folder)
+        if not files:
+            raise UsageError(
+                f"dataset.path={folder} has no raw files of {self.target}: put them there as it "
+                "would download them, or drop dataset.path"
+            )
+        return files
+
+    def _made(self, files: Sequence[Path]) -> Data:
+        """The graph of the class, which works on links to the files."""
         assert self.target is not None
         make = dataset_class(self.target)
+        takes_root = "root" in inspect.signature(make).parameters
+        if files and not takes_root:
+            raise UsageError(f"{self.target} reads no files: drop dataset.path={self.path}.")
         with TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            root = {"root": place} if "root" in inspect.signature(make).parameters else {}
+            root = {"root": place} if takes_root else {}
+            for path in files:
+                assert self.path is not None
+                link = Path(place) / path.relative_to(self.path)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path.resolve())
             try:
                 with redirect_stderr(io.StringIO()):  # "Processing... Done!"
                     made = make(**root, **self.arguments)
                     graphs = [made[i] for i in range(min(len(made), 2))]
             except Exception as error:  # its network, its files and its arguments fail in own ways
                 why = " ".join(str(error).split())[:160]
+                way_out = (
+                    f"the options, or the files in {self.path}" if files
+                    else "the options, or the connection"
+                )  # fmt: skip
                 raise UsageError(
                     f"{self.target} with dataset.options={self.arguments} gives no graph "
-                    f"({type(error).__name__}: {why}): correct the options, or the connection."
+                    f"({type(error).__name__}: {why}): correct {way_out}."
                 ) from error
         if len(graphs) != 1:
             raise UsageError(f"{self.target} has several graphs or none: choose one of one graph.")

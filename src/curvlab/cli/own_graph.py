@@ -1,0 +1,77 @@
+"""What a command says of a graph of one's own, and the task that the graph's labels choose."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from curvlab.config.compose import compose
+from curvlab.config.options import check_options
+from curvlab.config.schema import is_subclass
+from curvlab.errors import UsageError
+
+OWN = "curvlab.data.datasets.own_graph.OwnGraph"
+LABELLED = "node_classification"
+ELSEWHERE = ("table", "help")
+"""Words with which no single graph is trained on."""
+
+
+def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
+    """Read a graph of one's own, say what is in it, and add the task that its labels choose.
+
+    Without `task=` a graph with labels is for node classification, one without has the data set's
+    own task. Words of another data set, of several graphs and wrong ones come back as they are.
+
+    Args:
+        words: of `curvlab train`.
+        only_shown: the words show a configuration: leave nothing in the cache, from which a run
+            takes what was read, and say nothing in between.
+
+    Raises:
+        UsageError: a file of the graph is missing or malformed.
+    """
+    config = _config(words)
+    if config is None or not is_subclass(config.dataset.source._target_, OWN):
+        return list(words)
+    # These need torch, as `--help` does not.
+    from curvlab.data.datasets.named import build_source
+    from curvlab.data.datasets.own_graph import tell_processes
+
+    say = partial(print, file=sys.stderr if only_shown else sys.stdout)
+    kept = {"data_dir": None} if only_shown else {}
+    source = build_source(config.dataset, {**config.paths, **kept})
+    labelled = source.load(say=say).y is not None  # type: ignore[call-arg]
+    tell_processes()
+    if any(word.lstrip("+").startswith("task=") for word in words):
+        return list(words)
+    task = LABELLED if labelled else str(config.task.name)
+    say(f"task={task}, since its nodes have {'' if labelled else 'no '}labels")
+    return [*words, f"task={task}"]
+
+
+def _config(words: Sequence[str]) -> DictConfig | None:
+    """What the words about data compose; None where they are wrong or name several graphs."""
+    try:
+        overrides = [_parsed(word) for word in words if word not in ("-m", "--multirun")]
+        if any(override.key_or_group in ELSEWHERE for override in overrides):
+            return None
+        of_data = [o for o in overrides if o.key_or_group.split(".")[0] in ("dataset", "paths")]
+        if any(override.is_sweep_override() for override in of_data):
+            return None
+        config = compose([str(override.input_line) for override in of_data])
+        check_options(config)
+        return config
+    except (UsageError, HydraException, OmegaConfBaseException):
+        return None  # the check of all words says what is wrong
+
+
+def _parsed(word: str) -> Override:
+    """A word as Hydra reads it; flags and removals, which only show or are refused, are errors."""
+    if word.startswith(("-", "~")):
+        raise UsageError(word)
+    return OverridesParser.create().parse_override(word)

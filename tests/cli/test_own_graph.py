@@ -1,0 +1,95 @@
+"""One's own graph on the command line: labels choose the task, counts are said once."""
+
+import sys
+
+import pytest
+from hydra.core.global_hydra import GlobalHydra
+
+from curvlab.cli import train
+from curvlab.cli.own_graph import with_task_of_labels
+from curvlab.data.datasets import own_graph
+
+EDGES = "ann,bob\nbob,cem\ncem,dan\n"
+LABELS = "id,label\nann,x\nbob,y\ncem,x\ndan,y\n"
+FOUND = "4 nodes, 3 edges"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The words of a folder with labels, with one of `data` in an empty place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(own_graph.SAID, "")
+    monkeypatch.setattr(own_graph, "_SAID", set())
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "edges.csv").write_text(EDGES)
+    (tmp_path / "mine" / "nodes.csv").write_text(LABELS)
+    return ["dataset=graph_folder", "dataset.path=mine", "paths.data_dir=data"]
+
+
+@pytest.mark.parametrize("others", [["model=gcn"], ["-m", "seed=0,1"], ["-m", "study=spaces"]])
+def test_labels_choose_the_task(folder, capsys, others):
+    assert with_task_of_labels([*folder, *others]) == [
+        *folder,
+        *others,
+        "task=node_classification",
+    ]
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert FOUND in first
+    assert last == "task=node_classification, since its nodes have labels"
+    with_task_of_labels([*folder, *others])
+    assert FOUND not in capsys.readouterr().out  # as a run of this command
+
+
+def test_without_labels_it_is_the_data_sets_own(folder, capsys, tmp_path):
+    (tmp_path / "mine" / "nodes.csv").unlink()
+    assert with_task_of_labels(folder)[-1] == "task=reconstruction"
+    assert "since its nodes have no labels" in capsys.readouterr().out
+
+
+def test_a_task_that_is_said_stays_and_counts_are_said(folder, capsys):
+    words = [*folder, "task=link_prediction"]
+    assert with_task_of_labels(words) == words
+    said = capsys.readouterr().out
+    assert FOUND in said
+    assert "since" not in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dataset=cora"],
+        ["dataset=graph_folder,pyg", "dataset.path=mine"],
+        ["dataset=graph_folder", "dataset.path=mine,yours"],
+        ["dataset=graph_folder", "dataset.pth=mine"],
+        ["dataset=graph_folder", "dataset.path=mine", "dataset.source.weighted=maybe"],
+        ["dataset=graph_folder", "dataset.path=mine", "table=fpst/fig3"],
+        ["dataset=graph_folder", "--help"],
+        ["dataset=graph_folder", "~model"],
+        ["dataset="],
+        ["dataset=kg_folder", "dataset.source.path=mine"],
+    ],
+)
+def test_other_words_come_back_as_they_are(folder, capsys, words):
+    assert with_task_of_labels(words) == words
+    assert capsys.readouterr().out == ""
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_a_configuration_that_is_only_shown_is_yaml_and_leaves_nothing(folder, capsys, tmp_path):
+    assert with_task_of_labels(folder, only_shown=True)[-1] == "task=node_classification"
+    assert capsys.readouterr().out == ""
+    assert not (tmp_path / "data").exists()
+    with_task_of_labels(folder)
+    assert (tmp_path / "data" / "processed").is_dir()
+
+
+def test_what_is_malformed_ends_the_command_in_a_sentence(folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    monkeypatch.setattr(train.signals, "install", lambda: None)
+    (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
+    with pytest.raises(SystemExit) as left:
+        train.main([*folder, "model=gcn"])
+    assert left.value.code == 2
+    assert "edges.csv, line 2: an id is missing" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
