@@ -590,3 +590,48 @@ def test_weights_that_a_model_does_not_read_are_refused(folder):
     source = folder({"edges.csv": WEIGHTED}, weighted=True)
     data = GraphDataModule(source, [OwnFeatures()])
     assert sentence(lambda: data.graph).match("drop dataset.source.weighted=true")
+
+
+ARCS = "a,b,2\nb,a,1\nb,c,3\nd,c,4\nb,c,3\n"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_a_directed_graph_is_the_mean_of_those_that_point_at_a_node(folder, self_loops, weighted):
+    """Rows of its matrix are `D^-1 A`, A[v, u] of the edge from u to v."""
+    source = folder({"edges.csv": ARCS}, directed=True, weighted=weighted)
+    data = GraphDataModule(source, [OwnFeatures(), NormalisedAdjacency(self_loops)]).graph
+    expected = torch.zeros(4, 4)
+    for u, v, weight in ((0, 1, 2.0), (1, 0, 1.0), (1, 2, 6.0), (3, 2, 4.0)):
+        expected[v, u] = weight if weighted else 1
+    expected += torch.eye(4) * self_loops
+    expected /= expected.sum(1, keepdim=True).clamp(min=1e-9)
+    torch.testing.assert_close(data.normalised_adj.to_dense(), expected)
+    assert data.num_edges == 6  # tasks see pairs, whatever their direction
+
+
+def test_a_directed_graph_says_so_and_its_directions_stay_with_its_edges(folder, caplog):
+    caplog.set_level(logging.INFO)
+    lines = [f"{i},{(i + step) % 20}" for i in range(20) for step in (1, 3)]
+    whole = folder({"edges.csv": "\n".join(lines)}, directed=True).load()
+    assert "20 nodes, 40 directed edges" in caplog.text
+    pairs = {tuple(map(int, line.split(","))) for line in lines}
+    for data in (whole, LinkSplit(val=0.2, test=0.2)(whole, seed=0)):
+        names = [int(name) for name in data.vocabulary.nodes]
+        for (u, v), forward in zip(data.edge_index.T.tolist(), data.edge_forward, strict=True):
+            assert bool(forward) == ((names[u], names[v]) in pairs)
+    assert data.num_edges == 48
+
+
+def test_a_direction_that_a_model_does_not_see_is_refused(folder, tmp_path):
+    source = folder({"edges.csv": EDGES}, directed=True)
+    data = GraphDataModule(source, [OwnFeatures()])
+    assert sentence(lambda: data.graph).match("drop dataset.source.directed=true")
+    assert sentence(lambda: folder({}, directed=True, mutual=True)).match("none has a direction")
+    nx.write_graphml(nx.path_graph(3), tmp_path / "g.graphml")
+    undirected = NetworkXGraph(str(tmp_path / "g.graphml"), directed=True)
+    assert sentence(undirected.load).match("drop dataset.source.directed=true")
+    ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+    torch.save(ring, tmp_path / "ring.pt")
+    read, _ = read_graph(tmp_path / "ring.pt", directed=True)
+    assert read.edge_index[:, read.edge_forward].T.tolist() == [[0, 1], [1, 2], [2, 0]]

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
+import curvlab
+from composing import with_hydra
+from curvlab.config.rules import check_direction
 from curvlab.errors import UsageError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "your_graph.md"
@@ -91,3 +96,54 @@ def test_a_study_says_counts_once_and_takes_the_task_of_the_labels(command, frie
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("2 classes: blue 3, red 3") == 1
     assert {result["task"] for result in command.results().values()} == {"node_classification"}
+
+
+DIRECTED = ("hypformer", "sgformer", "lrn_sgformer", "gprgnn")
+
+
+@pytest.fixture
+def cited(tmp_path):
+    """Papers of two kinds: one half cites the other, which holds the kind of those that cite it."""
+    place = tmp_path / "cited"
+    place.mkdir()
+    count, generator = 120, np.random.default_rng(0)
+    kinds = generator.integers(0, 2, count)
+    lines = ["id,label,a,b"]
+    for i in range(2 * count):
+        kind, citing = kinds[i % count], i >= count
+        lines.append(f"{i},{kind},{int(citing) * (2 * kind - 1)},{generator.normal():.3f}")
+    (place / "nodes.csv").write_text("\n".join(lines))
+    (place / "edges.csv").write_text("".join(f"{i + count},{i}\n" for i in range(count)))
+    return place
+
+
+@pytest.mark.parametrize("model", DIRECTED)
+def test_direction_reaches_the_models_that_use_it(run_here, cited, tmp_path, model):
+    """What a node hears changes with the direction of its edges, and with it alone."""
+    own = (*words(cited, f"model={model}", "task=node_classification"), "split=random_60_20_20")
+    run_here(*own, "dataset.source.directed=true")
+    run = curvlab.load(tmp_path / "run")
+    graph = run.data.source.load()
+    with pytest.raises(UsageError, match="has no edge_forward"):
+        run.embed(Data(x=graph.x, edge_index=graph.edge_index))
+    before = run.embed(graph)
+    torch.testing.assert_close(before, run.embed())
+    run.model.graph_weight = 1.0  # of the two branches the one without attention, which sees all
+    alone = run.embed(graph)
+    graph.x[:120] += 1  # of those that are cited, which point at nobody
+    heard = ~torch.isclose(run.embed(graph), alone).all(1)
+    assert heard[:120].all()
+    if model in ("sgformer", "gprgnn"):  # in the others attention stands beside it
+        assert not heard[120:].any()
+    graph.edge_forward = ~graph.edge_forward
+    assert not torch.isclose(run.embed(graph), alone).all(1)[120:].any()
+
+
+@pytest.mark.parametrize("model", ["gcn", "fpst", "bernnet", "polyformer"])
+def test_models_that_cannot_use_direction_refuse_it(cited, model):
+    config = with_hydra(*words(cited, f"model={model}", "dataset.source.directed=true"))
+    config.task.name = "node_classification"
+    with pytest.raises(UsageError) as refusal:
+        check_direction(config)
+    assert all(name in str(refusal.value) for name in DIRECTED)
+    assert len(str(refusal.value)) < 300

@@ -39,7 +39,9 @@ def graph_in(folder: str | None, run: Run) -> Data | None:
     if folder is None:
         return None
     run.check_own()
-    graph, _ = read_graph(folder, known=run.vocabulary)
+    source = run.config.dataset.source
+    options = {name: source[name] for name in ("weighted", "mutual", "directed") if name in source}
+    graph, _ = read_graph(folder, known=run.vocabulary, **options)
     return graph
 
 

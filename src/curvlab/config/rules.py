@@ -35,6 +35,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_options(config)
     check_task_of_model(config)
     check_space(config)
+    check_direction(config)
     check_basis(config)
     check_batching(config)
     check_selection(config)
@@ -98,6 +99,24 @@ def check_task_of_model(config: DictConfig) -> None:
     if of_triples != (config.batching.name == "triples"):
         right = "triples" if of_triples else "full"
         raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
+
+
+def check_direction(config: DictConfig) -> None:
+    """Check that the model uses the direction of edges, where the data set keeps it.
+
+    Raises:
+        UsageError: with the models that do.
+    """
+    if not OmegaConf.select(config.dataset, "source.directed"):
+        return
+    if not attribute(config.model._target_, "directed", False):
+        files = [find(CONFIGS, f"model/{name}.yaml") for name in choices(CONFIGS, "model")]
+        targets = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
+        can = [name for name, it in targets.items() if it and attribute(it, "directed", False)]
+        raise UsageError(
+            f"dataset.source.directed=true: model={config.model.name} sees both directions of "
+            f"every edge; drop the word, or take one of {', '.join(can)}"
+        )
 
 
 def check_basis(config: DictConfig) -> None:

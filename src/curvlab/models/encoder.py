@@ -17,9 +17,11 @@ class Encoder(nn.Module):
 
     Attributes:
         tied: why a trained model works on its own graph alone; empty for one that is inductive.
+        directed: whether it can use the direction of edges, which only `normalised_adj` has.
     """
 
     tied: str = ""
+    directed = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -22,6 +22,7 @@ class GPRGNN(FilteredPerceptron):
     """
 
     self_loops = True
+    directed = True  # powers of a random walk; filters of a spectrum need a symmetric matrix
 
     def __init__(
         self, in_channels: int, filter: Callable[[], nn.Module] = GPRFilter, **options: Any

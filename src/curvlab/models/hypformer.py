@@ -65,6 +65,8 @@ class Hypformer(Encoder):
         UsageError: neither branch is used.
     """
 
+    directed = True
+
     def __init__(
         self,
         in_channels: int,

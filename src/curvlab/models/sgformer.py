@@ -185,6 +185,8 @@ class TwoBranches(Encoder):
         transformer_weight_decay: of the attention's branch; null: `optimizer.weight_decay`.
     """
 
+    directed = True
+
     def __init__(
         self,
         in_channels: int,

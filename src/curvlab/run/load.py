@@ -191,6 +191,11 @@ class Run:
                 "the graph has edges in one direction only, and the model was trained on both: "
                 "use torch_geometric.utils.to_undirected"
             )
+        if self.config.dataset.source.get("directed") and "edge_forward" not in graph:
+            raise UsageError(
+                "the model was trained on a directed graph and this one has no edge_forward: read "
+                "it with curvlab.data.datasets.reading.read_graph(path, directed=True)"
+            )
         batch = in_default_dtype(graph.clone())
         for transform in self._transforms:
             batch = transform.on(batch)(batch)

@@ -42,8 +42,8 @@ class GraphFolder(OwnGraph):
     A table may end in `.csv`, `.tsv`, either with `.gz`, or `.parquet`. A line of `edges.csv` has
     two ids, any texts, and perhaps a weight. `nodes.csv` names its columns in the first line: `id`,
     perhaps `label` (a class; empty for a node without) and `split` (train, val, test, or empty),
-    all others are features. Every edge goes both ways; lines that repeat one, and those from a node
-    to itself, are counted and left out. A node without an edge stays.
+    all others are features. Every edge goes both ways but for `directed`; lines that repeat one,
+    and those from a node to itself, are counted and left out. A node without an edge stays.
 
     Weights of edges are the column `weight`, or the third.
 
@@ -72,7 +72,7 @@ class GraphFolder(OwnGraph):
     @property
     def options(self) -> Mapping[str, Any]:
         """How the files are read."""
-        kept = ("header", "separator", "weighted", "mutual", "ignore")
+        kept = ("header", "separator", "weighted", "mutual", "directed", "ignore")
         return {name: getattr(self, name) for name in kept}
 
     def download(self) -> list[Path]:
@@ -100,7 +100,7 @@ class GraphFolder(OwnGraph):
                 "there too: keep features in one of them, or leave columns out by "
                 f"dataset.source.ignore=[{','.join(nodes.features[:3])}]."
             )
-        return graph_of(edges, nodes, features, self.mutual, self.known)
+        return graph_of(edges, nodes, features, self.mutual, self.known, self.directed)
 
     def _files(self) -> dict[str, Path | None]:
         if self.path is None:

@@ -202,6 +202,7 @@ def graph_of(
     features: np.ndarray | None = None,
     mutual: bool = False,
     known: Vocabulary | None = None,
+    directed: bool = False,
 ) -> Data:
     """Number the nodes and put everything together.
 
@@ -214,9 +215,10 @@ def graph_of(
         features: `[nodes, features]` of a file of its own.
         mutual: keep only edges that stand in both directions.
         known: names of classes in the order of their numbers.
+        directed: keep the direction of edges.
 
     Returns:
-        The simple undirected graph with `vocabulary`, the numbers of edges that were left out or
+        The graph that `simple_graph` makes with `vocabulary`, the numbers of edges left out or
         merged (`self_loops`, `repeated`, `both_ways`), and as far as there are such `x`, `y`,
         `labelled`, `edge_weight` and the split `given_train`, `given_val`, `given_test`
         `[nodes, 1]`.
@@ -226,7 +228,7 @@ def graph_of(
     """
     ids = _order(edges, nodes, features)
     ends = [_numbers(edges, i, ids, nodes is not None) for i in (0, 1)]
-    data = simple_graph(np.stack(ends), len(ids), edges.weight, mutual)
+    data = simple_graph(np.stack(ends), len(ids), edges.weight, mutual, directed)
     names: list[str] | None = None
     if features is not None:
         data.x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
@@ -242,15 +244,23 @@ def graph_of(
 
 
 def simple_graph(
-    ends: np.ndarray, num_nodes: int, weight: np.ndarray | None = None, mutual: bool = False
+    ends: np.ndarray,
+    num_nodes: int,
+    weight: np.ndarray | None = None,
+    mutual: bool = False,
+    directed: bool = False,
 ) -> Data:
     """Both directions of every edge once, no loops; weights of merged edges are added.
+
+    What of a directed graph is no edge, only the other direction of one, is so by `edge_forward
+    [edges]`, and weighs 0. So tasks see the same pairs of every graph.
 
     Args:
         ends: `[2, edges]`.
         num_nodes: number of nodes.
         weight: `[edges]`; None without.
         mutual: keep only edges that stand in both directions.
+        directed: add `edge_forward`.
 
     Raises:
         UsageError: no edge is left.
@@ -263,7 +273,8 @@ def simple_graph(
     arcs, values = coalesce(arcs, values, num_nodes=num_nodes, reduce="sum")
     both = torch.cat([arcs, arcs.flip(0)], dim=1)
     index, times = coalesce(both, torch.ones(both.shape[1]), num_nodes=num_nodes, reduce="sum")
-    _, total = coalesce(both, values.repeat(2), num_nodes=num_nodes, reduce="sum")
+    back = torch.zeros_like(values) if directed else values
+    _, total = coalesce(both, torch.cat([values, back]), num_nodes=num_nodes, reduce="sum")
     if mutual:
         index, total = index[:, times > 1], total[times > 1]
     if not index.shape[1]:
@@ -275,7 +286,9 @@ def simple_graph(
     data = Data(edge_index=index.contiguous(), num_nodes=num_nodes)
     data.self_loops = int((~proper).sum())
     data.repeated = int(proper.sum()) - arcs.shape[1]
-    data.both_ways = arcs.shape[1] - len(times) // 2
+    data.both_ways = 0 if directed else arcs.shape[1] - len(times) // 2
+    if directed:
+        data.edge_forward = total > 0
     if weight is not None:
         data.edge_weight = total.float()
     return data

@@ -31,7 +31,7 @@ class NetworkXGraph(OwnGraph):
 
     Attributes of nodes are the columns of `curvlab.data.datasets.graph_folder.GraphFolder`: `label`
     (in GML `class`, since `label` is the id there) and `split` are class and part, all others are
-    features. Every edge goes both ways.
+    features. Every edge goes both ways but for `directed`.
 
     Args:
         path: of the file.
@@ -51,7 +51,8 @@ class NetworkXGraph(OwnGraph):
     @property
     def options(self) -> Mapping[str, Any]:
         """How it is read."""
-        return {name: getattr(self, name) for name in ("weighted", "mutual", "ignore")}
+        kept = ("weighted", "mutual", "directed", "ignore")
+        return {name: getattr(self, name) for name in kept}
 
     def download(self) -> list[Path]:
         """Return where the file is.
@@ -77,8 +78,9 @@ class NetworkXGraph(OwnGraph):
         ends = pd.DataFrame(arcs, columns=["source", "target", "weight"])
         ends = ends if self.weighted else ends[["source", "target"]]
         ends = ends.astype({"source": str, "target": str})
-        if graph.is_directed() is False and self.mutual:
-            raise UsageError(f"{path} is undirected: drop dataset.source.mutual=true.")
+        for name in ("mutual", "directed"):
+            if graph.is_directed() is False and getattr(self, name):
+                raise UsageError(f"{path} is undirected: drop dataset.source.{name}=true.")
         ends.index = pd.RangeIndex(1, len(ends) + 1)
         edges = edges_of(Table(path, ends, "edge"), self.weighted)
         rows = pd.DataFrame([attributes for _, attributes in graph.nodes(data=True)])
@@ -86,7 +88,7 @@ class NetworkXGraph(OwnGraph):
         rows = rows.loc[:, ~rows.columns.duplicated()]
         rows.index = pd.Index([repr(str(node)) for node in graph])
         nodes = nodes_of(Table(path, rows, "node"), self.ignore, self.known)
-        return graph_of(edges, nodes, None, self.mutual, self.known)
+        return graph_of(edges, nodes, None, self.mutual, self.known, self.directed)
 
     def _graph(self, path: Path) -> Any:
         try:

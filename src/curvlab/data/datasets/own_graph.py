@@ -18,6 +18,7 @@ from curvlab.data.datasets.labelled import GIVEN, class_counts
 from curvlab.data.files.cache import cached
 from curvlab.data.files.checks import check_features, check_labels
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
+from curvlab.errors import UsageError
 from curvlab.options import Incidental, Passed
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class OwnGraph(ABC):
         path: where it is.
         weighted: use the weights of edges; those of repeated edges are added.
         mutual: of directed edges keep those that go both ways.
+        directed: edges go from the first end to the second, for models that can use it; else both
+            ways.
         known: names that a trained model has for classes and features.
         name: of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.
@@ -57,13 +60,20 @@ class OwnGraph(ABC):
         path: Incidental[str | None] = None,
         weighted: bool = False,
         mutual: bool = False,
+        directed: bool = False,
         known: Passed[Vocabulary | None] = None,
         name: Passed[str] = "graph",
         data_dir: Passed[str | Path | None] = None,
     ) -> None:
+        if mutual and directed:
+            raise UsageError(
+                "mutual=True keeps edges that go both ways, of which none has a direction: drop "
+                "directed=True, or mutual=True"
+            )
         self.path = None if path is None else Path(path)
         self.weighted = weighted
         self.mutual = mutual
+        self.directed = directed
         self.known = known
         self.name = name
         self.data_dir = data_dir
@@ -141,7 +151,8 @@ def _is_news(text: str) -> bool:
 
 def described(what: str, data: Data) -> list[str]:
     """What a run says of a graph at its start."""
-    edges = data.num_edges // 2
+    directed = "edge_forward" in data
+    edges = int(data.edge_forward.sum()) if directed else data.num_edges // 2
     kinds = ("from a node to itself", "repeated", "given in both directions")
     merged = [
         f"{data[name]:,} {kind}" for name, kind in zip(COUNTS, kinds, strict=True) if data[name]
@@ -149,7 +160,7 @@ def described(what: str, data: Data) -> list[str]:
     left_out = f" (merged or left out: {', '.join(merged)})" if merged else ""
     weighted = ", weighted" if "edge_weight" in data else ""
     lines = [
-        f"{what}: {data.num_nodes:,} nodes, {edges:,} edges"
+        f"{what}: {data.num_nodes:,} nodes, {edges:,} {'directed ' if directed else ''}edges"
         f"{left_out}{weighted}, "
         f"{f'{data.num_features:,} features' if data.x is not None else 'no features'}"
     ]

@@ -47,8 +47,8 @@ class PyGObject(OwnGraph):
 
     Used are `edge_index`, `x`, `y`, the masks `train_mask`, `val_mask`, `test_mask` (`[nodes]` or
     `[nodes, splits]`) as its own split, `edge_weight` where it is asked for, and names of nodes
-    (`node_ids`, a list) and classes (`class_names`). Every edge goes both ways. A file is read
-    without running any code that it may hold.
+    (`node_ids`, a list) and classes (`class_names`). Every edge goes both ways but for `directed`.
+    A file is read without running any code that it may hold.
 
     Args:
         path: of the file; of a class the folder, its `root`, where its raw files lie ready as it
@@ -77,7 +77,7 @@ class PyGObject(OwnGraph):
     @property
     def options(self) -> Mapping[str, Any]:
         """How it is read; of a class also what it is given, and of which version it is."""
-        read = {"weighted": self.weighted, "mutual": self.mutual}
+        read = {name: getattr(self, name) for name in ("weighted", "mutual", "directed")}
         version = torch_geometric.__version__ if self.target else None
         return read | {"target": self.target, "arguments": self.arguments, "version": version}
 
@@ -165,7 +165,7 @@ class PyGObject(OwnGraph):
         content = _content(raw)
         ends, nodes = _ends(content)
         weight = _weights(content, ends.shape[1]) if self.weighted else None
-        data = simple_graph(ends, nodes, weight, self.mutual)
+        data = simple_graph(ends, nodes, weight, self.mutual, self.directed)
         if content.get("x") is not None:
             data.x = _features(content["x"], nodes)
         classes = None

@@ -204,10 +204,11 @@ class GraphDataModule(LightningDataModule):
                 torch.default_generator.manual_seed(self.seed + position)
                 data = apply_transform(transform, data, self.cache_dir)
         check_graph(data)
-        if "edge_weight" in data and not any("edge_weight" in t.reads for t in self.transforms):
-            raise UsageError(
-                "the graph's edges have weights, which this model does not read: choose one with a "
-                "normalised adjacency, such as hypformer, sgformer or gprgnn, or drop "
-                "dataset.source.weighted=true."
-            )
+        for name, what in (("edge_weight", "weighted"), ("edge_forward", "directed")):
+            if name in data and not any(name in t.reads for t in self.transforms):
+                raise UsageError(
+                    f"the graph's edges are {what}, which this model does not see: choose one with "
+                    "a normalised adjacency, such as hypformer, sgformer or gprgnn, or drop "
+                    f"dataset.source.{what}=true."
+                )
         return data

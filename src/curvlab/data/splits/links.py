@@ -6,12 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, NonNegativeInt
+
+OF_EDGES = ("edge_weight", "edge_forward")
+"""Attributes of edges that stay with those that are left."""
 
 
 class NonEdges:
@@ -92,8 +94,7 @@ class LinkSplit:
             UsageError: the graph is too small for its parts, or has too few pairs without an edge.
         """
         nodes, edges = int(data.num_nodes or 0), data.edge_index
-        below = edges[0] < edges[1]
-        edges = edges[:, below]
+        edges = edges[:, edges[0] < edges[1]]
         total = edges.shape[1]
         sizes = [int(fraction * total) for fraction in (self.val, self.test)]
         if min(sizes) < 1 or sum(sizes) >= total:
@@ -104,7 +105,6 @@ class LinkSplit:
         generator = np.random.default_rng(seed if self.draw is None else self.draw)
         order = torch.from_numpy(generator.permutation(total))
         val, test, train = edges[:, order].split([*sizes, total - sum(sizes)], dim=1)
-        taken = order[sum(sizes) :]
         apart = NonEdges(edges, nodes)
         if apart.count < sum(sizes):
             raise UsageError(
@@ -121,10 +121,11 @@ class LinkSplit:
             "test_non_edges": test_apart,
         }
         data = data.clone()
-        if "edge_weight" in data:
-            kept = data.edge_weight[below][taken]
-            _, data.edge_weight = to_undirected(train, kept, nodes)
-        data.edge_index = simple_edges(train, nodes)
+        kept = simple_edges(train, nodes)
+        for name in OF_EDGES:
+            if name in data:
+                data[name] = data[name][_places(kept, data.edge_index, nodes)]
+        data.edge_index = kept
         data.num_nodes = nodes
         for name, value in parts.items():
             data[name] = value.contiguous()
@@ -132,3 +133,10 @@ class LinkSplit:
             if name in data:
                 del data[name]
         return data
+
+
+def _places(edges: Tensor, among: Tensor, nodes: int) -> Tensor:
+    """Where edges `[2, edges]` stand among others, which have them all."""
+    numbers, sought = (ends[0] * nodes + ends[1] for ends in (among, edges))
+    order = numbers.argsort()
+    return order[torch.searchsorted(numbers[order], sought)]
