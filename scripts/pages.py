@@ -28,6 +28,7 @@ MATH = re.compile(r"\$([^$\n]+)\$")
 LARGE = 'displaystyle="true" style="font-size: 1.15em"'
 NAMED = re.compile(r"`(curvlab\.[\w.]+)`")
 DRAWING = re.compile(r"!\[[^\]]*\]\(([\w-]+\.svg)\)")
+STORED = re.compile(r"^\[[^\]\n]+\.txt\]\(([^)\s]+\.txt)\)$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 GEOMETRY = "curvlab.manifolds"
 
@@ -84,6 +85,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
     here = posixpath.dirname(page.file.src_uri)
+    markdown = STORED.sub(lambda m: _stored(DOCS / here / m[1]), markdown)
 
     def written(match: re.Match[str]) -> str:
         image, text, target, _ = match.groups()
@@ -138,6 +140,11 @@ def _tutorial(path: Path) -> str:
     return "\n\n".join([f"# {title.rstrip('.')}", f"    {rest.strip()}", *parts, ""])
 
 
+def _stored(path: Path) -> str:
+    """The output of a command, in place of the link that stands alone in a line."""
+    return f"```console\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+
+
 def _in(path: str, package: str) -> bool:
     return path == package or path.startswith(f"{package}.")
 
@@ -184,9 +191,12 @@ def _index_of_geometry(modules: dict[str, str]) -> str:
     text = (
         "Curvature is the signed `kappa`: negative hyperbolic, zero flat, positive spherical. "
         "The pages are the docstrings of `curvlab.manifolds`: formulas, shapes, errors. "
-        "[Speed](../speed.md) compares them with geoopt."
+        "A benchmark compares them with geoopt:"
     )
-    return "\n".join(["# Geometry", "", text, "", "| module | content |", "|---|---|", *rows, ""])
+    beside = "[geometry.txt](../results/speed/geometry.txt)"
+    return "\n".join(
+        ["# Geometry", "", text, "", beside, "", "| module | content |", "|---|---|", *rows, ""]
+    )
 
 
 def _models() -> dict[str, list[str]]:

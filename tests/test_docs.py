@@ -49,6 +49,32 @@ def test_a_models_page_is_five_sentences_a_drawing_and_equations_with_their_code
         assert locate(name[1]) is not None, name[1]
 
 
+def test_speed_has_stored_outputs_and_no_numbers_of_its_own():
+    text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    stored = sorted((ROOT / "docs" / "results" / "speed").glob("*.txt"))
+    assert re.findall(r"^\[([^\]]+)\]\(results/speed/\1\)$", text, re.MULTILINE)
+    for path in stored:
+        assert f"\n[{path.name}](results/speed/{path.name})\n" in text, path.name
+        command, _, *rest = path.read_text(encoding="utf-8").splitlines()
+        name = path.stem.partition("_")[0]
+        assert re.fullmatch(
+            rf"\$ python scripts/bench\.py {name}( --\S+( \d+)+)*  # [\d-]+", command
+        )
+        assert any(line.startswith("calibration: ") for line in rest) or name == "kg"
+    assert re.findall(r"(?<![a-z\d])\d", text) == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "results").glob("*.md")), ids=lambda p: p.stem
+)
+def test_findings_of_a_table_are_at_most_five_sentences(page):
+    for section in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        said = re.sub(r"<!--.*?-->|`[^`]*`|\(.*?\)", "", section)
+        found = re.findall(r"^- (.*)$", said, flags=re.MULTILINE)
+        sentences = [s for line in found for s in re.split(r"[.!?](?:\s|$)", line) if s.strip()]
+        assert len(sentences) <= 5 or page.stem in ("README", "changes"), section.splitlines()[0]
+
+
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

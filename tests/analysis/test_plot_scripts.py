@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from curvlab.analysis.figures import comparison_figure
+from curvlab.analysis.figures import Curve, comparison_figure
 from curvlab.analysis.plots import run_curves
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.config.building import build
@@ -117,22 +117,48 @@ def test_curves_of_several_runs_stand_on_one_axis(script, tmp_path):
     assert "wrote curves.png" in said
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     lines = run_curves([tmp_path / "runs"], "val/mrr")
-    assert {label: list(line) for label, line in lines.items()} == {
+    assert {line.name: list(line.values) for line in lines} == {
         "cat on wn18rr, seed 0": [0.1, 0.5],
         "gcn on wn18rr, seed 0": [0.1, 0.3],
     }
     again = run_curves([tmp_path / "runs" / "cat", tmp_path / "runs" / "cat"], "loss")
-    assert list(again) == ["cat on wn18rr, seed 0", f"cat on wn18rr, seed 0 ({tmp_path}/runs/cat)"]
-    (tmp_path / "runs" / "cat" / "result.json").unlink()
-    assert list(run_curves([tmp_path / "runs" / "cat"], "loss")) == [f"{tmp_path}/runs/cat"]
-    (axis,) = comparison_figure(lines, "val/mrr").axes
-    assert [line.get_label() for line in axis.lines] == [
-        "cat on wn18rr, seed 0: 0.5",
-        "gcn on wn18rr, seed 0: 0.3",
+    assert [line.name for line in again] == [
+        "cat on wn18rr, seed 0",
+        f"cat on wn18rr, seed 0 ({tmp_path}/runs/cat)",
     ]
+    (tmp_path / "runs" / "cat" / "result.json").unlink()
+    (nameless,) = run_curves([tmp_path / "runs" / "cat"], "loss")
+    assert nameless.name == f"{tmp_path}/runs/cat"
+    (axis,) = comparison_figure(lines, "val/mrr").axes
+    assert [line.get_label() for line in axis.lines] == ["cat: 0.5", "gcn: 0.3"]
+    assert axis.get_title(loc="left") == "wn18rr, seed 0"
+    assert axis.get_ylabel() == "validation MRR"
     code, _, said = script("plot.py", "curves", "runs/gcn", "--metric", "val/map")
     assert code == 2
     assert "have no val/map: they have loss, val/mrr" in said
+
+
+def test_seeds_of_one_model_are_their_mean_in_its_interval():
+    steps = pd.Index([10, 20])
+    curves = [
+        Curve(f"run {seed}", pd.Series([1.0, height], steps), "GCN", "Cora", seed)
+        for seed, height in enumerate((2.0, 3.0, 4.0))
+    ]
+    (axis,) = comparison_figure(curves, "loss").axes
+    (line,) = axis.lines
+    assert line.get_ydata().tolist() == [1, 3]
+    (band,) = axis.collections
+    low, high = band.get_datalim(axis.transData).intervaly
+    half = 4.302653 / 3**0.5  # Student's t of two degrees of freedom
+    assert (low, high) == (pytest.approx(3 - half), pytest.approx(3 + half))
+    assert axis.get_title(loc="left") == "Cora, 3 seeds, mean and 95% interval: 0, 1, 2"
+
+
+def test_runs_that_differ_in_more_than_their_seed_are_lines_of_their_own():
+    line = pd.Series([1.0, 2.0], pd.Index([10, 20]))
+    curves = [Curve(f"run {i}", line + i, "GCN", "Cora", seed=0) for i in range(2)]
+    (axis,) = comparison_figure(curves, "loss").axes
+    assert [line.get_label() for line in axis.lines] == ["run 1: 3", "run 0: 2"]
 
 
 def test_slopes_are_those_of_the_logarithms():
@@ -184,8 +210,9 @@ def test_a_depth_without_a_number_of_both_is_left_out():
 def test_depths_that_were_not_finite_are_crosses_below_all_lines():
     lines = {"plain": pd.Series({4: 90.0, 8: 70.0}), "residual": pd.Series({4: 85.0, 8: 80.0})}
     (axis,) = depth_figure("title", lines, "plain", {"residual": [8, 16]}).axes
-    drawn = {line.get_label(): line for line in axis.get_lines()}
-    crosses = drawn["residual: not finite"]
+    drawn = {line.get_gid() or line.get_label(): line for line in axis.get_lines()}
+    crosses = drawn["not finite: residual"]
+    assert axis.get_legend_handles_labels()[1] == ["residual", "not finite"]
     assert crosses.get_xdata().tolist() == [8, 16]
     heights = crosses.get_transform().transform(crosses.get_xydata())[:, 1]
     lowest = axis.transData.transform(drawn["residual"].get_xydata())[:, 1].min()

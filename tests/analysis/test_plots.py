@@ -193,8 +193,8 @@ def test_curves_of_classification_show_loss_and_metrics_of_validation():
     drawn = {
         line.get_label(): line.get_ydata() for line in scores.lines if len(line.get_xdata()) > 1
     }
-    assert drawn.keys() == {"accuracy", "f1_macro"}
-    np.testing.assert_allclose(drawn["f1_macro"], table["val/f1_macro"])
+    assert drawn.keys() == {"accuracy", "macro-F1"}
+    np.testing.assert_allclose(drawn["macro-F1"], table["val/f1_macro"])
     assert "highest accuracy of these points 70.00" in scores.get_title(loc="left")
     assert curvature.lines
     assert_texts_are_apart_and_inside(figure)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -13,12 +12,25 @@ from matplotlib.colors import BoundaryNorm, Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from scipy.special import stdtrit
 
 from curvlab.analysis.embeddings import Projection
-from curvlab.analysis.style import DASHES, INK, LINES, MUTED, NEGATIVE, POSITIVE, tidy
+from curvlab.analysis.style import (
+    DASHES,
+    INK,
+    LINES,
+    MUTED,
+    NEGATIVE,
+    POSITIVE,
+    legend_below,
+    looks,
+    tidy,
+)
+from curvlab.analysis.words import metric_words
 from curvlab.errors import UsageError
 
 MOST_CURVATURES = 48
+NAMED_CURVATURES = 4
 NAMED_CLASSES = 20
 
 MARKERS = {0: ("o", "training"), 1: ("^", "validation"), 2: ("s", "test"), -1: (".", "no part")}
@@ -65,35 +77,101 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
         elif kind == "scores":
             _draw_scores(axis, metrics, scores)
         else:
-            _draw_curvatures(axis, metrics, kappas)
+            _draw_curvatures(figure, axis, metrics, kappas)
     axes[-1].set_xlabel("optimiser step")
     axes[-1].set_xlim(left=0)
     axes[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
 
 
-def comparison_figure(lines: Mapping[str, "pd.Series[float]"], metric: str) -> Figure:
+@dataclass(frozen=True)
+class Curve:
+    """A metric of one run.
+
+    Attributes:
+        name: what the run is called where no other word is free.
+        model: its label; empty where nothing says it.
+        dataset: its label.
+        seed: of the run.
+        values: the metric by step (the index).
+    """
+
+    name: str
+    values: "pd.Series[float]"
+    model: str = ""
+    dataset: str = ""
+    seed: int | None = None
+
+
+def comparison_figure(curves: Sequence[Curve], metric: str) -> Figure:
     """A metric of several runs against the step, the best last value first in the legend.
 
+    Runs of several seeds are one line, their mean, in a band of its 95% interval (Student's t).
+    What all runs share is in the title, the rest in the legend.
+
     Args:
-        lines: The metric by step (the index), of each run under its name.
-        metric: What it is called.
+        curves: Of the runs.
+        metric: The metric's column in `metrics.csv`.
     """
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4.8), layout="constrained")
     axis = figure.subplots()
     tidy(axis)
-    looks = [(color, dash) for dash in DASHES for color in LINES]
-    order = sorted(lines, key=lambda label: lines[label].iloc[-1], reverse=True)
-    for label, (color, dash) in zip(order, cycle(looks), strict=False):
-        steps, values = lines[label].index.to_numpy(float), lines[label].to_numpy(float)
-        words = f"{label}: {values[-1]:.4g}"
-        axis.plot(steps, values, ".", color=color, linestyle=dash, linewidth=1.4, label=words)
+    groups = _by_seed(curves)
+    shared = {curve.dataset for curve in curves} if all(c.model for c in curves) else set()
+    seeds = {curve.seed for curve in curves}
+    by_model = len({own[0].model for own in groups}) == len(groups) and len(shared) == 1
+    names = [own[0].model if by_model else own[0].name for own in groups]
+    if by_model:
+        count = "seed" if len(seeds) == 1 else f"{len(seeds)} seeds, mean and 95% interval:"
+        words = f"{shared.pop()}, {count} {', '.join(map(str, sorted(seeds, key=str)))}"
+        axis.set_title(words, loc="left", fontsize=11)
+    drawn = {name: _mean_and_interval(own) for name, own in zip(names, groups, strict=True)}
+    order = sorted(drawn, key=lambda name: drawn[name][0].iloc[-1], reverse=True)
+    look = looks(order)
+    for name in order:
+        mean, pm = drawn[name]
+        steps, values = mean.index.to_numpy(float), mean.to_numpy(float)
+        color, dash, marker = look[name]
+        axis.plot(
+            steps,
+            values,
+            color=color,
+            linestyle=dash,
+            linewidth=1.5,
+            marker=marker,
+            markersize=4,
+            markevery=max(1, len(steps) // 12),
+            label=f"{name}: {values[-1]:.4g}",
+        )
+        axis.fill_between(steps, values - pm, values + pm, color=color, alpha=0.15, linewidth=0)
     axis.set_xlabel("optimiser step")
     axis.set_xlim(left=0)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axis.set_ylabel(metric)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9, title="last value")
+    axis.set_ylabel(metric_words(metric))
+    legend_below(figure, axis)
     return figure
+
+
+def _by_seed(curves: Sequence[Curve]) -> list[list[Curve]]:
+    """Runs that differ in nothing but their seed; each alone where two have one seed."""
+    groups: dict[tuple[str, str], list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault((curve.model, curve.dataset), []).append(curve)
+    found = []
+    for own in groups.values():
+        one_line = bool(own[0].model) and len({curve.seed for curve in own}) == len(own)
+        found += [own] if one_line else [[curve] for curve in own]
+    return found
+
+
+def _mean_and_interval(curves: Sequence[Curve]) -> tuple["pd.Series[float]", np.ndarray]:
+    """Means by step and the half widths of their 95% intervals, 0 of one run."""
+    table = pd.concat([curve.values for curve in curves], axis=1).dropna()
+    runs = table.shape[1]
+    if runs == 1:
+        return table.iloc[:, 0], np.zeros(len(table))
+    width = stdtrit(runs - 1, 0.975) / runs**0.5
+    return table.mean(axis=1), width * table.std(axis=1).to_numpy(float)
 
 
 def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
@@ -106,15 +184,18 @@ def _draw_scores(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> Non
         names = [name for name in names if metrics[name].max() <= 1]
     different = metrics[list(names)].T.drop_duplicates().index
     for name, color in zip(different, LINES, strict=False):
-        _line(axis, metrics, name, color, name.removeprefix("val/"))
+        _line(axis, metrics, name, color, metric_words(name.removeprefix("val/")))
     axis.set_ylabel("validation" if fractions else "validation (%)")
     best = f"{metrics[names[0]].max():.{4 if fractions else 2}f}"
-    title = f"validation part, highest {names[0].removeprefix('val/')} of these points {best}"
+    first = metric_words(names[0].removeprefix("val/"))
+    title = f"validation part, highest {first} of these points {best}"
     axis.set_title(title, loc="left", fontsize=10)
-    axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+    axis.legend(loc="best", frameon=False, fontsize=8, ncols=1 + (len(different) - 1) // 4)
 
 
-def _draw_curvatures(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) -> None:
+def _draw_curvatures(
+    figure: Figure, axis: Axes, metrics: pd.DataFrame, names: Sequence[str]
+) -> None:
     """Every curvature, of many the first ones."""
     names = names[:MOST_CURVATURES]
     axis.axhline(0, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -125,8 +206,10 @@ def _draw_curvatures(axis: Axes, metrics: pd.DataFrame, names: Sequence[str]) ->
         _line(axis, metrics, name, LINES[color], label, DASHES[dashes % len(DASHES)])
     axis.set_ylabel("curvature κ")
     axis.set_title("below 0 hyperbolic, above 0 spherical", loc="left", fontsize=10)
-    columns = 1 + (len(names) - 1) // 12
-    axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8, ncols=columns)
+    if len(names) > NAMED_CURVATURES:
+        legend_below(figure, axis, size=7)
+    else:
+        axis.legend(loc="best", frameon=False, fontsize=8)
 
 
 def _line(
@@ -156,7 +239,7 @@ class NodeLooks:
             range are on a log scale.
         label: what the colour bar says.
         categorical: whether values are classes 0, 1, ..., each with a colour of its own.
-        parts: 0 training, 1 validation, 2 test, -1 none of them, `[nodes]`, told by their markers.
+        parts: 0 training, 1 validation, 2 test, -1 none of them, `[nodes]`; each has a marker.
         names: of the classes.
     """
 

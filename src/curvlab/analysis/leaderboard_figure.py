@@ -1,7 +1,6 @@
 """A leaderboard as a picture: critical differences, cost, and where curvature pays."""
 
 from collections.abc import Sequence
-from itertools import cycle
 from math import isfinite
 from typing import Any
 
@@ -11,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from curvlab.analysis.style import INK, LINES, MUTED, tidy
+from curvlab.analysis.style import INK, MUTED, Look, looks, tidy
 from curvlab.tables.leaderboard import Leaderboard, Twins
 from curvlab.tables.spec import Better
 
@@ -31,7 +30,8 @@ def leaderboard_figure(board: Leaderboard, pairs: Sequence[Twins] = ()) -> Figur
     for what, label in (("parameters", "parameters"), ("seconds", "seconds a run")):
         _cost(places[what], board.cost[what], scores, label, board.better)
     if pairs:
-        colors = dict(zip(dict.fromkeys((p.curved, p.flat) for p in pairs), cycle(LINES)))
+        look = looks(pair.curved for pair in pairs)
+        colors = {(pair.curved, pair.flat): look[pair.curved] for pair in pairs}
         _twins(places["delta"], pairs, [p.delta for p in pairs], "mean Gromov delta", colors)
         words = "homophily (share of edges within a class)"
         _twins(places["homophily"], pairs, [p.homophily for p in pairs], words, colors)
@@ -54,7 +54,8 @@ def groups(board: Leaderboard) -> list[tuple[int, int]]:
 def _ranks(axis: Axes, board: Leaderboard) -> None:
     ranks = board.mean_ranks
     heights = np.arange(len(ranks))
-    axis.plot(ranks.to_numpy(), heights, "o", color=LINES[0])
+    colors = [look.color for look in looks(map(str, ranks.index)).values()]
+    axis.scatter(ranks.to_numpy(), heights, c=colors, zorder=2)
     axis.set_yticks(heights, [str(name) for name in ranks.index])
     axis.invert_yaxis()
     if isfinite(board.critical_difference):
@@ -64,7 +65,9 @@ def _ranks(axis: Axes, board: Leaderboard) -> None:
     axis.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     axis.spines[["top", "right"]].set_visible(False)
     number = board.scores.shape[1]
-    axis.set_xlabel(f"mean rank over {number} datasets (bars join what is not told apart at 5 %)")
+    axis.set_xlabel(
+        f"mean rank over {number} datasets (bars join models without a significant difference, 5 %)"
+    )
     axis.set_title(board.title, loc="left", fontsize=10)
 
 
@@ -72,17 +75,35 @@ def _cost(
     axis: Axes, cost: "pd.Series[float]", scores: "pd.Series[float]", label: str, better: Better
 ) -> None:
     tidy(axis)
-    axis.semilogx(cost.to_numpy(float), scores.to_numpy(float), "o", color=LINES[0], markersize=4)
-    for name in scores.index:
-        place = (cost[name], scores[name])
-        axis.annotate(str(name), place, xytext=(4, 3), textcoords="offset points", fontsize=8)
+    axis.set_xscale("log")
+    colors = [look.color for look in looks(map(str, scores.index)).values()]
+    axis.scatter(cost.to_numpy(float), scores.to_numpy(float), c=colors, s=18, zorder=2)
+    _name_points(axis, cost, scores)
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.xaxis.set_minor_formatter("")
     front = pareto_front(cost, scores, better)
-    axis.plot(cost[front].to_numpy(float), scores[front].to_numpy(float), "-", color=LINES[1])
+    axis.plot(cost[front].to_numpy(float), scores[front].to_numpy(float), "-", color=MUTED)
     axis.set_xlabel(label)
     axis.set_ylabel("mean score")
+    axis.margins(0.12)
+
+
+def _name_points(axis: Axes, cost: "pd.Series[float]", scores: "pd.Series[float]") -> None:
+    """Names beside points, one below another where points are close."""
+    reach = np.log(cost.max() / cost.min()) or 1.0, (scores.max() - scores.min()) or 1.0
+    named: list[tuple[float, float]] = []
+    for name in scores.sort_values(ascending=False).index:
+        place = float(np.log(cost[name]) / reach[0]), float(scores[name] / reach[1])
+        near = sum(abs(place[0] - x) < 0.2 and abs(place[1] - y) < 0.05 for x, y in named)
+        named.append(place)
+        axis.annotate(
+            str(name),
+            (cost[name], scores[name]),
+            xytext=(5, 2 - 9 * near),
+            textcoords="offset points",
+            fontsize=8,
+        )
 
 
 def pareto_front(cost: "pd.Series[float]", scores: "pd.Series[float]", better: Better) -> list[str]:
@@ -102,11 +123,11 @@ def _twins(
     pairs: Sequence[Twins],
     places: Sequence[float],
     label: str,
-    colors: dict[tuple[str, str], str],
+    colors: dict[tuple[str, str], Look],
 ) -> None:
     tidy(axis)
     axis.axhline(0, color=MUTED, linewidth=0.8)
-    for names, color in colors.items():
+    for names, look in colors.items():
         own = [
             (x, pair.difference, pair.pm if isfinite(pair.pm) else 0.0)
             for x, pair in zip(places, pairs, strict=True)
@@ -115,6 +136,15 @@ def _twins(
         if own:
             x, y, pm = zip(*own, strict=True)
             words = f"{names[0]} less {names[1]}"
-            axis.errorbar(x, y, pm, fmt="o", color=color, markersize=4, linewidth=1, label=words)
+            axis.errorbar(
+                x,
+                y,
+                pm,
+                fmt=look.marker,
+                color=look.color,
+                markersize=4,
+                linewidth=1,
+                label=words,
+            )
     axis.set_xlabel(label)
     axis.set_ylabel("curved less flat")

@@ -17,7 +17,7 @@ from curvlab.analysis.embeddings import (
     principal_components,
     tangent_coordinates,
 )
-from curvlab.analysis.figures import NodeLooks, curves_figure, embedding_figure
+from curvlab.analysis.figures import Curve, NodeLooks, curves_figure, embedding_figure
 from curvlab.analysis.filters import EIGENVALUES, filter_clusters, load_filters
 from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
 from curvlab.analysis.routing import FILE, load_routing
@@ -82,8 +82,8 @@ def plot_run(run_dir: Path, title: str | None = None, color: str | None = None) 
     return paths
 
 
-def run_curves(folders: Sequence[Path], metric: str) -> "dict[str, pd.Series[float]]":
-    """A metric of runs by their steps, under the runs' names, or folders where those are no help.
+def run_curves(folders: Sequence[Path], metric: str) -> list[Curve]:
+    """A metric of runs by their steps, named by the runs, or folders where those are no help.
 
     Args:
         folders: Of runs, or above runs; `previous/` of an older configuration is left out.
@@ -92,7 +92,7 @@ def run_curves(folders: Sequence[Path], metric: str) -> "dict[str, pd.Series[flo
     Raises:
         UsageError: There is no run, a file is damaged, or a run does not have the metric.
     """
-    found = {}
+    found: dict[str, Curve] = {}
     for folder in folders:
         runs = sorted({path.parent for path in folder.rglob("metrics.csv")})
         runs = [run for run in runs if SET_ASIDE not in run.relative_to(folder).parts]
@@ -105,8 +105,9 @@ def run_curves(folders: Sequence[Path], metric: str) -> "dict[str, pd.Series[flo
                 raise UsageError(f"the curves of {run} have no {metric}: they have {known}.")
             name = run_title(run) if _result(run) else str(run)
             name = f"{name} ({run})" if name in found else name
-            found[name] = curves.set_index("step")[metric].dropna()
-    return found
+            values = curves.set_index("step")[metric].dropna()
+            found[name] = Curve(name, values, *_labels(run), _result(run).get("seed"))
+    return list(found.values())
 
 
 def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
@@ -182,4 +183,15 @@ def run_title(run_dir: Path) -> str:
     result = _result(run_dir)
     if not result:
         return run_dir.name
-    return f"{result['model']} on {result['dataset']}, seed {result['seed']}"
+    return f"{' on '.join(_labels(run_dir))}, seed {result['seed']}"
+
+
+def _labels(run_dir: Path) -> tuple[str, str]:
+    """What a run's model and data set are called; nothing without a result."""
+    result = _result(run_dir)
+    config = result.get("config", {})
+    model, dataset = (
+        str(config.get(part, {}).get("label") or result.get(part, ""))
+        for part in ("model", "dataset")
+    )
+    return model, dataset

@@ -1,13 +1,13 @@
 """Figures of tables: costs and scores against what a sweep varies."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from curvlab.analysis.style import LINES, MUTED, tidy
+from curvlab.analysis.style import INK, MUTED, legend_below, looks, tidy
+from curvlab.analysis.words import key_words
 from curvlab.errors import UsageError
 
 
@@ -16,7 +16,7 @@ def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) 
 
     Args:
         panels: For each panel's title, each method's cost by size (the index).
-        x_label: What the size is.
+        x_label: The key of the configuration that is the size.
 
     Raises:
         UsageError: There is nothing to draw.
@@ -28,19 +28,22 @@ def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) 
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         tidy(axis)
-        for color, (label, costs) in zip(cycle(LINES), lines.items(), strict=False):
+        look = looks(lines)
+        for label, costs in lines.items():
             if len(costs):
+                color, dash, marker = look[label]
                 axis.loglog(
                     costs.index.to_numpy(float),
                     costs.to_numpy(float),
-                    marker="o",
+                    marker=marker,
                     markersize=4,
                     color=color,
+                    linestyle=dash,
                     label=label + _slope(costs),
                 )
         axis.set_title(title, loc="left", fontsize=10)
         axis.legend(frameon=False, fontsize=9)
-    axes[-1].set_xlabel(x_label)
+    axes[-1].set_xlabel(key_words(x_label))
     return figure
 
 
@@ -70,23 +73,34 @@ def depth_figure(
     }
     if not any(map(len, gaps.values())):
         raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4.8), layout="constrained")
     axis = figure.subplots()
     tidy(axis)
     axis.axhline(0, color=MUTED, linewidth=0.8)
     across = axis.get_xaxis_transform()  # of what stands at a depth and at no score
     height = 0.03
-    for color, marker, (label, gap) in zip(
-        cycle(LINES), cycle("osD^v"), gaps.items(), strict=False
-    ):
+    look = looks(gaps)
+    for label, gap in gaps.items():
+        color, dash, marker = look[label]
         if len(gap):
-            depths, look = gap.index.to_numpy(float), f"{marker}-"
-            axis.plot(depths, gap.to_numpy(float), look, markersize=4, color=color, label=label)
+            axis.plot(
+                gap.index.to_numpy(float),
+                gap.to_numpy(float),
+                color=color,
+                linestyle=dash,
+                marker=marker,
+                markersize=4,
+                label=label,
+            )
         if len(ended := diverged.get(label, ())):
-            words = f"{label}: not finite"
-            crosses = [height] * len(ended)
-            axis.plot(ended, crosses, "x", color=color, label=words, transform=across)
+            crosses = axis.plot(ended, [height] * len(ended), "x", color=color, transform=across)
+            crosses[0].set_gid(f"not finite: {label}")
+            axis.text(
+                0.01, height, label, fontsize=7, color=color, va="center", transform=axis.transAxes
+            )
             height += 0.05
+    if any(map(len, diverged.values())):
+        axis.plot([], [], "x", color=INK, label="not finite")
     drawn = (*(gap.index for gap in gaps.values()), *diverged.values())
     ticks = sorted({float(depth) for depths in drawn for depth in depths})
     axis.set_xscale("log", base=2)
@@ -96,7 +110,7 @@ def depth_figure(
     axis.set_title(title, loc="left", fontsize=10)
     low, high = axis.get_ylim()
     axis.set_ylim(low - height * (high - low), high)  # the crosses below all lines
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    legend_below(figure, axis)
     return figure
 
 

@@ -16,6 +16,9 @@ from curvlab.tables.layout import Entry, Line, layout, legend
 from curvlab.tables.report import Report, report_of
 from curvlab.tables.spec import TableSpec, load_table, table_names
 
+KINDS = {".png": "png", ".svg": "svg+xml"}
+"""Of pictures."""
+
 
 def page(configs: Path, paper: str, results: Path) -> str:
     """The page of a paper: totals, each table with its command, the pictures beside the results.
@@ -26,7 +29,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
     Args:
         configs: The folder of configurations.
         paper: For instance `fpst`.
-        results: The folder of all tables' runs; pictures are `PAPER_*.png` in the folder above it.
+        results: The folder of all tables' runs; pictures are `PAPER_*.svg` or `.png` above it.
 
     Raises:
         UsageError: There is no table of that paper.
@@ -47,7 +50,8 @@ def page(configs: Path, paper: str, results: Path) -> str:
         for figure in load_figures()
         for name in figure.pictures
     }
-    paths = sorted(results.resolve().parent.glob(f"{paper}_*.png"))
+    above = results.resolve().parent
+    paths = sorted(path for kind in KINDS for path in above.glob(f"{paper}_*{kind}"))
     pictures = (
         _picture(path, captions.get(path.name) or _caption(path.stem, tables)) for path in paths
     )
@@ -120,5 +124,5 @@ def _caption(stem: str, tables: Mapping[str, list[TableSpec]]) -> str:
 def _picture(path: Path, caption: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     name = escape(caption)
-    image = f'<img src="data:image/png;base64,{data}" alt="{name}">'
+    image = f'<img src="data:image/{KINDS[path.suffix]};base64,{data}" alt="{name}">'
     return f"<figure>{image}<figcaption>{name}</figcaption></figure>"
