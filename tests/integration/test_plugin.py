@@ -1,4 +1,4 @@
-"""`examples/plugin`: another package's model, data set and table, installed into a folder."""
+"""`examples/plugin` and another package beside it: what they add works as our own does."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_its_model_learns_its_graph_and_the_result_is_identified(installed, run,
     (path,) = tmp_path.rglob("result.json")
     result = json.loads(path.read_text())
     assert result["status"] == "finished"
-    assert result["config"]["model"]["_target_"] == "my_lab.models.TAG"
+    assert result["config"]["model"]["_target_"] == "my_lab.lab.TAG"
     assert result["config"]["model"]["hops"] == 3
     again = run(installed, "train", "model=my_tag", "dataset=my_ring", "model.hops=3", *SHORT)
     assert "step 20/20" not in again.stderr  # the identity is the same
@@ -67,14 +67,18 @@ def test_wrong_words_are_answered_as_for_our_own(installed, run, words, near):
     assert near in done.stderr
 
 
-def test_its_table_is_filled_by_workers_and_rendered(installed, run):
+def test_its_table_is_filled_by_workers_and_rendered(installed, run, tmp_path):
     words = ("table=my_lab/first", "seed=0", *SHORT, "hydra/launcher=parallel")
     done = run(installed, "train", "-m", *words)
     assert done.returncode == 0, done.stderr
     assert "sweep of 2 cells: 2 finished" in done.stdout
     table = run(installed, "tables", "my_lab/first").stdout
-    assert "Ring of stars" in table
-    assert "TAG" in table
+    assert "A ring of stars" in table
+    lines = table.splitlines()
+    (at,) = (i for i, line in enumerate(lines) if "TAG" in line)
+    (path,) = tmp_path.rglob("my_tag/*/result.json")
+    assert "90.0" in lines[at]  # printed
+    assert f"{json.loads(path.read_text())['score']:.1f}" in lines[at + 1]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,120 @@ def test_a_folder_may_be_named_on_the_command_line(run, place):
     assert run(PLUGIN, "train", "model=my_tag", "dataset=my_ring").returncode == 2
     done = run(PLUGIN, "train", *place, "model=my_tag", "dataset=my_ring", *SHORT)
     assert done.returncode == 0, done.stderr
+
+
+FILES = {
+    "extra.py": '''
+import torch
+from curvlab.manifolds import Stereographic
+from curvlab.tasks.reconstruction import Reconstruction
+
+
+class Gentle(Stereographic):
+    """A ball or sphere that begins nearly flat.
+
+    Args:
+        components: parts of the coordinates.
+        start: the curvature that it begins with.
+        learnable: learn it.
+    """
+
+    def __init__(self, components: int = 1, start: float = -0.01, learnable: bool = True) -> None:
+        super().__init__(components, kappa=start, learnable=learnable)
+
+
+class Hubs(Reconstruction):
+    """Reconstruction that counts hubs too.
+
+    Args:
+        encoder: the model.
+        optimizer: of its parameters.
+        least: neighbours of a hub.
+    """
+
+    def __init__(self, encoder, optimizer=None, least: int = 3) -> None:
+        super().__init__(encoder, optimizer)
+        self.least = least
+
+    def test_step(self, batch, batch_idx):
+        super().test_step(batch, batch_idx)
+        degrees = torch.bincount(batch.edge_index[0])
+        self.log("test/hubs", float((degrees >= self.least).sum()), batch_size=1)
+''',
+    "extra_configs/__init__.py": "",
+    "extra_configs/manifold/gentle.yaml": """# Nearly flat
+name: gentle
+_target_: extra.Gentle
+_partial_: true
+""",
+    "extra_configs/task/hubs.yaml": """# Counts hubs
+name: hubs
+recipe: reconstruction # whose data sets and recipes it has
+_target_: extra.Hubs
+""",
+    "extra_configs/recipe/reconstruction/my_tag/_.yaml": """# @package _global_
+model: {dim: 6, hops: 4}
+""",
+    "extra_configs/recipe/reconstruction/my_tag/my_ring.yaml": """# @package _global_
+model: {dim: 8}
+""",
+    "extra-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: extra\nVersion: 1\n",
+    "extra-1.dist-info/entry_points.txt": "[curvlab.configs]\nextra = extra_configs\n",
+}
+
+
+@pytest.fixture(scope="module")
+def extra(installed, tmp_path_factory):
+    """A package beside the first: a manifold, a task, and recipes of the first one's model."""
+    place = tmp_path_factory.mktemp("extra")
+    for name, text in FILES.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    return os.pathsep.join([str(installed), str(place)])
+
+
+def test_a_manifold_and_a_task_of_a_package_are_run(extra, run, tmp_path):
+    """With options of their own, on a graph of this package, which knows no such task."""
+    space = ("manifold=gentle", "manifold.start=-0.5", "manifold.learnable=false")
+    task = ("task=hubs", "task.least=4", "dataset=synthetic_web", "dataset.source.num_nodes=40")
+    done = run(extra, "train", "model=kappa_gcn", *space, *task, *SHORT)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.rglob("result.json")
+    result = json.loads(path.read_text())
+    assert result["metrics"]["test"].keys() == {"map", "hubs"}
+    assert 0 < result["metrics"]["test"]["hubs"] < 40
+    curvatures = {kappa for kappas in result["curvatures"].values() for kappa in kappas}
+    assert curvatures == {-0.5}
+    again = run(extra, "evaluate", str(path.parent))  # loads both classes
+    assert "the same to the last digit" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("dataset", "dim"), [("my_ring", 8), ("synthetic_web", 6)], ids=["its data set", "any"]
+)
+def test_recipes_of_a_package_are_taken_and_named(extra, run, dataset, dim):
+    done = run(extra, "train", "model=my_tag", f"dataset={dataset}", "print_config=true")
+    assert done.returncode == 0, done.stderr
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert any(line.startswith("hops: 4 # recipe/reconstruction/my_tag/_") for line in lines)
+    assert any(line.startswith(f"dim: {dim} # recipe/reconstruction/my_tag/") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["manifold=gentel"], "did you mean gentle?"),
+        (["manifold=gentle", "manifold.begin=1"], "there is no key manifold.begin"),
+        (["manifold=gentle", "model=hypformer"], "cannot be built with manifold=gentle"),
+        (["task=hubbs"], "did you mean hubs?"),
+        (["task=hubs", "task.least=many"], "task.least"),
+        (["task=hubs", "dataset=fb15k237", "model=distmult"], "has no task hubs"),
+    ],
+)
+def test_wrong_words_about_a_manifold_and_a_task_are_answered(extra, run, words, answer):
+    done = run(extra, "train", *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert answer in done.stderr
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(run):

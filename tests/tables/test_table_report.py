@@ -271,6 +271,27 @@ def test_a_paper_file_that_does_not_exist_is_named():
         paper_numbers(block)
 
 
+def test_numbers_beside_the_table_need_three_columns(tmp_path):
+    block = ReportBlock("t", "own.csv", {}, "m", better=Better.higher)
+    block.rows, block.columns = "model.name", "dataset.name"
+    (tmp_path / "own.csv").write_text("model,dataset,mean,pm\ngcn,power,12.5,0.3\n")
+    (found,) = paper_numbers(block, tmp_path).to_dict("records")
+    cell = ("row", "column", "mean", "pm", "pm_kind", "note")
+    assert [found[name] for name in cell] == ["gcn", "power", "12.5", "0.3", "unknown", ""]
+    for text, why in (
+        ("model,mean\ngcn,12\n", "no column dataset"),
+        ("model,dataset,score\ngcn,power,12\n", "no column 'mean'"),
+        ("model,dataset,mean\ngcn,power,high\n", "numbers in the column mean"),
+    ):
+        (tmp_path / "own.csv").write_text(text)
+        with pytest.raises(UsageError, match=why) as error:
+            paper_numbers(block, tmp_path)
+        assert "\n" not in str(error.value)
+    block.paper, block.select = "fpst_fig3_reconstruction.csv", {"panel": "left"}
+    with pytest.raises(UsageError, match="no column panel"):
+        paper_numbers(block, tmp_path)
+
+
 def test_paper_cells_without_coordinates_are_refused(dimensions):
     dimensions.report.paper_cells.pop("fpst__d4")
     with pytest.raises(UsageError, match="fpst__d4"):

@@ -89,7 +89,7 @@ def build_report(spec: TableSpec, results: Path) -> Report:
 
 def report_of(spec: TableSpec, collected: pd.DataFrame) -> Report:
     """Join the paper's numbers with runs, as `collect` returns them."""
-    paper = paper_numbers(spec.report)
+    paper = paper_numbers(spec.report, spec.folder)
     runs, left_out = one_protocol_per_cell(with_departures(spec, collected))
     marks = letters(runs)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])

@@ -31,6 +31,12 @@ LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 PRINTED = ("paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "note")
 """Columns of the files of printed numbers."""
 
+REQUIRED = ("model", "dataset", "mean")
+"""Those that every file has; the others may be missing."""
+
+PAPERS = "curvlab/tables/papers"
+"""The package's own files of printed numbers."""
+
 
 class Better(Enum):
     """Which end of a metric is the good one."""
@@ -52,7 +58,7 @@ class ReportBlock:
     """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
     title: str = MISSING
-    paper: str | None = None  # file of printed numbers in curvlab/tables/papers, if there are any
+    paper: str | None = None  # file of printed numbers, beside the table's or in PAPERS, if any
     select: dict[str, str] = field(default_factory=dict)  # its rows that belong to the table
     metric: str = MISSING  # path into a result's metrics, or `score`, what each run is about
     scale: float = 1.0  # our numbers times it have the paper's unit
@@ -84,6 +90,11 @@ class TableSpec:
     planned_seeds: tuple[Coordinate, ...]
     planned_length: dict[str, int]  # of a run, as the table says: `max_steps`, `epochs`
     configs: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where its file is."""
+        return find(self.configs, f"table/{self.name}.yaml").parent
 
     def label(self, path: str, value: Coordinate) -> str:
         """How a coordinate is written: the report's label, its config's label, or its name."""
@@ -131,24 +142,26 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
     ]
 
 
-def paper_numbers(report: ReportBlock) -> pd.DataFrame:
+def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFrame:
     """The printed numbers that belong to a table, as strings, exactly as printed.
+
+    Args:
+        report: of the table.
+        beside: folder of the table's own file, where the numbers may lie.
 
     Returns:
         The selected rows of the paper's file, plus `row` and `column`, the cell's coordinates;
         rows whose numbers stand in two columns are there twice.
 
     Raises:
-        UsageError: The file does not exist, or a row's coordinates are not known.
+        UsageError: The file does not exist, is no such table, or a row's coordinates are not known.
     """
     if report.paper is None:
         return pd.DataFrame(columns=[*PRINTED, "row", "column"], dtype=object)
-    source = files("curvlab.tables") / "papers" / report.paper
-    if not source.is_file():
-        raise UsageError(f"no file {report.paper} in curvlab/tables/papers")
-    with source.open(encoding="utf-8") as lines:
-        numbers = pd.read_csv(lines, dtype=str, keep_default_na=False)
+    numbers = _read_numbers(report.paper, beside)
     for key, value in report.select.items():
+        if key not in numbers:
+            raise UsageError(f"report.select.{key}: {report.paper} has no column {key}")
         numbers = numbers[numbers[key] == value]
     cells = [_paper_cell(report, row) for _, row in numbers.iterrows()]
     numbers = numbers.assign(
@@ -160,6 +173,28 @@ def paper_numbers(report: ReportBlock) -> pd.DataFrame:
         for twin, original in report.paper_columns.items()
     ]
     return pd.concat([numbers, *twins]).sort_index(kind="stable").reset_index(drop=True)
+
+
+def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
+    """A file of printed numbers, with columns that it lacks as where nothing is printed."""
+    places = [*([beside / name] if beside else []), files("curvlab.tables") / "papers" / name]
+    source = next((place for place in places if place.is_file()), None)
+    if source is None:
+        raise UsageError(f"no file {name} in {beside or PAPERS}{f', nor {PAPERS}' * bool(beside)}")
+    try:
+        with source.open(encoding="utf-8") as lines:
+            numbers = pd.read_csv(lines, dtype=str, keep_default_na=False)
+        pd.to_numeric(numbers["mean"])
+    except (ValueError, KeyError) as error:
+        why = f"there is no column {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"{source} must be a table in CSV with numbers in the column mean: {why}"
+        ) from None
+    missing = [column for column in REQUIRED if column not in numbers]
+    if missing:
+        raise UsageError(f"{source} has no column {missing[0]}: it needs {', '.join(REQUIRED)}")
+    others = dict.fromkeys(PRINTED, "") | {"pm_kind": "unknown"}
+    return numbers.assign(**{k: v for k, v in others.items() if k not in numbers})
 
 
 def _paper_cell(report: ReportBlock, row: "pd.Series[Any]") -> tuple[Coordinate, Coordinate]:
