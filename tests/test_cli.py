@@ -33,6 +33,8 @@ WRONG = {
     f"{'a' * 5000}=1": "no key aaa",
     f"model.dim={'9' * 5000}": "cannot be read",
     f"model.dim='{'a' * 5000}'": "model.dim is a whole number",
+    f"model.dim={'9' * 400}": "model.dim=999.* is no size to compute with",
+    "optimizer._partial_=3": "how a class is built is said by its file",
     "model=fpts": "no model=fpts; did you mean fpst",
     "dataset=web_edo": "no dataset=web_edo; did you mean web_edu",
     "task=recontruction": "no task=recontruction; did you mean reconstruction",

@@ -1,7 +1,7 @@
 """Errors that one sentence says, to the user and not to a debugger."""
 
-LONGEST = 600
-"""Characters of a sentence that is printed; two paths and two checksums are within it."""
+LONGEST = 400
+"""Characters of a sentence that is printed; two paths are within it."""
 
 LONGEST_WORD = 150
 """Characters of one word of it, which somebody may have typed."""

@@ -78,6 +78,13 @@ class Command:
             process.send_signal(signal.SIGKILL)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
+    def verb(self, *words: str) -> subprocess.CompletedProcess:
+        """`python -m curvlab VERB ...`."""
+        line = [str(ROOT / "src/curvlab/__main__.py"), *words]
+        process = Process(line, self.folder, self.environment)
+        output, errors = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
     def afresh(self, *words: str) -> subprocess.CompletedProcess:
         """Run it in an interpreter of its own, which imports what it needs, and nothing else."""
         return subprocess.run(

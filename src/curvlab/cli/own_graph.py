@@ -66,8 +66,8 @@ def _config(words: Sequence[str]) -> DictConfig | None:
         config = compose([str(override.input_line) for override in of_data])
         check_options(config)
         return config
-    except (UsageError, HydraException, OmegaConfBaseException):
-        return None  # the check of all words says what is wrong
+    except (HydraException, OmegaConfBaseException, TypeError, ValueError, RecursionError):
+        return None  # Python's are Hydra's of odd values; the check of all words says what is wrong
 
 
 def _parsed(word: str) -> Override:

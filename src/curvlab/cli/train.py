@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import mean
 from tempfile import TemporaryDirectory
+from typing import NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -114,14 +115,20 @@ def _in_sentences() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        print(f"{program('train')}: {of_system(error)}; {NO_ROOM}", file=sys.stderr)
-        sys.exit(1)
+        _end_without_room(error)
     except (HydraException, OmegaConfBaseException) as error:
         complain(str(error))
     except ValueError as error:  # of logging, about the file of a log
         if not isinstance(error.__cause__, OSError):
             raise
-        print(f"{program('train')}: {of_system(error.__cause__)}; {NO_ROOM}", file=sys.stderr)
-        sys.exit(1)
+        _end_without_room(error.__cause__)
     finally:
         del os.environ["HYDRA_FULL_ERROR"]
+
+
+def _end_without_room(error: OSError) -> NoReturn:
+    """Say what the system refused: the file, or where Hydra's are if the error names none."""
+    folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
+    place = folders[-1][2] if folders else "the folder of paths.output_dir"
+    print(f"{program('train')}: {of_system(error, place)}; {NO_ROOM}", file=sys.stderr)
+    sys.exit(1)

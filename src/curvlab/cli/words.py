@@ -18,6 +18,9 @@ CHOSEN = ("model", "dataset", "task", "manifold", "batching", "split")
 DECLARED = {"bases", "transforms"}
 """What a model says of itself below `requires`; other keys there are for recipes to read."""
 
+HOW_BUILT = {"_args_", "_convert_", "_partial_", "_recursive_"}
+"""Hydra's keys beside a `_target_`."""
+
 SCORING = ("task", "task.metric", "dataset.metric")
 """Keys that decide what the score of a run is."""
 
@@ -41,6 +44,8 @@ def check_key_is_for_users(override: Override) -> None:
         raise UsageError(
             f"{line}: what a {group} can do and needs is not to be set: choose another {group}=..."
         )
+    if HOW_BUILT.intersection(names):
+        raise UsageError(f"{line}: how a class is built is said by its file, not by a command")
 
 
 def check_recipe(override: Override, choice: Any) -> None:

@@ -90,7 +90,9 @@ def check_plain(key: str, value: Any) -> None:
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str) and not each.isprintable():
             raise UsageError(f"{key}={each!r} must be one line of printable characters")
-        if isinstance(each, bool) or not isinstance(each, int | float) or not math.isfinite(each):
+        if isinstance(each, bool) or not isinstance(each, int | float):
+            continue
+        if isinstance(each, float) and not math.isfinite(each):
             continue
         if each and not SMALLEST <= abs(each) <= LARGEST:
             raise UsageError(

@@ -169,7 +169,7 @@ def _run(
     os.environ |= {
         "MASTER_ADDR": ADDRESS,
         "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store of the parent, rather than one of rank 0
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the parent's, not one of rank 0
         "NODE_RANK": "0",
         "LOCAL_RANK": str(rank),
         "RANK": str(rank),

@@ -1,0 +1,79 @@
+#!/usr/bin/env python
+"""Try faults on real runs: kills, damaged files, odd words, full disks.
+
+scripts/faults.py --minutes 60                        every kind; prints what broke something
+scripts/faults.py --minutes 1 --kind word --seed 7    the same seed tries the same faults
+scripts/faults.py --minutes 0 --output FILE.csv       the counts of all that was tried
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from curvlab.results.files import atomic_write
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+KINDS = ("kill", "flip", "word", "disk")
+COLUMNS = ("fault", "of", "tried", "same_score", "refused", "broken")
+
+
+def main() -> int:
+    """Try faults until the time is over; 1 if one broke something."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="of all kinds together")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="all by default")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the clock")
+    parser.add_argument("--log", type=Path, default=Path("outputs/faults.jsonl"))
+    parser.add_argument("--output", type=Path, help="a CSV file of what the log has")
+    arguments = parser.parse_args()
+    kinds = arguments.kind or KINDS
+    held = True
+    for kind in kinds if arguments.minutes else ():
+        seconds = 60 * arguments.minutes / len(kinds)
+        held &= try_faults(kind, arguments.seed, seconds, arguments.log)
+    if arguments.output:
+        tried = [json.loads(line) for line in arguments.log.read_text().splitlines()]
+        atomic_write(arguments.output, counts(tried))
+    return int(not held)
+
+
+def try_faults(kind: str, seed: int, seconds: float, log: Path) -> bool:
+    """Try faults of one kind and write each to the log; whether all held."""
+    sys.path[:0] = [str(TESTS), str(TESTS / "integration")]
+    trials = import_module("fault_trials")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    results: Counter[str] = Counter()
+    with log.open("a", encoding="utf-8") as file:
+        for outcome in trials.attempts(kind, seed, seconds):
+            results["held" if outcome.held else "broken"] += 1
+            print(trials.as_line(outcome), file=file, flush=True)
+            if not outcome.held:
+                print(f"{outcome.kind}: {outcome.what}: {outcome.result}\n{outcome.detail}")
+    print(f"{kind}, seed {seed}: {results.total()} tried, {results['broken']} broke something")
+    return not results["broken"]
+
+
+def counts(tried: list[dict[str, Any]]) -> str:
+    """How often each fault was tried on what, and what came of it, as CSV."""
+    rows = []
+    groups: dict[tuple[str, str], list[str]] = {}
+    for entry in tried:
+        groups.setdefault((entry["kind"], entry["of"]), []).append(entry["result"])
+    for (kind, of), results in sorted(groups.items()):
+        same = sum(result in ("same score", "accepted") for result in results)
+        refused = results.count("refused")
+        rows.append((kind, of, len(results), same, refused, len(results) - same - refused))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,454 @@
+"""Faults of four kinds, tried on real runs: kills, flipped bytes, odd words, full disks.
+
+Each function tries one fault that a generator of random numbers chooses, and returns what came of
+it. A fault *held* if nothing is lost and no score is wrong: the same command ends with the numbers
+of a run without the fault, or refuses in one sentence. `scripts/faults.py` tries them for hours.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import psutil
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from optuna.trial import TrialState
+from tiny_runs import TINY, TREE, Command
+
+from composing import composed
+from curvlab.search.study import read_study
+
+LONGEST_SENTENCE = 700
+"""Characters of a refusal: it may quote a word of the command and a path."""
+
+SECONDS = 600
+"""After which a run of a second counts as one that hangs."""
+
+QUIET = ("trainer.plots=false", "trainer.progress=false", "trainer.patience=null")
+LARGE = (
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "dataset.source.classes=3",
+    "dataset.source.features=8",
+    "batching.size=100",
+    "batching.workers=0",
+    "trainer.max_steps=60",
+    "trainer.steps_per_epoch=10",
+    "trainer.accelerator=cpu",
+)
+TRIPLES = (
+    "dataset=synthetic_kg",
+    "dataset.source.groups=6",
+    "dataset.train_triples=224",
+    "batching.size=32",
+    "trainer.accelerator=cpu",
+)
+MANY = ("trainer.max_steps=100", "trainer.steps_per_epoch=5")
+RUNS: Mapping[str, tuple[str, ...]] = {
+    "reconstruction": ("model=fpst", *TINY, *MANY, *QUIET[:2]),
+    "classification": ("model=hypformer", *TREE, *MANY, *QUIET),
+    "links": ("model=lrn", *TREE[:3], "task=link_prediction", *MANY, *QUIET, TREE[-1]),
+    "triples": ("model=distmult", *TRIPLES, "trainer.epochs=8", *QUIET),
+    "partition": ("model=gcn", *TREE, *MANY, "batching=partition", "batching.size=30", *QUIET),
+    "tokens": ("model=polyformer", *LARGE, "batching=tokens", *QUIET),
+    "pictures": ("model=gcn", *TREE, *MANY, "trainer.progress=false"),
+    "seeds": ("model=mlp", *TREE, *MANY, *QUIET, "trainer.parallel_seeds=3", "trainer.threads=2"),
+    "sweep": ("-m", "model=mlp,gcn", "seed=0,1", *TREE, *MANY, *QUIET),
+    "search": ("-m", "search=gcn", *TREE, "search.trials=4", "search.seeds=[0,1]", *QUIET),
+    "group": (
+        *("model=gcn", *TREE, *MANY, "batching=partition", "batching.size=20", *QUIET),
+        "trainer.devices=2",
+    ),
+}  # fmt: skip
+"""Words of every kind of run, each of a second or two."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a fault."""
+
+    kind: str
+    """`kill`, `flip`, `word` or `disk`."""
+    of: str
+    """The run that it was tried on, and for flips what was done with the run."""
+    what: str
+    """The fault."""
+    result: str
+    """`same score`, `refused`, or what went wrong."""
+    detail: str = ""
+    """What the program said, if something went wrong."""
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing went wrong."""
+        return self.result in ("same score", "refused", "accepted")
+
+
+@contextmanager
+def site() -> Iterator[Command]:
+    """A folder for one trial."""
+    folder = Path(mkdtemp(prefix="faults-"))
+    try:
+        yield Command(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A run that nothing disturbed."""
+
+    scores: dict[str, Any]
+    seconds: float
+    folder: Path
+
+
+@cache
+def whole(name: str) -> Whole:
+    """Run the words of `RUNS[name]` to the end, once a process."""
+    command = Command(Path(mkdtemp(prefix="faults-whole-")))
+    start = time.monotonic()
+    done = command(*RUNS[name])
+    assert done.returncode == 0, f"{name}: {done.stderr}"
+    return Whole(scores(command), time.monotonic() - start, command.folder)
+
+
+def scores(command: Command) -> dict[str, Any]:
+    """All numbers that the runs and searches of a folder report, by their folders."""
+    found: dict[str, Any] = {
+        name: {key: result[key] for key in ("status", "score", "val_score", "metrics")}
+        for name, result in command.results().items()
+        if "previous" not in name
+    }
+    for journal in command.outputs.rglob("study.journal"):
+        if "previous" not in journal.parts:
+            found[str(journal.relative_to(command.outputs))] = [
+                (trial.params, trial.value)
+                for trial in read_study(journal.parent).trials
+                if trial.state == TrialState.COMPLETE
+            ]
+    return found
+
+
+def judged(
+    kind: str, name: str, what: str, command: Command, done: subprocess.CompletedProcess
+) -> Outcome:
+    """Compare what a command left with the run that nothing disturbed."""
+    if done.returncode:
+        return Outcome(kind, name, what, *refusal(done))
+    here = scores(command)
+    if here != (expected := whole(name).scores):
+        return Outcome(kind, name, what, "wrong score", json.dumps([expected, here], default=str))
+    left = [
+        str(path.relative_to(command.folder))
+        for pattern in (".sweep-*", ".last.ckpt.*", ".result.json.*", "*.partial")
+        for path in command.outputs.rglob(pattern)
+    ]
+    return Outcome(kind, name, what, "left behind" if left else "same score", " ".join(left))
+
+
+def refusal(done: subprocess.CompletedProcess) -> tuple[str, str]:
+    """`refused`, or what is wrong with the way in which a command ended; and what it said."""
+    said = done.stderr.strip() or _summary(done.stdout)
+    if "Traceback" in done.stderr + done.stdout:
+        return "traceback", said[-2000:]
+    if done.returncode < 0:
+        return f"ended by signal {-done.returncode}", said[-2000:]
+    if not said:
+        return "no word", done.stdout[-500:]
+    last = said.splitlines()[-1]
+    if len(last) > LONGEST_SENTENCE:
+        return f"a sentence of {len(last)} characters", last
+    return "refused", last
+
+
+def _summary(output: str) -> str:
+    """The last line of a sweep that has failed, with the reason; of other commands nothing."""
+    return output.splitlines()[-1] if re.search(r"^sweep of \d+ cells", output, re.M) else ""
+
+
+def finish(command: Command, *words: str) -> subprocess.CompletedProcess:
+    """Run to the end; a command that hangs is killed and has the code -9."""
+    process = command.start(*words)
+    try:
+        output, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def kill(chance: random.Random) -> Outcome:
+    """Kill a run, or a process that it has started, once to three times; then let it end."""
+    name = chance.choice(list(RUNS))
+    reference = whole(name)
+    with site() as command:
+        if chance.random() < 0.5 and (reference.folder / "data").is_dir():
+            # else kills also meet the making of the data
+            shutil.copytree(reference.folder / "data", command.folder / "data")
+        moments = []
+        for _ in range(chance.randint(1, 3)):
+            moments.append(chance.uniform(0, reference.seconds))
+            process = command.start(*RUNS[name])
+            time.sleep(moments[-1])
+            victims = [process.pid]
+            if process.poll() is None:
+                victims += [child.pid for child in psutil.Process(process.pid).children(True)]
+            victim = chance.choice(victims) if chance.random() < 0.3 else victims[0]
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+            process.communicate(timeout=SECONDS)
+        what = f"after {', '.join(f'{moment:.2f}' for moment in moments)} s"
+        return judged("kill", name, what, command, finish(command, *RUNS[name]))
+
+
+@cache
+def interrupted(name: str) -> Path:
+    """The folder of a run that was ended by SIGTERM at a random step, with all its files."""
+    command = Command(Path(mkdtemp(prefix="faults-interrupted-")))
+    process = command.start(*RUNS[name])
+    deadline = time.monotonic() + SECONDS
+    while not list(command.outputs.rglob("checkpoints/earlier.ckpt")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=SECONDS)
+    return command.folder
+
+
+def _flipped(data: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _zeroed(data: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(data))
+    return data[:start] + bytes(min(64, len(data) - start)) + data[start + 64 :]
+
+
+DAMAGES: Mapping[str, Callable[[bytes, random.Random], bytes]] = {
+    "a bit flipped": _flipped,
+    "cut off": lambda data, chance: data[: chance.randrange(len(data))],
+    "emptied": lambda data, chance: b"",
+    "a block of zeros": _zeroed,
+    "another file's content": lambda data, chance: b'{"this": "is another file"}\n',
+    "bytes added": lambda data, chance: data + chance.randbytes(9),
+}
+
+FLIPPED = ("reconstruction", "classification", "triples", "partition", "tokens")
+
+
+def flip(chance: random.Random) -> Outcome:
+    """Damage a file of a run that was interrupted, or that has ended, and use the run."""
+    name = chance.choice(FLIPPED)
+    ended = chance.random() < 0.4
+    with site() as command:
+        shutil.copytree(
+            whole(name).folder if ended else interrupted(name), command.folder, dirs_exist_ok=True
+        )
+        files = sorted(
+            path
+            for place in ("outputs", "data")
+            for path in (command.folder / place).rglob("*")
+            if path.is_file() and path.stat().st_size
+        )
+        path, damage = chance.choice(files), chance.choice(list(DAMAGES))
+        path.write_bytes(DAMAGES[damage](path.read_bytes(), chance))
+        what = f"{_generic(path)}, {damage}"
+        verb = chance.choice(["train", "evaluate", "export", "compare"]) if ended else "train"
+        if verb == "train":
+            return judged("flip", name, what, command, finish(command, *RUNS[name]))
+        run = next(command.outputs.rglob("result.json"), path).parent
+        return _used(name, what, command, verb, run)
+
+
+def _used(name: str, what: str, command: Command, verb: str, run: Path) -> Outcome:
+    """Use a run by a verb: the score that it prints is the one of the run, or it refuses."""
+    extra = ("--format", "csv", "--output", str(command.folder / "out.csv"))
+    done = command.verb(verb, str(run), *(extra if verb == "export" else ()))
+    what = f"{what}; {verb}"
+    if done.returncode:
+        return Outcome("flip", name, what, *refusal(done))
+    if verb == "export":
+        return Outcome("flip", name, what, "accepted")
+    (score,) = {f"{entry['score']:.2f}" for entry in whole(name).scores.values()}
+    result = "same score" if score in done.stdout else "wrong score"
+    return Outcome("flip", name, what, result, "" if score in done.stdout else done.stdout[-2000:])
+
+
+def _generic(path: Path) -> str:
+    """A file's name without hashes and numbers."""
+    return re.sub(r"[0-9a-f]{8,}|\d+", "#", path.name)
+
+
+VALUES = (
+    "0", "-1", "1", "2", "0.5", "-0.5", "1e-320", "1e400", "-1e30", "nan", "inf", "-inf", "null",
+    "true", "False", "''", '""', "a", "a b", "a=b", "a,b", "a:b", "[1,2]", "[]", "{}", "{a:1}",
+    "[[1],[2]]", "{a:{b:[c]}}", "???", "${seed}", "${nothing}", "${oc.env:HOME}", "${oc.env:NONE}",
+    "${now:%Y}", "${", "}", "'quoted \\' quote'", '"double"', "int('3')", "int(x)", "float(2)",
+    "str([1,2])", "json_str('{')", "choice(0,1)", "choice()", "range(0,3)", "range(1,0)",
+    "interval(0,1)", "glob(*)", "glob(*,exclude=a*)", "sort(3,1)", "shuffle(1,2)", "tag(a,1)",
+    "extend_list(1)", "é", "点", "\u2028", "\\", "\\\\", "/", "../..", "/dev/null", "~", "!x",
+    "1_000", "0x10", "1.", ".5", "1" * 400, "[" * 60, "9" * 30, "a" * 300, "\t", " ", "-", "--x",
+    "@", "a@b", "*", "?", "%", "#", "$", "&", "|", ";", "<", "`ls`", "$(ls)", "\x7f", "None",
+    "on", "yes", "1e5", "1000000000", "[1,a,null]", "{1:2}", "{a:b,a:c}", "'${seed}'",
+)  # fmt: skip
+"""All forms of a value in Hydra's grammar, and what is none."""
+
+PREFIXES = ("", "", "", "", "+", "++", "~")
+
+
+@cache
+def keys() -> tuple[str, ...]:
+    """Every key of a run, and the groups' names."""
+    config = composed(*RUNS["reconstruction"])
+    groups = ("model", "dataset", "task", "manifold", "optimizer", "trainer", "split", "batching")
+    return (*_paths(config), *groups, "table", "search", "study", "recipe", "logger", "hydra")
+
+
+def _paths(config: Any, prefix: str = "") -> Iterator[str]:
+    if isinstance(config, DictConfig):
+        for key in config:
+            yield f"{prefix}{key}"
+            yield from _paths(OmegaConf.select(config, str(key)), f"{prefix}{key}.")
+    elif isinstance(config, ListConfig):
+        yield f"{prefix}0"
+
+
+SAFE = ("paths.", "hydra.run", "hydra.sweep")
+"""Keys that say where files go; odd values of them are tried by tests of their own."""
+
+
+def odd_word(chance: random.Random) -> str:
+    """A word of the command line that is nearly right, or not at all."""
+    key = chance.choice([key for key in keys() if not key.startswith(SAFE)])
+    if chance.random() < 0.15:  # misspelt
+        place = chance.randrange(len(key))
+        key = key[:place] + chance.choice(["", "x", ".", "@", "/", " ", "é"]) + key[place + 1 :]
+    value = chance.choice(VALUES)
+    if chance.random() < 0.1:
+        value = f"[{value},{chance.choice(VALUES)}]"
+    if chance.random() < 0.05:
+        return chance.choice([key, value, f"{key}:{value}", f"--{key}", f"={value}"])
+    sign = "" if chance.random() < 0.03 else "="
+    return f"{chance.choice(PREFIXES)}{key}{sign}{value}"
+
+
+def word(chance: random.Random) -> Outcome:
+    """One or two odd words: the run ends well, or is refused in a sentence."""
+    words = [odd_word(chance) for _ in range(chance.choice([1, 1, 2]))]
+    sweep = ["-m"] if chance.random() < 0.15 else []
+    name = chance.choice(["reconstruction", "classification", "triples"])
+    with site() as command:
+        roots = set(Path("/").iterdir())
+        done = finish(command, *sweep, *RUNS[name], "trainer.max_steps=7", *words)
+        what = " ".join(sweep + [repr(w)[:80] for w in words])
+        if new := set(Path("/").iterdir()) - roots:
+            return Outcome("word", name, what, "wrote to the root", " ".join(map(str, new)))
+        if done.returncode == 0:
+            return Outcome("word", name, what, "accepted")
+        return Outcome("word", name, what, *refusal(done))
+
+
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
+    """Mount a file system of its own on a folder.
+
+    Raises:
+        PermissionError: only root can.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    mount = ("mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder))
+    if shutil.which("mount") is None or _fails(mount):
+        raise PermissionError("mounting a small file system needs root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _fails(command: tuple[str, ...]) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode != 0
+
+
+def _remount(folder: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
+
+
+def disk(chance: random.Random) -> Outcome:
+    """Run where a disk is too small, or read-only; then, with space, once more."""
+    name = chance.choice([name for name in RUNS if name != "group"])
+    reference = whole(name)
+    place = chance.choice(["outputs", "data", "tmp"])
+    with site() as command:
+        folder = command.folder / place
+        command.environment["TMPDIR"] = str(command.folder / "tmp")
+        (command.folder / "tmp").mkdir()
+        used = _kilobytes(reference.folder / place)
+        with small_disk(folder, max(4, int(used * chance.uniform(0.0, 1.1)))):
+            read_only = chance.random() < 0.2
+            if read_only:
+                _remount(folder, "ro")
+            elif place == "tmp":
+                _fill(folder)
+            what = f"{place} {'read-only' if read_only else 'full'}"
+            first = finish(command, *RUNS[name])
+            if first.returncode and (answer := refusal(first))[0] != "refused":
+                return Outcome("disk", name, what, *answer)
+            says_where = str(folder) in first.stderr or read_only or place == "tmp"
+            if first.returncode and not says_where:
+                return Outcome("disk", name, what, "refused without the path", first.stderr)
+            _remount(folder, "rw,size=1g")
+            if place == "tmp":
+                (folder / "filler").unlink(missing_ok=True)
+            done = finish(command, *RUNS[name])
+            outcome = judged("disk", name, what, command, done)
+            if outcome.result == "refused":
+                return Outcome("disk", name, what, "refused with space", outcome.detail)
+            return outcome
+
+
+def _kilobytes(folder: Path) -> int:
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) // 1024
+
+
+def _fill(folder: Path) -> None:
+    with suppress(OSError), (folder / "filler").open("wb") as file:
+        while True:
+            file.write(bytes(2**12))
+            file.flush()
+
+
+FAULTS: Mapping[str, Callable[[random.Random], Outcome]] = {
+    "kill": kill,
+    "flip": flip,
+    "word": word,
+    "disk": disk,
+}
+
+
+def attempts(kind: str, seed: int, seconds: float, most: int | None = None) -> Iterator[Outcome]:
+    """Try faults of a kind until the time is over; the same seed tries the same faults."""
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end and (most is None or number < most):
+        yield FAULTS[kind](random.Random(f"{kind} {seed} {number}"))
+        number += 1
+
+
+def as_line(outcome: Outcome) -> str:
+    """An outcome as a line of JSON."""
+    return json.dumps(asdict(outcome), ensure_ascii=False)

@@ -1,0 +1,37 @@
+"""Faults of every kind, for some seconds each; `scripts/faults.py` tries them for hours."""
+
+import random
+
+import fault_trials as faults
+import pytest
+from fault_trials import Outcome
+
+pytestmark = pytest.mark.slow
+SECONDS = 15
+
+
+@pytest.mark.parametrize("kind", faults.FAULTS)
+def test_nothing_is_lost_and_no_score_is_wrong(kind):
+    try:
+        tried = list(faults.attempts(kind, seed=0, seconds=SECONDS))
+    except PermissionError as error:
+        pytest.skip(str(error))
+    assert tried
+    assert not [faults.as_line(outcome) for outcome in tried if not outcome.held]
+
+
+def test_a_wrong_score_does_not_hold(tmp_path):
+    """What the judge is there for: another seed's numbers are not those of the run."""
+    command = faults.Command(tmp_path)
+    done = faults.finish(command, *faults.RUNS["triples"], "seed=1")
+    assert faults.judged("flip", "triples", "", command, done).result == "wrong score"
+    done.returncode, done.stderr = 1, "Traceback (most recent call last):\n"
+    assert not Outcome("flip", "triples", "", *faults.refusal(done)).held
+    done.stderr = "train.py: no.\n"
+    assert Outcome("flip", "triples", "", *faults.refusal(done)).held
+
+
+def test_odd_words_are_those_of_the_seed():
+    first, second = ([faults.odd_word(random.Random(n)) for n in range(50)] for _ in range(2))
+    assert first == second
+    assert len(set(first)) > 40
