@@ -57,7 +57,8 @@ def test_each_has_a_state_or_pictures_of_its_paper():
     for figure in load_figures():
         assert figure.paper in PRINTED
         assert figure.pictures or figure.state
-        assert all(re.fullmatch(rf"{figure.paper}_\w+\.(png|svg)", name) for name in figure.pictures)
+        kind = re.compile(rf"{figure.paper}_\w+\.(png|svg)")
+        assert all(map(kind.fullmatch, figure.pictures))
         for name in figure.pictures:  # where `status` and `page` look for it
             assert f"--output outputs/{name}" in figure.command
         for path in re.findall(r"\b(?:src|tests|docs|configs)/[\w./]+", figure.state):

@@ -1,4 +1,4 @@
-"""What a command says of a graph of one's own, and the task that the graph's labels choose."""
+"""What a command says of a user's graph, and the task that the graph's labels choose."""
 
 import sys
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ELSEWHERE = ("table", "help")
 
 
 def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
-    """Read a graph of one's own, say what is in it, and add the task that its labels choose.
+    """Read a user's graph, say what is in it, and add the task that its labels choose.
 
     Without `task=` a graph with labels is for node classification, one without has the data set's
     own task. Words of another data set, of several graphs and wrong ones come back as they are.

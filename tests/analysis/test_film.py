@@ -1,0 +1,70 @@
+"""The film of an embedding: frames that turn with the last ones, and a file that plays."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from curvlab.analysis.film import frame, write_film
+from curvlab.manifolds import Stereographic
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def space(kappa):
+    return Stereographic(1, [kappa], learnable=False)
+
+
+def points(kappa):
+    tangent = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor(
+        [3.0, 2.0, 0.1, 0.1]
+    )
+    return space(kappa).expmap0_projected(0.3 * tangent)
+
+
+def test_a_frame_is_turned_towards_the_last_one():
+    x = points(-0.5)
+    first = frame(0, 1.0, x, space(-0.5), None)
+    turned = x @ torch.tensor([[0.0, 1.0, 0, 0], [1.0, 0.0, 0, 0], [0, 0, 1.0, 0], [0, 0, 0, -1.0]])
+    again = frame(5, 0.5, turned, space(-0.5), first)
+    torch.testing.assert_close(again.coordinates, first.coordinates, atol=1e-5, rtol=0)
+    assert (again.step, again.kappa) == (5, -0.5)
+
+
+def test_a_film_has_its_frames_and_stays_on_the_last(tmp_path):
+    frames = []
+    for i, kappa in enumerate((-0.1, -0.2, -0.4)):
+        before = frames[-1] if frames else None
+        frames.append(frame(i, 1 - i / 4, points(kappa), space(kappa), before))
+    path = write_film(frames, np.arange(1, 61), "a graph", tmp_path / "film.gif")
+    with Image.open(path) as film:
+        assert film.n_frames == 3  # the last is shown once, for long
+        film.seek(2)
+        assert film.info["duration"] > 1000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.slow
+def test_the_command_films_a_short_run(tmp_path):
+    path = tmp_path / "film.gif"
+    words = ["--dataset", "synthetic_web", "--steps", "4", "--every", "2"]
+    done = subprocess.run(
+        [sys.executable, "scripts/film.py", str(path), *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "3 frames of 4 steps" in done.stdout
+    assert path.stat().st_size > 10_000
+
+
+def test_the_film_on_home_is_small():
+    path = ROOT / "docs" / "results" / "fpst_web_edu_film.gif"
+    assert 10_000 < path.stat().st_size < 3_000_000
+    assert f"results/{path.name}" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
