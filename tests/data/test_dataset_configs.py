@@ -151,3 +151,48 @@ def test_unfiltered_graphs_and_raw_features_are_a_word_away(mirror, tmp_path):
     with open_dict(config):
         config.split = {}
     assert "train_mask" not in build_data(config).graph
+
+
+def prepared(config):
+    data = build_data(config)
+    data.prepare_data()
+    return data.graph
+
+
+EDGES = "a,b\nb,c\n"
+FACTS = "a\tr\tb\nb\tr\tc\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "python", "command"),
+    [
+        ([], "edges.csv: path=FOLDER", "edges.csv: dataset.path=FOLDER"),
+        (["dataset.source.weighted=true"], "weighted=True, but", "dataset.source.weighted=true, "),
+        (
+            ["dataset.source.ignore=[nix]"],
+            "ignore=[nix] names",
+            "dataset.source.ignore=[nix] names",
+        ),
+        (["dataset=pyg"], "either path=graph.pt", "either dataset.path=graph.pt"),
+        (["dataset=pyg"], "with options=", "with dataset.options={...}"),
+        (["dataset=networkx"], "its file: path=", "its file: dataset.path="),
+        (["dataset=kg_folder", "model=distmult"], "valid_share=0.1", "source.valid_share=0.1"),
+        (["task=link_prediction", "task.split.val=0.9"], "val=0.9", "task.split.val=0.9"),
+    ],
+)
+def test_sources_speak_python_and_the_command_its_own_words(tmp_path, words, python, command):
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "nodes.csv").write_text("id,label\na,x\nb,x\nc,y\n")
+    (tmp_path / "train.txt").write_text(FACTS)
+    (tmp_path / "test.txt").write_text(FACTS)
+    place = [f"dataset.path={tmp_path}"]
+    if "dataset=kg_folder" in words:
+        place = [f"dataset.source.path={tmp_path}", "task=kg_completion", "batching=triples"]
+    if words in ([], ["dataset=pyg"], ["dataset=networkx"]):
+        place = []
+    own = [] if any(word.startswith("dataset=") for word in words) else ["dataset=graph_folder"]
+    config = composed("model=gcn", *own, *words, *place, f"paths.data_dir={tmp_path / 'data'}")
+    with pytest.raises(UsageError) as refusal:
+        prepared(config)
+    assert command in str(refusal.value)
+    assert python in str(refusal.value.__cause__)

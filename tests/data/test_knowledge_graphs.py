@@ -67,7 +67,7 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
             {"train": TRAIN.encode() + b"caf\xe9\tknows\ta\n"},
             "train.txt, line 5: byte 0xe9 is not UTF-8",
         ),
-        ({"valid": None}, "valid.txt is missing: .* draw .* dataset.source.valid_share=0.1"),
+        ({"valid": None}, "valid.txt is missing: .* draw .* valid_share=0.1"),
         ({"valid_share": 0.5}, "valid.txt has the validation triples already"),
         ({"valid_share": 1.5}, "valid_share=1.5 must be a number between 0 and 1"),
         ({"columns": ["head", "tail"]}, "columns=.*must be head, relation and tail"),
@@ -138,7 +138,7 @@ def test_a_header_is_refused_by_name_until_somebody_says_what_it_is(folder, head
     parts = {"train": TRAIN, "valid": "b\tlikes\ta\n", "test": "c\tlikes\tb\n"}
     headed = {name: header + text for name, text in parts.items()}
     first = header.split()[0]
-    with pytest.raises(UsageError, match=f"train.txt, valid.txt, test.txt .*{first}.*header=true"):
+    with pytest.raises(UsageError, match=f"train.txt, valid.txt, test.txt .*{first}.*header=True"):
         folder(**headed).load()
     plain, skipped = folder(**parts).load(), folder(**headed, header=True).load()
     assert torch.equal(skipped.edge_index, plain.edge_index)

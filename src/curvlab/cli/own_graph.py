@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.config.compose import compose
 from curvlab.config.options import check_options
 from curvlab.config.schema import is_subclass
+from curvlab.config.words import in_words_of
 from curvlab.errors import UsageError
 
 OWN = "curvlab.data.datasets.own_graph.OwnGraph"
@@ -45,7 +46,8 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
     say = partial(print, file=sys.stderr if only_shown else sys.stdout)
     kept = {"data_dir": None} if only_shown else {}
     source = build_source(config.dataset, {**config.paths, **kept})
-    labelled = source.load(say=say).y is not None  # type: ignore[call-arg]
+    with in_words_of(source):
+        labelled = source.load(say=say).y is not None  # type: ignore[call-arg]
     tell_processes()
     if any(word.lstrip("+").startswith("task=") for word in words):
         return list(words)

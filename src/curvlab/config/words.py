@@ -7,9 +7,13 @@ configuration has named its arguments, the same sentence has the configuration's
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from omegaconf import DictConfig
+
 from curvlab.config.schema import options_of
+from curvlab.errors import UsageError
 
 LITERALS = {"None": "null", "True": "true", "False": "false"}
 
@@ -33,13 +37,44 @@ def in_command_words(sentence: str, config: Mapping[str, Any], key: str) -> str:
         lambda match: f"{keys[match[1]]}={match[3]}",
         sentence,
     )
-    return re.sub(rf"\b({'|'.join(LITERALS)})\b", lambda match: LITERALS[match[1]], found)
+    literals = rf"(?<![\w'./])({'|'.join(LITERALS)})(?![\w'/])"
+    return re.sub(literals, lambda match: LITERALS[match[1]], found)
+
+
+def _key(config: Mapping[str, Any], name: str) -> str:
+    """The key that an option's value comes from, as `${dataset.path}`; empty if it is its own."""
+    node = config._get_node(name) if isinstance(config, DictConfig) else None
+    raw = node._value() if node is not None else None
+    found = re.fullmatch(r"\$\{([\w.]+)\}", raw) if isinstance(raw, str) else None
+    return found[1] if found else ""
+
+
+def remember(built: Any, config: DictConfig) -> None:
+    """Let what an object says later, too, have the keys of the configuration it was built from."""
+    built.built_from = config, config._get_full_key(None)
+
+
+@contextmanager
+def in_words_of(built: Any) -> Iterator[None]:
+    """Say what an object refuses within the block by the keys that it was built from, if any.
+
+    Raises:
+        UsageError: what it raised, in the words of the command line if it was built by one.
+    """
+    try:
+        yield
+    except UsageError as error:
+        config, key = getattr(built, "built_from", (None, ""))
+        if config is None:
+            raise
+        raise UsageError(in_command_words(str(error), config, key)) from error
 
 
 def _named(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
     """Options of an object and their keys, then those of the objects that are part of it."""
     options = options_of(str(config.get("_target_", "")))
-    yield from ((name, f"{key}.{name}") for name, option in options.items() if option.settable)
+    settable = (name for name, option in options.items() if option.settable)
+    yield from ((name, _key(config, name) or f"{key}.{name}") for name in settable)
     for name, value in config.items():
         if isinstance(value, Mapping) and "_target_" in value:
             spaces = name in options and options[name].spaces

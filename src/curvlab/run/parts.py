@@ -19,6 +19,7 @@ from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
 from curvlab.config.rules import is_if_needed, transforms_of
 from curvlab.config.schema import options_of
+from curvlab.config.words import remember
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
@@ -43,6 +44,9 @@ def build_data(config: DictConfig) -> GraphDataModule:
     if split is config.split and split and is_if_needed(split) and "metric" not in config.task:
         split = None
     transforms = build_transforms(config)
+    splitting = build(split) if split else None
+    if split:
+        remember(splitting, split)
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
         source=build_source(config.dataset, config.paths),
@@ -50,7 +54,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
         seed=config.seed,
         cache_dir=Path(config.paths.data_dir) / "cache",
-        split=build(split) if split else None,
+        split=splitting,
         one_logit=config.dataset.get("metric") == "roc_auc",
     )
 

@@ -104,7 +104,7 @@ class FilterImages:
             return [fetch(self.file, self.data_dir, self.mirror)]
         except UsageError as error:
             raise UsageError(
-                f"{error} An image can be generated instead: dataset.source.generated=true"
+                f"{error} An image can be generated instead: generated=True"
             ) from error
 
     def load(self) -> Data:
@@ -184,8 +184,6 @@ def _read(path: Path, image: int) -> tuple[torch.Tensor, np.ndarray, np.ndarray]
         raise UsageError(f"{path} has no {', '.join(sorted(missing))}: it is not BernNet's file.")
     images = contents["F"]
     if not 0 <= image < images.shape[1]:
-        raise UsageError(
-            f"dataset.source.image={image}: {path.name} has images 0 to {images.shape[1] - 1}"
-        )
+        raise UsageError(f"image={image}: {path.name} has images 0 to {images.shape[1] - 1}")
     edges = torch.from_numpy(np.stack(np.nonzero(contents["A"])))
     return edges, images[:, image], contents["mask"].ravel() > 0

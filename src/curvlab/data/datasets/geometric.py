@@ -81,7 +81,7 @@ class GeometricGraph(Generated):
         for name, value in (("beta", beta), ("feature_beta", feature_beta)):
             if value <= self.dimension:
                 raise UsageError(
-                    f"dataset.source.{name}={value:g} must be above {self.dimension}, the "
+                    f"{name}={value:g} must be above {self.dimension}, the "
                     "dimension of the space: below it, every node is joined to far ones."
                 )
         for name, degree, most in (
@@ -90,7 +90,7 @@ class GeometricGraph(Generated):
         ):
             if degree > most / 2:
                 raise UsageError(
-                    f"dataset.source.{name}={degree:g} is more than half of the {most:g} there "
+                    f"{name}={degree:g} is more than half of the {most:g} there "
                     "are: lower it, or raise their number."
                 )
         self.num_nodes, self.mean_degree, self.beta = num_nodes, mean_degree, beta

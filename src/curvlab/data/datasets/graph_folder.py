@@ -98,20 +98,20 @@ class GraphFolder(OwnGraph):
             raise UsageError(
                 f"{files['nodes']} has the column {nodes.features[0]!r} and {files['features']} is "
                 "there too: keep features in one of them, or leave columns out by "
-                f"dataset.source.ignore=[{','.join(nodes.features[:3])}]."
+                f"ignore=[{','.join(nodes.features[:3])}]."
             )
         return graph_of(edges, nodes, features, self.mutual, self.known, self.directed)
 
     def _files(self) -> dict[str, Path | None]:
         if self.path is None:
-            raise UsageError("dataset=graph_folder needs the folder: dataset.path=FOLDER")
+            raise UsageError("a graph needs its folder, with edges.csv: path=FOLDER")
         if self.path.is_file():
             raise UsageError(
                 f"{self.path} is a file: dataset=graph_folder takes a folder with edges.csv; a "
                 "saved Data is read by dataset=pyg, GraphML or GML by dataset=networkx."
             )
         if not self.path.is_dir():
-            raise UsageError(f"{self.path} is not there: dataset.path names a folder.")
+            raise UsageError(f"{self.path} is not there: path=FOLDER names a folder.")
         files = {
             "edges": self._file("edges", TABLES),
             "nodes": self._file("nodes", TABLES),
@@ -161,7 +161,7 @@ class GraphFolder(OwnGraph):
         if not header:
             if alone and self.header is None:
                 log.info(
-                    "%s is an edge: if it names the columns, say dataset.source.header=true",
+                    "%s is an edge: if it names the columns, set header",
                     table.at(frame.index[0]),
                 )
             return table
@@ -169,7 +169,7 @@ class GraphFolder(OwnGraph):
         if repeated:
             raise UsageError(
                 f"{table.at(frame.index[0])}: two columns {repeated[0]!r}: give each a name of its "
-                "own; dataset.source.header=false takes the line for an edge."
+                "own; header=False takes the line for an edge."
             )
         frame = frame.iloc[1:].set_axis(first, axis=1)
         return Table(table.path, frame)

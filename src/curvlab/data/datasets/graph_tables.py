@@ -97,7 +97,7 @@ def edges_of(table: Table, weighted: bool) -> Edges:
     if len(columns) < 2:
         raise UsageError(
             f"{table.at(table.frame.index[0] if len(table.frame) else 1)}: one column, where two "
-            "ids are expected, as in a,b: name another separator by dataset.source.separator="
+            "ids are expected, as in a,b: name another separator by separator="
             "tab, semicolon, space or bar."
         )
     source = named(columns, SOURCE)
@@ -117,18 +117,18 @@ def edges_of(table: Table, weighted: bool) -> Edges:
     _refuse_triples(table, others)
     if weighted and weight is None:
         raise UsageError(
-            f"dataset.source.weighted=true, but {table.path} has no third column: write the weight "
+            f"weighted=True, but {table.path} has no third column: write the weight "
             "there, or drop the word."
         )
     unused = [str(name) for name in others if not (weighted and name == weight)]
     if unused:
-        hint = "" if weighted else " (dataset.source.weighted=true reads weights)"
+        hint = "" if weighted else " (the option weighted reads weights)"
         log.info("%s: not used: column %s%s", table.path.name, ", ".join(unused), hint)
     return Edges(table, ends, _weights(table, weight) if weighted else None)
 
 
 def _weights(table: Table, column: Any) -> np.ndarray:
-    way_out = "correct it, or drop dataset.source.weighted=true"
+    way_out = "correct it, or drop weighted=True"
     weights = numbers_of(table, column, "a weight", way_out)
     if (weights <= 0).any():
         line = table.first(weights <= 0)
@@ -163,7 +163,7 @@ def nodes_of(table: Table, ignore: Sequence[str] = (), known: Vocabulary | None 
     strange = [name for name in ignore if name not in columns]
     if strange:
         raise UsageError(
-            f"dataset.source.ignore names {strange[0]!r}, but {table.path} has "
+            f"ignore=[{strange[0]}] names a column, but {table.path} has "
             f"{', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
         )
     key = named(columns, ID)
@@ -332,7 +332,7 @@ def _numbers(edges: Edges, end: int, ids: "pd.Index[Any]", in_table: bool) -> np
 def _features(nodes: Nodes) -> torch.Tensor:
     x = np.empty((len(nodes.ids), len(nodes.features)), dtype=np.float32)
     for i, name in enumerate(nodes.features):
-        way_out = f"fill it, or leave the column out by dataset.source.ignore=[{name}]"
+        way_out = f"fill it, or leave the column out by ignore=[{name}]"
         x[:, i] = numbers_of(nodes.table, name, "a feature", way_out)
     return torch.from_numpy(x)
 
@@ -365,7 +365,7 @@ def _labels(data: Data, nodes: Nodes, known: Vocabulary | None) -> tuple[str, ..
 
 def _check_classes(column: str, counts: "pd.Series[int]", label: str) -> None:
     """Refuse classes that nothing can be learnt of."""
-    way_out = f"correct it, or leave the column out by dataset.source.ignore=[{label}]"
+    way_out = f"correct it, or leave the column out by ignore=[{label}]"
     if len(counts) < 2:
         only = f"the one class {counts.index[0]!r}" if len(counts) else "no class in any line"
         raise UsageError(f"{column} has {only}, so that there is nothing to tell apart: {way_out}.")
@@ -418,7 +418,7 @@ def _split(data: Data, nodes: Nodes) -> None:
             raise UsageError(
                 f"column {column!r} of {table.path} puts no node into "
                 f"{name.removeprefix('given_')}: name nodes of each of train, val and test, or "
-                f"leave the column out by dataset.source.ignore=[{column}]."
+                f"leave the column out by ignore=[{column}]."
             )
         data[name] = torch.from_numpy(mask).unsqueeze(1)
     data.given = "given"

@@ -77,10 +77,7 @@ class SpherePoints(Generated):
 
     def __init__(self, num_nodes: NODES = 120, neighbours: PositiveInt = 5, seed: Seed = 0) -> None:
         if neighbours >= num_nodes:
-            raise UsageError(
-                f"dataset.source.neighbours={neighbours} must be less than "
-                f"dataset.source.num_nodes={num_nodes}."
-            )
+            raise UsageError(f"neighbours={neighbours} must be less than num_nodes={num_nodes}.")
         self.num_nodes, self.neighbours, self.seed = num_nodes, neighbours, seed
 
     def load(self) -> Data:
@@ -139,9 +136,7 @@ class RandomGeometric(Generated):
         radius = np.sqrt(self.mean_degree / (np.pi * self.num_nodes))
         near = np.triu(cdist(points, points) < radius, k=1)
         if not near.any():
-            raise UsageError(
-                f"dataset.source.mean_degree={self.mean_degree:g} joins no two points: raise it."
-            )
+            raise UsageError(f"mean_degree={self.mean_degree:g} joins no two points: raise it.")
         return connected(np.stack(np.nonzero(near)), self.num_nodes)
 
 

@@ -12,6 +12,7 @@ from curvlab.config.folder import CONFIGS, choices, find
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import options_of
 from curvlab.config.sources import complete
+from curvlab.config.words import remember
 from curvlab.data.files.sources import GraphSource
 from curvlab.errors import UsageError
 
@@ -26,7 +27,9 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
     """
     known = options_of(dataset.source._target_)
     passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
-    return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
+    source = build(dataset.source, **{k: v for k, v in passed.items() if k in known})
+    remember(source, dataset.source)
+    return source
 
 
 def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIGS) -> GraphSource:

@@ -61,7 +61,7 @@ class NetworkXGraph(OwnGraph):
             UsageError: there is none.
         """
         if self.path is None:
-            raise UsageError("dataset=networkx needs the file: dataset.path=graph.graphml")
+            raise UsageError("a graph needs its file: path=graph.graphml")
         check_is_file(self.path, "a graph, such as graph.graphml")
         return [self.path]
 
@@ -80,7 +80,7 @@ class NetworkXGraph(OwnGraph):
         ends = ends.astype({"source": str, "target": str})
         for name in ("mutual", "directed"):
             if graph.is_directed() is False and getattr(self, name):
-                raise UsageError(f"{path} is undirected: drop dataset.source.{name}=true.")
+                raise UsageError(f"{path} is undirected: drop {name}=True.")
         ends.index = pd.RangeIndex(1, len(ends) + 1)
         edges = edges_of(Table(path, ends, "edge"), self.weighted)
         rows = pd.DataFrame([attributes for _, attributes in graph.nodes(data=True)])

@@ -89,8 +89,8 @@ class PyGObject(OwnGraph):
         """
         if self.path is None and self.target is None:
             raise UsageError(
-                "dataset=pyg takes either dataset.path=graph.pt, a saved Data, or dataset.target="
-                "torch_geometric.datasets.NAME with dataset.options={...}"
+                "a graph of PyTorch Geometric is either path=graph.pt, a saved Data, or "
+                "target=torch_geometric.datasets.NAME with options={...}"
             )
         if self.path is None:
             return []
@@ -116,14 +116,14 @@ class PyGObject(OwnGraph):
         """The raw files of a class in a folder."""
         if not folder.is_dir():
             raise UsageError(
-                f"dataset.path={folder} is no folder: with dataset.target it is the root folder of "
+                f"path={folder} is no folder: with target={self.target} it is the root folder of "
                 "the class, where its raw files lie; drop it to download them"
             )
         files = raw_files(folder)
         if not files:
             raise UsageError(
-                f"dataset.path={folder} has no raw files of {self.target}: put them there as it "
-                "would download them, or drop dataset.path"
+                f"path={folder} has no raw files of {self.target}: put them there as it "
+                "would download them, or drop the path"
             )
         return files
 
@@ -133,7 +133,7 @@ class PyGObject(OwnGraph):
         make = dataset_class(self.target)
         takes_root = "root" in inspect.signature(make).parameters
         if files and not takes_root:
-            raise UsageError(f"{self.target} reads no files: drop dataset.path={self.path}.")
+            raise UsageError(f"{self.target} reads no files: drop path={self.path}.")
         with TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             root = {"root": place} if takes_root else {}
@@ -153,7 +153,7 @@ class PyGObject(OwnGraph):
                     else "the options, or the connection"
                 )  # fmt: skip
                 raise UsageError(
-                    f"{self.target} with dataset.options={self.arguments} gives no graph "
+                    f"{self.target} with options={self.arguments} gives no graph "
                     f"({type(error).__name__}: {why}): correct {way_out}."
                 ) from error
         if len(graphs) != 1:
@@ -216,8 +216,7 @@ def dataset_class(target: str) -> type:
         near = difflib.get_close_matches(name, names, n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else "such as Planetoid or WebKB."
         raise UsageError(
-            f"dataset.target={target} is no data set class: name one of torch_geometric.datasets; "
-            f"{hint}"
+            f"target={target} is no data set class: name one of torch_geometric.datasets; {hint}"
         )
     return found
 
@@ -264,9 +263,7 @@ def _ends(content: Mapping[str, Any]) -> tuple[np.ndarray, int]:
 def _weights(content: Mapping[str, Any], edges: int) -> np.ndarray:
     weight = content.get("edge_weight")
     if not isinstance(weight, Tensor) or weight.numel() != edges:
-        raise UsageError(
-            "dataset.source.weighted=true needs edge_weight [edges]: add it, or drop the word."
-        )
+        raise UsageError("weighted=True needs edge_weight [edges]: add it, or drop the word.")
     weights = weight.reshape(-1).double().numpy()
     wrong = ~(np.isfinite(weights) & (weights > 0))
     if wrong.any():

@@ -49,8 +49,7 @@ class SyntheticDisease(Generated):
     ) -> None:
         if max_children < min_children:
             raise UsageError(
-                f"dataset.source.max_children={max_children} must be at least "
-                f"dataset.source.min_children={min_children}."
+                f"max_children={max_children} must be at least min_children={min_children}."
             )
         self.depth = depth
         self.children = (min_children, max_children)

@@ -67,9 +67,9 @@ class SyntheticLarge(Generated):
     ) -> None:
         if classes > num_nodes or mean_degree >= num_nodes:
             raise UsageError(
-                f"dataset.source.classes={classes} must be at most, and "
-                f"dataset.source.mean_degree={mean_degree} less than, "
-                f"dataset.source.num_nodes={num_nodes}."
+                f"classes={classes} must be at most, and "
+                f"mean_degree={mean_degree} less than, "
+                f"num_nodes={num_nodes}."
             )
         self.num_nodes = num_nodes
         self.mean_degree = mean_degree

@@ -40,7 +40,7 @@ class SyntheticKnowledgeGraph(Generated):
         self, groups: Annotated[int, Ge(4)] = 40, size: Annotated[int, Ge(4)] = 5, seed: Seed = 0
     ) -> None:
         if groups % 2:
-            raise UsageError(f"dataset.source.groups={groups} must be even: each has a twin.")
+            raise UsageError(f"groups={groups} must be even: each has a twin.")
         self.groups = groups
         self.size = size
         self.seed = seed

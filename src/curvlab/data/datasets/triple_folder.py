@@ -64,7 +64,7 @@ class TripleFolder:
         number = isinstance(valid_share, int | float) and not isinstance(valid_share, bool)
         if valid_share is not None and not (number and 0 < valid_share < 1):
             raise UsageError(
-                f"dataset.source.valid_share={valid_share} must be a number between 0 and 1, or "
+                f"valid_share={valid_share} must be a number between 0 and 1, or "
                 "null where there is a valid.txt"
             )
         self.path = Path(path)
@@ -157,17 +157,15 @@ class TripleFolder:
         if self.valid_share is not None and files["val"].is_file():
             raise UsageError(
                 f"{files['val']} has the validation triples already: leave "
-                "dataset.source.valid_share null, or take the file away."
+                "valid_share=None, or take the file away."
             )
         if self.valid_share is not None:
             del files["val"]
         for part, path in files.items():
             if not path.is_file():
-                drawn_instead = (
-                    ", or draw validation triples of train.txt by dataset.source.valid_share=0.1"
-                )
+                drawn_instead = ", or draw validation triples of train.txt by valid_share=0.1"
                 raise UsageError(
-                    f"{path} is missing: dataset.source.path names a folder with "
+                    f"{path} is missing: path=FOLDER names a folder with "
                     f"{', '.join(FILES.values())} (or .gz), a triple a line"
                     f"{drawn_instead if part == 'val' else ''}."
                 )
@@ -189,7 +187,7 @@ class TripleFolder:
                 f"{int(unseen.sum())} validation and test triples have one of "
                 f"{int((~known).sum())} entities that no training triple has, for instance "
                 f"{first!r}: take them out of the files, or keep them with "
-                "dataset.source.unseen=keep (they can only be guessed)."
+                "unseen=keep (they can only be guessed)."
             )
 
 
@@ -268,7 +266,7 @@ def drawn(triples: Sequence[Triple], share: float, seed: int) -> tuple[list[Trip
             relations[relation] -= 1
     if not taken:
         raise UsageError(
-            "dataset.source.valid_share: no training triple can be spared, since each has an "
+            "valid_share=FRACTION: no training triple can be spared, since each has an "
             "entity or a relation of its own: write a valid.txt."
         )
     if len(taken) < wanted:

@@ -49,18 +49,14 @@ class TripleFormat:
     def __post_init__(self) -> None:
         if sorted(self.columns) != sorted(COLUMNS):
             raise UsageError(
-                f"dataset.source.columns={list(self.columns)} must be head, relation and tail in "
+                f"columns={list(self.columns)} must be head, relation and tail in "
                 "the order of the files"
             )
         if self.separator not in SEPARATORS:
-            raise UsageError(
-                f"dataset.source.separator={self.separator!r} must be one of "
-                f"{', '.join(SEPARATORS)}"
-            )
+            raise UsageError(f"separator={self.separator!r} must be one of {', '.join(SEPARATORS)}")
         if self.header not in (None, True, False):
             raise UsageError(
-                f"dataset.source.header={self.header} must be true, false, or null to refuse what "
-                "looks like one"
+                f"header={self.header} must be True, False, or None to refuse what looks like one"
             )
 
 
@@ -125,8 +121,8 @@ def check_headers(parts: Mapping[Path, Sequence[Triple]]) -> None:
         raise UsageError(
             f"the first line of {', '.join(path.name for path in names)} in {names[0].parent}, "
             f"{' '.join(firsts[names[0]])!r}, looks like a header: skip the first line of every "
-            "file by dataset.source.header=true, or take it for a triple by "
-            "dataset.source.header=false."
+            "file by header=True, or take it for a triple by "
+            "header=False."
         )
 
 

@@ -9,6 +9,7 @@ from lightning import LightningDataModule
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.config.words import in_words_of
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform
@@ -35,7 +36,7 @@ class RepeatedGraph:
 
 def loaded(source: GraphSource) -> Data:
     """Load a source's graph in float32, whatever the precision of the run."""
-    with default_dtype("32-true"):
+    with default_dtype("32-true"), in_words_of(source):
         return source.load()
 
 
@@ -163,7 +164,8 @@ class GraphDataModule(LightningDataModule):
 
     def prepare_data(self) -> None:
         """Bring the raw files here (Lightning calls this in one process only)."""
-        self.source.download()
+        with in_words_of(self.source):
+            self.source.download()
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 - one graph for all stages
         """Prepare the graph in every process."""
@@ -197,18 +199,24 @@ class GraphDataModule(LightningDataModule):
     def _prepared(self) -> Data:
         data = in_default_dtype(loaded(self.source))
         if self.split is not None:
-            data = self.split(data, self.seed)
+            with in_words_of(self.split):
+                data = self.split(data, self.seed)
         for position, transform in enumerate(self.transforms):
             # Own generator state per transform: a cache hit before it must not change its noise.
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(self.seed + position)
                 data = apply_transform(transform, data, self.cache_dir)
         check_graph(data)
+        with in_words_of(self.source):
+            self._check_edges(data)
+        return data
+
+    def _check_edges(self, data: Data) -> None:
+        """Refuse weights and directions that no transform of the model reads."""
         for name, what in (("edge_weight", "weighted"), ("edge_forward", "directed")):
             if name in data and not any(name in t.reads for t in self.transforms):
                 raise UsageError(
                     f"the graph's edges are {what}, which this model does not see: choose one with "
                     "a normalised adjacency, such as hypformer, sgformer or gprgnn, or drop "
-                    f"dataset.source.{what}=true."
+                    f"{what}=True."
                 )
-        return data

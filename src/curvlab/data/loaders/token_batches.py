@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
+from curvlab.config.words import in_words_of
 from curvlab.data.files.disk_graph import DiskGraph, open_disk_graph, write_disk_graph
 from curvlab.data.loaders.batches import MiniBatchDataModule, MiniBatches
 from curvlab.data.loaders.datamodule import loaded
@@ -113,7 +114,8 @@ class TokenDataModule(MiniBatchDataModule):
         store.verify()
         data = store.graph.labelled()
         if self.split is not None:
-            data = self.split(data, self.seed)
+            with in_words_of(self.split):
+                data = self.split(data, self.seed)
         order = torch.from_numpy(store.order)
         rows = {name: data[name][order] for name in ("y", *PARTS) if name in data}
         return Data(

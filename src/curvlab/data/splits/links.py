@@ -79,7 +79,7 @@ class LinkSplit:
     ) -> None:
         if not val + test < 1:
             raise UsageError(
-                f"task.split.val={val} and task.split.test={test} must leave edges to train on: "
+                f"val={val} and test={test} must leave edges to train on: "
                 "their sum must be below 1."
             )
         self.val, self.test, self.draw = val, test, draw
@@ -99,7 +99,7 @@ class LinkSplit:
         sizes = [int(fraction * total) for fraction in (self.val, self.test)]
         if min(sizes) < 1 or sum(sizes) >= total:
             raise UsageError(
-                f"task.split.val={self.val} and task.split.test={self.test} leave a part of the "
+                f"val={self.val} and test={self.test} leave a part of the "
                 f"{total} edges empty: choose a larger graph or other fractions."
             )
         generator = np.random.default_rng(seed if self.draw is None else self.draw)

@@ -206,7 +206,7 @@ class RandomSplit(Split):
         super().__init__(name, draw)
         if not val + test < 1:
             raise UsageError(
-                f"split.val={val} and split.test={test} must leave something to train on: their "
+                f"val={val} and test={test} must leave something to train on: their "
                 "sum must be below 1."
             )
         self.val = val

@@ -122,7 +122,7 @@ class QuotaSplit(Split):
         super().__init__(name, draw)
         if not train + val < 1:
             raise UsageError(
-                f"split.train={train} and split.val={val} must leave something to test on: their "
+                f"train={train} and val={val} must leave something to test on: their "
                 "sum must be below 1."
             )
         self.train = train
