@@ -107,7 +107,7 @@ def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file, tmp
     merged = OmegaConf.merge(without_other_parts(plain, values), values)
     run = composed(*words) if inherits else merged
     OmegaConf.to_container(run, resolve=True)
-    validate(run, multirun=False)
+    validate(run)
     assert takes_a_step(run, tmp_path)
 
 

@@ -85,7 +85,7 @@ def test_every_dataset_with_labels_is_here():
 )
 def test_a_graph_of_ones_own_has_the_split_that_the_task_needs(name, task, split):
     config = composed("model=gcn", f"dataset={name}", f"task={task}", f"dataset.path={__file__}")
-    validate(config, multirun=False)
+    validate(config)
     assert type(build_data(config).split).__name__ == (split or "NoneType")
     identity = built(stored(config))
     assert ("split" in identity) == (split == "OwnSplit")
@@ -96,7 +96,7 @@ def test_a_graph_of_ones_own_has_the_split_that_the_task_needs(name, task, split
 
 def test_triples_of_ones_own_are_another_data_set():
     with pytest.raises(UsageError, match="kg_folder"):
-        validate(composed("model=distmult", "dataset=graph_folder", "task=kg_completion"), False)
+        validate(composed("model=distmult", "dataset=graph_folder", "task=kg_completion"))
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_dataset_brings_its_task_split_and_metric(name):
     links = name.endswith("lp")
     assert config.task.name == ("link_prediction" if links else "node_classification")
     assert (config.split.name, config.dataset.metric) == DEFAULTS[name]
-    validate(config, multirun=False)
+    validate(config)
     build_data(config)  # builds source, split and transforms; loads nothing
 
 

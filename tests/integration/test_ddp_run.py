@@ -205,7 +205,32 @@ def test_what_has_nothing_to_share_is_refused(words, answer):
         check_overrides(["model=gcn", *words.split()], ROOT / "configs", multirun=False)
 
 
-def test_several_processes_and_a_sweep_do_not_mix():
-    words = "model=gcn dataset=cora trainer=ddp batching=partition seed=0,1"
-    with pytest.raises(UsageError, match="several devices in one run and -m do not mix"):
+def test_the_runs_of_a_sweep_have_several_processes_each(command):
+    words = (*PAIR, "model=gcn", "trainer.max_steps=4", "trainer.steps_per_epoch=2")
+    done = command("-m", "seed=0,1", *words)
+    assert done.returncode == 0, done.stderr
+    swept = {result["seed"]: result["metrics"] for result in command.results().values()}
+    assert command(*words, "seed=1", "rerun=true").returncode == 0
+    alone = [r["metrics"] for name, r in command.results().items() if r["seed"] == 1]
+    assert sorted(swept) == [0, 1]
+    assert all(metrics == swept[1] for metrics in alone)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("hydra/launcher=parallel seed=0,1", "would both share out devices"),
+        ("search=gcn", "the runs of a search have one device each"),
+    ],
+)
+def test_sweeps_that_share_out_devices_themselves_are_refused(words, answer):
+    words = f"model=gcn dataset=cora trainer=ddp batching=partition {words}"
+    with pytest.raises(UsageError, match=answer):
         check_overrides(words.split(), ROOT / "configs", multirun=True)
+
+
+def test_torchrun_is_answered_with_what_to_type(command):
+    command.environment |= {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "1"}
+    done = command("model=gcn", "trainer.devices=2")
+    assert done.returncode == 2
+    assert "start it once, with trainer.devices=2" in done.stderr

@@ -72,8 +72,10 @@ def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
 
 
 def test_after_the_warning_of_slurm_the_code_asks_for_another_try(command):
-    command.environment["SLURM_JOB_ID"] = "1"
+    job = {"JOB_ID": "1", "NTASKS": "2", "JOB_NAME": "a", "PROCID": "0", "LOCALID": "0"}
+    command.environment |= {f"SLURM_{name}": value for name, value in job.items()}
     assert ended_by(SIGUSR1, command, *FAST, *LONG)[0] == 75
+    assert not list(command.folder.rglob("hpc_ckpt*")), "Lightning's own answer"
     (ended,) = command.results().values()
     assert ended["status"] == "interrupted"
 

@@ -42,7 +42,7 @@ def composed(model, folder, *overrides):
 
 def trained(config, folder):
     """The task before and after training, and the curves."""
-    validate(config, multirun=False)
+    validate(config)
     torch.manual_seed(0)
     data = build_data(config)
     task = build_task(config, data)

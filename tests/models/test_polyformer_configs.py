@@ -85,4 +85,4 @@ def test_the_papers_search_is_one(model):
     config = composed(f"search={model}", "dataset=minesweeper")
     assert config.model.name == model
     check_search(config)
-    validate(config, multirun=True)
+    validate(config)

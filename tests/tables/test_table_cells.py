@@ -88,7 +88,7 @@ def test_cells_compose_and_train(name, swept, tmp_path):
         assert config.experiment == name
         assert config.hydra.sweep.dir.endswith(f"/tables/{name}")
         config = composed(f"table={name}", *words)
-        validate(config, multirun=True)
+        validate(config)
         assert takes_a_step(config, tmp_path), words
 
 

@@ -48,7 +48,7 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
     Raises:
         UsageError: what the run itself would say, such as which file is missing.
     """
-    validate(config, multirun=True)
+    validate(config)
     torch.manual_seed(config.seed)
     data = build_data(config)
     data.prepare_data()

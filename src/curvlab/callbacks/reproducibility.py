@@ -10,16 +10,16 @@ from curvlab.process import in_group, own_rank
 
 
 def random_state() -> dict[str, Any]:
-    """States of torch's generators, on the processor and on the accelerators."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    """States of torch's generators, on the processor and on the GPU in use, if there is one."""
+    cuda = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state(), "cuda": cuda}
 
 
 def set_random_state(state: dict[str, Any]) -> None:
     """Go back to a state of torch's generators."""
     torch.set_rng_state(state["cpu"].cpu())
-    if state["cuda"]:
-        torch.cuda.set_rng_state_all([part.cpu() for part in state["cuda"]])
+    if state["cuda"] and torch.cuda.is_available():  # the run may go on elsewhere
+        torch.cuda.set_rng_state(state["cuda"][0].cpu())
 
 
 class RandomState(Callback):

@@ -201,8 +201,13 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         _check_seeds([*overrides, *planned], config.trainer.parallel_seeds)
     try:
         if not multirun:
-            validate(config, multirun)
-        check_devices(config, multirun)
+            validate(config)
+        check_devices(config)
+        if config.trainer.devices > 1 and _launcher(overrides) in ("parallel", "joblib"):
+            raise UsageError(
+                "trainer.devices and hydra/launcher=parallel would both share out devices: keep "
+                "one of them (with the launcher, each run has one)"
+            )
         if config.trainer.parallel_seeds > 1 and _launcher(overrides) in ("parallel", "joblib"):
             raise UsageError(
                 "trainer.parallel_seeds and hydra/launcher=parallel would both share out cores: "

@@ -11,7 +11,6 @@ from typing import NoReturn
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
@@ -45,7 +44,7 @@ def run(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a hyperparameter search maximises."""
     if config.print_config:
         try:
-            validate(config, multirun=HydraConfig.get().mode == RunMode.MULTIRUN)
+            validate(config)
         except UsageError as error:
             complain(str(error))
         words = HydraConfig.get().overrides.task
@@ -78,6 +77,12 @@ def main(arguments: Sequence[str]) -> int:
     """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
     signals.install()
     register_resolvers()
+    processes = os.environ.get("WORLD_SIZE", "1") if "TORCHELASTIC_RUN_ID" in os.environ else "1"
+    if processes != "1":
+        complain(
+            f"torchrun has started this command {processes} times: start it once, with "
+            f"trainer.devices={processes}, and it starts its processes itself"
+        )
     words = arguments or FIRST
     if not arguments:
         print(f"a first short run: {command('train')} {' '.join(FIRST)}")

@@ -14,12 +14,11 @@ TRIPLES = "curvlab.models.triple_scorer.TripleScorer"
 EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
 
 
-def validate(config: DictConfig, multirun: bool) -> None:
+def validate(config: DictConfig) -> None:
     """Check values and combinations of a resolved configuration.
 
     Args:
         config: the composed configuration.
-        multirun: whether the run is one of a sweep.
 
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
@@ -39,7 +38,7 @@ def validate(config: DictConfig, multirun: bool) -> None:
     check_basis(config)
     check_batching(config)
     check_selection(config)
-    check_devices(config, multirun)
+    check_devices(config)
 
 
 def kind_of(task: DictConfig) -> str:
@@ -212,19 +211,19 @@ def is_if_needed(split: Mapping[str, Any] | DictConfig) -> bool:
     return bool(attribute(str(split.get("_target_", "")), "if_needed", False))
 
 
-def check_devices(config: DictConfig, multirun: bool) -> None:
-    """Refuse several devices in one run where they do not help: in a sweep, on one whole graph.
+def check_devices(config: DictConfig) -> None:
+    """Refuse several devices in one run where they do not help: searches, one whole graph.
 
     Raises:
         UsageError: with the ways out.
     """
     devices = config.trainer.devices
-    if devices != 1 and multirun:
-        raise UsageError(
-            "several devices in one run and -m do not mix, since every process would start the "
-            "whole sweep: use trainer.devices=1 with hydra/launcher=parallel (or slurm), one job a "
-            "device, or drop -m"
-        )
+    for several in ("search", "study"):
+        if devices != 1 and several in config:
+            raise UsageError(
+                f"trainer.devices={devices}: the runs of a {several} have one device each: use "
+                "trainer.devices=1"
+            )
     if devices != 1 and config.batching.one_graph:
         raise UsageError(
             f"trainer.devices={devices}: a model trained on one whole graph has one batch and "

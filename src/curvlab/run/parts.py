@@ -172,9 +172,7 @@ def build_trainer(
     accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.devices > 1:
         # Layers that a model has but does not use get no gradient.
-        others["strategy"] = DDPStrategy(
-            cluster_environment=LightningEnvironment(), find_unused_parameters=True
-        )
+        others["strategy"] = DDPStrategy(find_unused_parameters=True)
     return Trainer(
         max_steps=options.max_steps,
         max_epochs=-1,
@@ -185,7 +183,9 @@ def build_trainer(
         accumulate_grad_batches=config.batching.get("accumulate", 1),
         callbacks=callbacks,
         logger=logger or False,
-        plugins=[PlainFiles()],
+        # Not SLURM's, which saves and requeues by itself, nor torchrun's: `run.distributed` starts
+        # the processes of a run.
+        plugins=[PlainFiles(), LightningEnvironment()],
         default_root_dir=folder,
         log_every_n_steps=options.steps_per_epoch,
         num_sanity_val_steps=0,

@@ -46,7 +46,7 @@ def train_seeds(config: DictConfig) -> list[Result]:
     """
     hydra = HydraConfig.get()
     multirun, changed = hydra.mode == RunMode.MULTIRUN, changed_words(hydra, config)
-    validate(config, multirun)
+    validate(config)
     runs = [(seed, folder_of(config, seed)) for seed in seeds_of(config)]
     prepare_processor(config.trainer.threads)
     workers = min(len(runs), torch.get_num_threads())

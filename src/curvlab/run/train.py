@@ -110,7 +110,7 @@ def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: b
                 )
             reporting.already_done(done, folder.path)
             return done
-        validate(config, multirun)
+        validate(config)
         for path, reason in folder.discard_damaged().items():
             reporting.damaged(path, reason, folder.newest)
         aged = [] if config.rerun else folder.aged()

@@ -132,7 +132,7 @@ def _score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Pat
 def _mean_score(trial: optuna.Trial, run: DictConfig, seeds: list[int], folder: Path) -> float:
     """Score seed after seed, as long as the combination is worth it."""
     known = _known_scores(trial)
-    validate(run, multirun=True)
+    validate(run)
 
     def report(step: int, score: float) -> None:
         trial.report(score, step)
