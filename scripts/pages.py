@@ -85,7 +85,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
     here = posixpath.dirname(page.file.src_uri)
-    markdown = STORED.sub(lambda m: _stored(DOCS / here / m[1]), markdown)
+    markdown = STORED.sub(lambda m: _stored(posixpath.join(here, m[1])), markdown)
 
     def written(match: re.Match[str]) -> str:
         image, text, target, _ = match.groups()
@@ -140,9 +140,10 @@ def _tutorial(path: Path) -> str:
     return "\n\n".join([f"# {title.rstrip('.')}", f"    {rest.strip()}", *parts, ""])
 
 
-def _stored(path: Path) -> str:
-    """The output of a command, in place of the link that stands alone in a line."""
-    return f"```console\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+def _stored(place: str) -> str:
+    """The output of a command, below docs/, in place of the link that stands alone in a line."""
+    text = (DOCS / posixpath.normpath(place)).read_text(encoding="utf-8")
+    return f"```console\n{text.rstrip()}\n```"
 
 
 def _in(path: str, package: str) -> bool:
