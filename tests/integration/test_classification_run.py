@@ -194,7 +194,7 @@ def test_what_cannot_be_is_one_sentence(run_here, words, answer):
         ("dataset=web_edu task=node_classification", "web_edu has no task node_classification"),
         ("dataset=cora task=reconstruction", "cora has no task reconstruction"),
         ("dataset=web_edu trainer=early_stopping", "keeps the last weights: use trainer=default"),
-        ("dataset=web_edu split=random_60_20_20", "uses all nodes: drop split"),
+        ("dataset=web_edu split=random_60_20_20", "uses all nodes: choose split=none"),
         ("dataset=cora model=fpst model.hops=-1", "hops=-1 must be a whole number of at least 0"),
         ("dataset=cora tuned=none", "tuned values are recipes now, and recipe=none leaves them"),
         ("dataset=cora recipe=gcn", "recipe=gcn: a run takes the recipe of its task, model, data"),

@@ -3,6 +3,7 @@
 import json
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 import torch
 from hydra.core.hydra_config import HydraConfig
@@ -10,7 +11,9 @@ from hydra.types import RunMode
 from tiny_runs import Command, composed
 
 import curvlab.study.run as study_run
+from curvlab.cli import plot
 from curvlab.results.result import read_result
+from curvlab.study.grid import cells_of
 from curvlab.study.known import answers, as_csv
 
 SMALL = ("study.models=[kappa_gcn]", "study.dim=4", "study.cuts=[2]", "trainer.accelerator=cpu")
@@ -109,6 +112,35 @@ def test_a_tree_is_hyperbolic_and_a_grid_is_flat(study_here, tmp_path):
     assert found["balanced_tree"].recommended == "hyperbolic"
     assert found["grid"].recommended == "flat"
     assert as_csv(list(found.values())).count("True") == 2
+
+
+@pytest.mark.slow
+def test_a_grid_of_studies_becomes_a_map(tmp_path):
+    """The command of docs/spaces.md on graphs of fifty nodes, with two spaces."""
+    command = Command(tmp_path)
+    radius, beta = "dataset.source.exponent", "dataset.source.beta"
+    graph = ("dataset=hyperbolic_graph", "dataset.source.num_nodes=50", f"{radius}=2.2,3.5")
+    few = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
+    budget = ("study.seeds=2", "study.steps=3", "study.cuts=[]", "study.models=[kappa_gcn]")
+    small = (f"{beta}=3", "dataset.source.mean_degree=5", "trainer.accelerator=cpu", "study.dim=4")
+    ended = command("-m", "study=spaces", *graph, *budget, *few, *small)
+    assert ended.returncode == 0, ended.stderr
+    cells = cells_of(command.outputs / "study", radius, beta)
+    assert cells["column"].tolist() == [2.2, 3.5]
+    for cell in cells.itertuples():
+        files = [*command.outputs.rglob("study.json")]
+        (found,) = (s for s in map(read, files) if f"{radius}={cell.column}" in s["words"])
+        ((hyperbolic,),) = [report["others"] for report in found["reports"]]
+        difference = np.subtract(
+            hyperbolic["outcome"]["scores"], found["reports"][0]["flat"]["scores"]
+        )
+        assert cell.difference == pytest.approx(difference.mean())
+    words = ("--x", radius, "--y", beta, "--output", str(tmp_path / "map.png"))
+    assert plot.main(["map", str(command.outputs / "study"), *words]) == 0
+
+
+def read(path):
+    return json.loads(path.read_text())
 
 
 @pytest.mark.slow

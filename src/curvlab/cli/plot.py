@@ -10,6 +10,7 @@ curvlab plot depth lrn/fig2             a table's scores by depth, less those of
 curvlab plot leaderboard fpst/table1    mean ranks of a table's models, their cost, curved less flat
 curvlab plot facts web_edu power        what graphs look like, as a file
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
+curvlab plot map outputs/study ...      where a curved space beats flat, over options of a graph
 curvlab plot additions                  four sums of two points of the hyperbolic plane
 """
 
@@ -27,6 +28,7 @@ from torch_geometric.data import Data
 from curvlab.analysis.additions import additions_figure
 from curvlab.analysis.figures import comparison_figure, curvature_figure
 from curvlab.analysis.graph_facts import graph_facts
+from curvlab.analysis.grid_figure import grid_figure
 from curvlab.analysis.hyperbolicity import hyperbolicity
 from curvlab.analysis.leaderboard_figure import leaderboard_figure
 from curvlab.analysis.model_figures import filters_figure
@@ -48,6 +50,7 @@ from curvlab.data.datasets.named import dataset_config, dataset_names, named_sou
 from curvlab.errors import UsageError
 from curvlab.program import Words, program
 from curvlab.program import parser as parser_of
+from curvlab.study.grid import cells_of
 from curvlab.tables import build_report, load_table
 from curvlab.tables.folders import results_folder, workplace
 from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
@@ -125,6 +128,19 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "--clusters", type=int, help="by k-means (default: one for each true filter, or five)"
     )
     _takes_output(filters, "outputs/plots/filters.png")
+    grid = commands.add_parser(
+        "map", help="studies over a grid of options: a curved space less the flat one"
+    )
+    grid.add_argument("folder", type=Path, metavar="FOLDER", help="of the studies: outputs/study")
+    keys = ("--x", "across"), ("--y", "up"), ("--panels", "with a panel a value (default: none)")
+    for flag, where in keys:
+        needed = flag != "--panels"
+        grid.add_argument(
+            flag, metavar="KEY", default="", required=needed, help=f"option that goes {where}"
+        )
+    grid.add_argument("--model", default="", help="of several in the studies")
+    grid.add_argument("--space", default="", help="a curved one (default: each cell's best mean)")
+    _takes_output(grid, "outputs/plots/map.png")
     additions = commands.add_parser(
         "additions", help="four sums of two points, of which residual connections are made"
     )
@@ -274,6 +290,18 @@ def plot_filters(arguments: argparse.Namespace) -> None:
     save(filters_figure(panels), arguments.output)
 
 
+def plot_map(arguments: argparse.Namespace) -> None:
+    """Draw a grid of studies and write its numbers beside the picture."""
+    keys = arguments.x, arguments.y, arguments.panels
+    cells = cells_of(arguments.folder, *keys, arguments.model, arguments.space)
+    title = f"{arguments.space or 'Best curved space'} less flat, {cells['seeds'].max()} seeds"
+    save(grid_figure(cells, *keys, title[0].upper() + title[1:]), arguments.output)
+    numbers = arguments.output.with_suffix(".csv")
+    with _writing(numbers):
+        write(cells.round(4), numbers)
+    print(f"framed: found after Holm's correction, {int(cells['found'].sum())} of {len(cells)}")
+
+
 def plot_additions(arguments: argparse.Namespace) -> None:
     """Draw the sums of two points."""
     save(additions_figure(), arguments.output)
@@ -317,6 +345,7 @@ def main(arguments: Sequence[str]) -> int:
         "additions": plot_additions,
         "leaderboard": plot_leaderboard,
         "facts": write_facts,
+        "map": plot_map,
     }
     try:
         commands[args.command](args)

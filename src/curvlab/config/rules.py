@@ -192,9 +192,8 @@ def check_selection(config: DictConfig) -> None:
     unused = bool(config.split) and not split_of_nodes and is_if_needed(config.split)
     if "split" not in task and split_of_nodes != bool(config.split) and not unused:
         needs = "needs a split of the nodes" if chooses else "uses all nodes"
-        raise UsageError(
-            f"task={task.name} {needs}: {'choose one of' if chooses else 'drop'} split=..."
-        )
+        way_out = "choose one of split=..." if chooses else "choose split=none"
+        raise UsageError(f"task={task.name} {needs}: {way_out}")
     if not chooses:
         return
     if task.metric is None:
