@@ -7,7 +7,7 @@ from functools import partial
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.compose import compose
@@ -37,7 +37,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
         UsageError: a file of the graph is missing or malformed.
     """
     config = _config(words)
-    if config is None or not is_subclass(config.dataset.source._target_, OWN):
+    if config is None:
         return list(words)
     # These need torch, as `--help` does not.
     from curvlab.data.datasets.named import build_source
@@ -57,7 +57,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 
 
 def _config(words: Sequence[str]) -> DictConfig | None:
-    """What the words about data compose; None where they are wrong or name several graphs."""
+    """What the words about data compose; None where wrong or of no own graph."""
     try:
         overrides = [_parsed(word) for word in words if word not in ("-m", "--multirun")]
         if any(override.key_or_group in ELSEWHERE for override in overrides):
@@ -67,7 +67,8 @@ def _config(words: Sequence[str]) -> DictConfig | None:
             return None
         config = compose([str(override.input_line) for override in of_data])
         check_options(config)
-        return config
+        own = is_subclass(str(OmegaConf.select(config, "dataset.source._target_")), OWN)
+        return config if own else None
     except (HydraException, OmegaConfBaseException, TypeError, ValueError, RecursionError):
         return None  # Python's are Hydra's of odd values; the check of all words says what is wrong
 

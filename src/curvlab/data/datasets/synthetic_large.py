@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Annotated
 
@@ -97,11 +98,10 @@ class SyntheticLarge(Generated):
     @property
     def disk_key(self) -> str:
         """A name for the graph: equal for equal ones."""
-        options = json.dumps(
-            {**vars(self), "drawn_at_a_time": DRAWN_EDGES, "revision": self.revision},
-            sort_keys=True,
-        )
-        return f"synthetic-large-{hashlib.sha256(options.encode()).hexdigest()[:16]}"
+        options = {name: getattr(self, name) for name in signature(type(self)).parameters}
+        options |= {"drawn_at_a_time": DRAWN_EDGES, "revision": self.revision}
+        text = json.dumps(options, sort_keys=True)
+        return f"synthetic-large-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def to_disk(self, folder: Path) -> DiskGraph:
         """Write the same graph to a folder, its edges and features a piece at a time."""
