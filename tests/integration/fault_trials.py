@@ -22,7 +22,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import psutil
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from optuna.trial import TrialState
 from tiny_runs import TINY, TREE, Command
 
@@ -312,20 +312,30 @@ PREFIXES = ("", "", "", "", "+", "++", "~")
 
 
 @cache
-def keys() -> tuple[str, ...]:
-    """Every key of a run, and the groups' names."""
+def keys() -> Mapping[str, Any]:
+    """Every key of a run with its value, and the groups' names."""
     config = composed(*RUNS["reconstruction"])
     groups = ("model", "dataset", "task", "manifold", "optimizer", "trainer", "split", "batching")
-    return (*_paths(config), *groups, "table", "search", "study", "recipe", "logger", "hydra")
+    others = ("table", "search", "study", "recipe", "logger", "hydra")
+    return dict(_paths(config)) | dict.fromkeys((*groups, *others), "")
 
 
-def _paths(config: Any, prefix: str = "") -> Iterator[str]:
-    if isinstance(config, DictConfig):
-        for key in config:
-            yield f"{prefix}{key}"
-            yield from _paths(OmegaConf.select(config, str(key)), f"{prefix}{key}.")
-    elif isinstance(config, ListConfig):
-        yield f"{prefix}0"
+def _paths(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key in config:
+        value = OmegaConf.select(config, str(key))
+        yield f"{prefix}{key}", value
+        if isinstance(value, DictConfig):
+            yield from _paths(value, f"{prefix}{key}.")
+
+
+def _near(value: Any, chance: random.Random) -> str:
+    """A value that is not far from another one, of its kind or of the next."""
+    if isinstance(value, bool):
+        return chance.choice(["true", "false", "null", "1"])
+    if isinstance(value, int | float):
+        near = (0, -value, 2 * value, value + 1, value - 1, value / 2, value / 10, 0.999, 1)
+        return str(chance.choice(near))
+    return chance.choice(["null", f"{value}x", f"[{value}]", "0", "1", "true"])
 
 
 SAFE = ("paths.", "hydra.run", "hydra.sweep")
@@ -335,6 +345,8 @@ SAFE = ("paths.", "hydra.run", "hydra.sweep")
 def odd_word(chance: random.Random) -> str:
     """A word of the command line that is nearly right, or not at all."""
     key = chance.choice([key for key in keys() if not key.startswith(SAFE)])
+    if chance.random() < 0.4:
+        return f"{key}={_near(keys()[key], chance)}"
     if chance.random() < 0.15:  # misspelt
         place = chance.randrange(len(key))
         key = key[:place] + chance.choice(["", "x", ".", "@", "/", " ", "é"]) + key[place + 1 :]
@@ -408,7 +420,7 @@ def disk(chance: random.Random) -> Outcome:
             first = finish(command, *RUNS[name])
             if first.returncode and (answer := refusal(first))[0] != "refused":
                 return Outcome("disk", name, what, *answer)
-            says_where = str(folder) in first.stderr or read_only or place == "tmp"
+            says_where = str(folder) in first.stderr + first.stdout or read_only or place == "tmp"
             if first.returncode and not says_where:
                 return Outcome("disk", name, what, "refused without the path", first.stderr)
             _remount(folder, "rw,size=1g")
