@@ -1,4 +1,4 @@
-"""Several processes for one run, a device each, as Lightning's DDP wants them.
+"""Several processes for one run, a device each, as Lightning's DDP requires.
 
 Lightning's own launcher starts the command again for every device, with Hydra and all, and leaves
 the others waiting when one of them fails. Here the run has one parent that composes, checks, holds
@@ -37,7 +37,7 @@ class ProcessError(RuntimeError):
 
 
 def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
-    """Call `work(rank, *arguments)` in so many processes and wait for their end.
+    """Call `work(rank, *arguments)` in each of some processes and wait for their end.
 
     Each finds the environment variables by which Lightning's `LightningEnvironment` and
     `torch.distributed` meet. What the first one to fail has raised is raised here, with its
@@ -83,7 +83,7 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
 def _loopback_store() -> torch.distributed.TCPStore:
     """The store where the processes of one machine meet: no other machine can reach it.
 
-    A store that a process opens by itself listens on all interfaces, whatever address it is given.
+    A store that a process opens by itself listens on all interfaces, regardless of its address.
     """
     listener = socket.socket()
     listener.bind((ADDRESS, 0))

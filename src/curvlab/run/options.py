@@ -105,7 +105,7 @@ class DatasetOptions:
 
 @dataclass
 class FixedSteps:
-    """So many steps; the last weights count.
+    """A fixed number of steps; the last weights count.
 
     Attributes:
         max_steps: optimiser steps.
@@ -140,7 +140,7 @@ class FixedSteps:
 
 @dataclass
 class EarlyStopping(FixedSteps):
-    """At most so many steps; the weights of the best validation score count.
+    """At most `max_steps` steps; the weights of the best validation score count.
 
     Attributes:
         validate_every: steps between two validations, of which the best chooses the weights.

@@ -315,7 +315,7 @@ def log_histograms(result: Result, folder: Path, logger: Logger | None) -> None:
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
     """Draw the curves and the embedding; hand the pictures to the logger if there is one.
 
-    The result is written by now, and no picture is worth losing it: a failure is only told.
+    The result is written by now, and no picture is worth losing it: a failure is only reported.
     """
     from curvlab.analysis.plots import plot_run
 

@@ -123,7 +123,7 @@ def _at_work() -> list[int]:
 
 
 def _run_one(config: DictConfig, folder: Path, changed: list[str]) -> Result | None:
-    """Run one seed in a process of the pool; whatever ends it is in its result.
+    """Run one seed in a process of the pool; an error that ends it is in its result.
 
     None for one that has not begun, since a signal ends the process.
     """

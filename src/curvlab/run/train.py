@@ -72,8 +72,8 @@ def train(config: DictConfig) -> Result:
 
     A configuration that has a finished (or diverged) result in its folder is not run again unless
     `rerun=true`, nor is the cell of a table that is one of another table as well: its result is
-    copied. An interrupted run goes on from its last checkpoint. In a sweep, whatever ends a cell is
-    written to its result and the sweep goes on.
+    copied. An interrupted run goes on from its last checkpoint. In a sweep, an error that ends a
+    cell is written to its result and the sweep goes on.
 
     Args:
         config: the composed configuration.

@@ -196,7 +196,7 @@ def run_cells(cells: Sequence[Cell], rerun: bool = False) -> list[Result]:
 
 
 def run_cell(cell: Cell) -> Result:
-    """Run one configuration; whatever ends it is in its result."""
+    """Run one configuration; an error that ends it is in its result."""
     register_resolvers()
     config, folder = cell
     with redirect_stdout(StringIO()):

@@ -58,7 +58,7 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
 
 
 def power(difference: float, std: float, pairs: int, level: float = LEVEL) -> float:
-    """Probability that a paired t test of so many pairs finds a true difference.
+    """Probability that a paired t test of `pairs` pairs finds a true difference.
 
     Args:
         difference: in units of the values.
@@ -77,7 +77,7 @@ def power(difference: float, std: float, pairs: int, level: float = LEVEL) -> fl
 
 
 def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
-    """The difference that so many pairs would find with a probability of 80 %."""
+    """The difference that `pairs` pairs would find with a probability of 80 %."""
     if std == 0:
         return 0.0
     if pairs < 2:

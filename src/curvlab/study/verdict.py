@@ -133,7 +133,7 @@ def verdict(flat: Outcome, others: Sequence[Comparison]) -> Verdict:
     """Recommend a space for a model.
 
     Spaces count as better that beat flat by the corrected t test at 5 %. Of the one with the best
-    mean and those that a paired t test does not tell from it, the first in the study's order is
+    mean and the others that no paired t test separates from it, the first in the study's order is
     recommended: a space with one curvature of a known sign before one that learns it, and that
     before a product. Flat, if none is better.
     """

@@ -364,7 +364,7 @@ def _labels(data: Data, nodes: Nodes, known: Vocabulary | None) -> tuple[str, ..
 
 
 def _check_classes(column: str, counts: "pd.Series[int]", label: str) -> None:
-    """Refuse classes that nothing can be learnt of."""
+    """Refuse classes from which nothing can be learned."""
     way_out = f"correct it, or leave the column out by ignore=[{label}]"
     if len(counts) < 2:
         only = f"the one class {counts.index[0]!r}" if len(counts) else "no class in any line"

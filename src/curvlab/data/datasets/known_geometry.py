@@ -112,7 +112,7 @@ class Grid(Generated):
 class RandomGeometric(Generated):
     """Uniform points of a square, joined where nearer than a radius: flat.
 
-    The radius r is the one at which a point inside has so many neighbours in the mean,
+    The radius r is the one at which a point inside has `mean_degree` neighbours in the mean,
     `num_nodes pi r^2 = mean_degree`; near the boundary points have fewer.
 
     Args:

@@ -27,9 +27,9 @@ class LabelledGraph(Downloaded, ABC):
     The graph is cleaned (`curvlab.data.files.cleaning`) and kept on disk. The statistics are
     asserted whenever it is loaded, so that a file that parses but is another graph is noticed.
     They are `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected, after
-    cleaning), `num_features`, `num_classes`, `class_counts`, `homophily` (of the edge list as it
-    came, to four digits) and `given_sizes` (nodes of the three parts of the first given split). Of
-    several labels a node, classes are the labels, and there is no homophily.
+    cleaning), `num_features`, `num_classes` and `class_counts`. `homophily` is of the edge list as
+    it came, to four digits; `given_sizes` are the nodes of the three parts of the first given
+    split. Of several labels a node, classes are the labels, and there is no homophily.
 
     Args:
         given: name of the splits that come with the graph; null if there are none.
@@ -66,7 +66,7 @@ class LabelledGraph(Downloaded, ABC):
 
     @property
     def disk_key(self) -> str:
-        """A name for the graph: equal for the same files, told by their sizes and times."""
+        """A name for the graph: equal for the same files, known by their sizes and times."""
         stats = [path.stat() for path in self.download()]
         sizes = [(stat.st_size, stat.st_mtime_ns) for stat in stats]
         known = f"{self.variant} {self.revision} {sizes}"

@@ -1,6 +1,6 @@
 """Graphs of the Open Graph Benchmark (Hu et al., 2020), read by OGB's own class.
 
-OGB's class would ask at a prompt before it downloads or updates something, and unpickles whatever
+OGB's class would ask at a prompt before it downloads or updates something, and unpickles any
 files it finds. Here it gets a folder of raw files that are there already, and no pickle but the one
 that it writes itself.
 """
@@ -250,7 +250,7 @@ def mean_of_edges(edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> Tens
 
 @contextmanager
 def _unattended() -> Iterator[None]:
-    """Let a block print nothing, and have whatever it asks at a prompt fail."""
+    """Let a block print nothing, and have anything it asks at a prompt fail."""
     before = sys.stdin
     sys.stdin = io.StringIO()
     try:

@@ -34,7 +34,7 @@ COUNTS = ("self_loops", "repeated", "both_ways")
 
 
 class OwnGraph(ABC):
-    """A graph without statistics in its configuration: they are counted, and told when it is read.
+    """A graph without statistics in its configuration: they are counted and logged when read.
 
     What is read is kept in the folder `processed` of `data_dir`, by the content of the files, the
     options and the `revision`.
@@ -105,10 +105,10 @@ class OwnGraph(ABC):
         """
 
     def load(self, say: Callable[[str], None] = log.info) -> Data:
-        """Return the graph, and tell what is in it once a command.
+        """Return the graph, and report what is in it once a command.
 
         Args:
-            say: takes what there is to tell.
+            say: takes what there is to report.
 
         Raises:
             UsageError: a file is missing or malformed.

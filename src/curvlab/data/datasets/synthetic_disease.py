@@ -20,7 +20,7 @@ class SyntheticDisease(Generated):
     is with the given probability; a child of a healthy one never is. The label says who is
     infected. Features are Gaussian, their mean and deviation those of susceptible or of resistant
     nodes; a node that was never exposed is susceptible with the same probability, so that features
-    alone do not tell the classes apart.
+    alone do not separate the classes.
 
     Args:
         depth: levels below the root.

@@ -43,7 +43,7 @@ def check_triples(data: Data) -> None:
 
 
 def _count_repetitions(data: Data) -> None:
-    """Warn of triples that stand twice in a part, and of those that stand in two."""
+    """Warn of triples that stand twice in a part, or in two parts."""
     numbers = triple_numbers(data.edge_index[0], data.edge_type, data.edge_index[1], data)
     unique = {name: numbers[data[mask]].unique() for name, mask in MASKS.items()}
     within = sum(int(data[mask].sum()) - len(unique[name]) for name, mask in MASKS.items())

@@ -1,6 +1,6 @@
 """OGB, imported without what its import starts: threads that ask the package index for updates.
 
-OGB does without the package `outdated` where that cannot be imported, so it is told that it cannot.
+OGB does without the package `outdated` where that cannot be imported, and its import fails here.
 Import this module where something of OGB is used, not at the top of a file: it takes a second.
 """
 

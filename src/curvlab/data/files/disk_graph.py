@@ -1,7 +1,7 @@
 """Graphs on disk: neighbours and features as arrays that are read a block at a time.
 
-The folder of a graph holds `offsets` `[nodes + 1]` and `neighbours` `[2 edges]` (both directions of
-every edge by the node that it starts from, ascending, no duplicates, no loops), `features`
+The folder of a graph holds `offsets` `[nodes + 1]` and `neighbours` `[2 edges]`: both directions of
+every edge by the node that it starts from, ascending, no duplicates, no loops. It holds `features`
 `[nodes, features]`, and of the nodes that have a label `nodes`, `labels` and the given splits.
 Its manifest `graph.json` has the CRC-32 of every array and is written when they are on the disk.
 """
@@ -117,7 +117,7 @@ def open_disk_graph(folder: Path) -> DiskGraph | None:
 
 
 def _sound(graph: DiskGraph, name: str, dtype: type, *sizes: int) -> np.ndarray:
-    """One of the arrays, mapped, of which so many numbers are there.
+    """One of the arrays, mapped; `sizes` are those of its first dimensions.
 
     Raises:
         UsageError: It is missing, cut, of another type, or its first sizes are others.

@@ -125,9 +125,9 @@ class Downloaded:
 def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = None) -> Path:
     """Return the local path of a raw file, bringing it there if it is not there yet.
 
-    Order: the data folder, the mirror (copied), the network. Whatever comes in is verified
-    before it is renamed into place, so that a file that is there is whole, also when several
-    processes fetch it at once.
+    Order: the data folder, the mirror (copied), the network. A file is verified before it is
+    renamed into place, so that a file that is there is whole, also when several processes fetch it
+    at once.
 
     Raises:
         UsageError: The file in the data folder or the mirror is corrupt, or there is neither

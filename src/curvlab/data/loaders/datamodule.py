@@ -35,7 +35,7 @@ class RepeatedGraph:
 
 
 def loaded(source: GraphSource) -> Data:
-    """Load a source's graph in float32, whatever the precision of the run."""
+    """Load a source's graph in float32, regardless of the precision of the run."""
     with default_dtype("32-true"), in_words_of(source):
         return source.load()
 

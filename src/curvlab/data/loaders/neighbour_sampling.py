@@ -14,8 +14,8 @@ class NeighbourSampler:
     """Draws at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of those, etc.
 
     The neighbours of a node, the sources of the edges to it, are drawn uniformly without
-    replacement, all where there are not more than asked for, so that the mean over those drawn is
-    an unbiased estimate of the mean over all. A node is drawn from once, at the hop at which it is
+    replacement, all where there are not more than asked for. The mean over those drawn is an
+    unbiased estimate of the mean over all. A node is drawn from once, at the hop at which it is
     first met. The subgraph has the drawn edges, in their direction, renumbered: the seeds first, in
     their order, then the others by the hop at which they are met. A network of as many layers
     as there are fan-outs sees all that matters to the seeds.

@@ -62,7 +62,7 @@ class InducedSubgraphs:
     """The subgraphs that sets of nodes induce in one graph, looked up in its edges by source.
 
     The subgraph of `nodes` has the edges between them, renumbered so that node i is `nodes[i]`,
-    and row i of everything that has a row a node is that of `nodes[i]`, whatever the order. What
+    and row i of everything that has a row a node is that of `nodes[i]`, in any order. What
     is a matrix of nodes by nodes (an adjacency, normalised or not) is made anew from the
     subgraph's own edges, and degrees with it, by the transform that made the graph's. A look-up
     takes time in proportion to the degrees of `nodes`, not to the graph.

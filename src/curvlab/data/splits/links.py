@@ -61,7 +61,7 @@ class LinkSplit:
 
     Of M undirected edges `floor(val M)` and `floor(test M)` are held out, drawn at random, with as
     many pairs that are no edge of the whole graph, all of them distinct. What is left is the graph:
-    whatever is made of it later (degrees, eigenvectors, adjacencies) sees edges of training only.
+    all that is made of it later (degrees, eigenvectors, adjacencies) sees edges of training only.
 
     Args:
         val: fraction of the edges for validation.

@@ -164,7 +164,7 @@ class FitSplit:
         self.name = name
 
     def __call__(self, data: Data, seed: int) -> Data:  # noqa: ARG002
-        """Return the graph with masks that are `data.scored`, whatever the seed.
+        """Return the graph with masks that are `data.scored` for any seed.
 
         Raises:
             UsageError: The graph does not say which nodes are scored.

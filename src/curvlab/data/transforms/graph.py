@@ -238,8 +238,8 @@ class NormalisedAdjacency(GraphTransform):
     [edges]`, entries are multiplied by it and degrees are sums of weights; a self-loop weighs 1.
 
     Of a directed graph, one with `edge_forward [edges]`, only edges for which that is true count,
-    and rows are normalised, `1 / deg(v)`: a node takes the mean of those that point at it, since
-    in a graph of one direction the degrees of sources say nothing of who listens to them.
+    and rows are normalised, `1 / deg(v)`: a node takes the mean of the nodes that point at it. In
+    a directed graph the degree of a source says nothing about the nodes it points at.
 
     Not cached: it takes less time to make than to read.
 

@@ -21,8 +21,8 @@ class PolynomialTokens(GraphTransform):
     """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
 
     `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without, where a node
-    without neighbours has a row of zeros. Computed in the precision of the features, whatever they
-    are kept in; where that is double, `float32` keeps it.
+    without neighbours has a row of zeros. Computed in the precision of the features, regardless of
+    the one they are kept in; where that is double, `float32` keeps it.
 
     A model that first maps the features to `dim` numbers may as well map them before they are
     propagated, with the same result. Where the tokens of the projected features, which it then
