@@ -27,10 +27,11 @@ from optuna.trial import TrialState
 from tiny_runs import TINY, TREE, Command
 
 from composing import composed
+from curvlab.errors import LONGEST
 from curvlab.search.study import read_study
 
-LONGEST_SENTENCE = 700
-"""Characters of a refusal: it may quote a word of the command and a path."""
+LONGEST_SENTENCE = LONGEST + len("curvlab evaluate: .")
+"""Characters of a refusal with the program's name before it."""
 
 SECONDS = 600
 """After which a run of a second counts as one that hangs."""

@@ -68,6 +68,8 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
     node = OmegaConf.select(config, path) if path else config
     option = option_of(node, path, name) if isinstance(node, DictConfig) else None
     old = OmegaConf.select(config, key)
+    if name == "_target_" and not isinstance(value, str):
+        raise UsageError(f"{key}={_shown(value)} must name a class, as {key}={old}")
     if isinstance(old, DictConfig):
         may_go = value is None and option is not None and option.problem(None) is None
         if not isinstance(value, dict) and not may_go:
