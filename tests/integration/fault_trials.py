@@ -285,9 +285,10 @@ def _used(name: str, what: str, command: Command, verb: str, run: Path) -> Outco
         return Outcome("flip", name, what, *refusal(done))
     if verb == "export":
         return Outcome("flip", name, what, "accepted")
-    (score,) = {f"{entry['score']:.2f}" for entry in whole(name).scores.values()}
-    result = "same score" if score in done.stdout else "wrong score"
-    return Outcome("flip", name, what, result, "" if score in done.stdout else done.stdout[-2000:])
+    (score,) = {entry["score"] for entry in whole(name).scores.values()}
+    if str(score) in done.stdout or f"{score:.2f}" in done.stdout:  # compare rounds
+        return Outcome("flip", name, what, "same score")
+    return Outcome("flip", name, what, "wrong score", done.stdout[-2000:])
 
 
 def _generic(path: Path) -> str:
