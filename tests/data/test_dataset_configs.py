@@ -4,8 +4,10 @@ import pytest
 from omegaconf import open_dict
 
 from composing import CONFIGS, composed
+from curvlab.config.building import build
 from curvlab.config.rules import validate
-from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.config.words import in_words_of, remember
+from curvlab.data.datasets.named import build_source, dataset_config, dataset_names
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored
 from curvlab.run.parts import build_data
@@ -196,3 +198,17 @@ def test_sources_speak_python_and_the_command_its_own_words(tmp_path, words, pyt
         prepared(config)
     assert command in str(refusal.value)
     assert python in str(refusal.value.__cause__)
+
+
+def test_a_source_has_nothing_more_for_its_words(tmp_path):
+    """Caches are named by what it has."""
+    config = composed("model=gcn", "dataset=grid")
+    plain = build(config.dataset.source)
+    assert vars(build_source(config.dataset, config.paths)) == vars(plain)
+
+
+def test_an_object_that_is_not_hashable_speaks_python():
+    source: list[str] = []
+    remember(source, composed("model=gcn").dataset)
+    with pytest.raises(UsageError, match=r"^depth=3 is too much$"), in_words_of(source):
+        raise UsageError("depth=3 is too much")

@@ -7,8 +7,9 @@ configuration has named its arguments, the same sentence has the configuration's
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from omegaconf import DictConfig
 
@@ -16,6 +17,10 @@ from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
 
 LITERALS = {"None": "null", "True": "true", "False": "false"}
+
+
+# Not an attribute: caches are named by what an object has.
+_BUILT: WeakKeyDictionary[Any, tuple[DictConfig, str]] = WeakKeyDictionary()
 
 
 def in_command_words(sentence: str, config: Mapping[str, Any], key: str) -> str:
@@ -51,7 +56,8 @@ def _key(config: Mapping[str, Any], name: str) -> str:
 
 def remember(built: Any, config: DictConfig) -> None:
     """Let what an object says later, too, have the keys of the configuration it was built from."""
-    built.built_from = config, config._get_full_key(None)
+    with suppress(TypeError):  # of an object that is not hashable, which then speaks Python
+        _BUILT[built] = config, config._get_full_key(None)
 
 
 @contextmanager
@@ -64,10 +70,12 @@ def in_words_of(built: Any) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        config, key = getattr(built, "built_from", (None, ""))
-        if config is None:
+        origin = None
+        with suppress(TypeError):
+            origin = _BUILT.get(built)
+        if origin is None:
             raise
-        raise UsageError(in_command_words(str(error), config, key)) from error
+        raise UsageError(in_command_words(str(error), *origin)) from error
 
 
 def _named(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
