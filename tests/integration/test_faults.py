@@ -1,4 +1,4 @@
-"""Faults of every kind, for some seconds each; `scripts/faults.py` tries them for hours."""
+"""Some faults of every kind; `scripts/faults.py` tries them for hours."""
 
 import random
 
@@ -7,13 +7,15 @@ import pytest
 from fault_trials import Outcome
 
 pytestmark = pytest.mark.slow
-SECONDS = 15
+SECONDS = 30
+MOST = {"kill": 5, "flip": 8, "word": 30, "disk": 5}
+"""The same faults on every machine that is fast enough, so that no test fails by chance."""
 
 
 @pytest.mark.parametrize("kind", faults.FAULTS)
 def test_nothing_is_lost_and_no_score_is_wrong(kind):
     try:
-        tried = list(faults.attempts(kind, seed=0, seconds=SECONDS))
+        tried = list(faults.attempts(kind, 0, SECONDS, MOST[kind]))
     except PermissionError as error:
         pytest.skip(str(error))
     assert tried
