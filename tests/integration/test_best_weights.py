@@ -107,3 +107,12 @@ def test_an_attempt_that_does_not_finish_has_no_weights(run_here, tmp_path, monk
         run_here(*FAST)
     assert read_result(tmp_path / "run").status == "failed"
     assert not (tmp_path / "run" / BEST).exists()
+
+
+@pytest.mark.usefixtures("keeps_last")
+def test_a_run_killed_between_its_last_step_and_its_result_is_evaluated(run_here, tmp_path):
+    words = (*TREE, "model=hypformer", "trainer.max_steps=10", "trainer.validate_every=5")
+    first = run_here(*words)
+    (tmp_path / "run" / "result.json").unlink()
+    again = run_here(*words)
+    assert (again.steps, again.metrics) == (first.steps, first.metrics)

@@ -191,6 +191,9 @@ def build_trainer(
         num_sanity_val_steps=0,
         enable_model_summary=False,
         enable_checkpointing=False,
+        # Without gradients, but not in inference mode: what is first made in an evaluation, as by a
+        # run that was killed before it, could not be transposed for a gradient.
+        inference_mode=False,
         use_distributed_sampler=False,
         **others,
     )
