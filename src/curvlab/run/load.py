@@ -164,10 +164,9 @@ class Run:
             prepare_processor(config.trainer.threads)
             prepare_determinism(config.trainer.deterministic, config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
-                # Sparse matrices of inference mode, in which these are seen first here, have no
-                # transpose.
-                options = {"enable_progress_bar": False, "inference_mode": False}
-                trainer = build_trainer(config, Path(), [PointShares()], None, **options)
+                trainer = build_trainer(
+                    config, Path(), [PointShares()], None, enable_progress_bar=False
+                )
                 (scores,) = trainer.test(self.task, datamodule=self.data, verbose=False)
         finally:
             torch.set_num_threads(threads)
