@@ -116,3 +116,12 @@ def test_a_run_killed_between_its_last_step_and_its_result_is_evaluated(run_here
     (tmp_path / "run" / "result.json").unlink()
     again = run_here(*words)
     assert (again.steps, again.metrics) == (first.steps, first.metrics)
+
+
+def test_a_result_that_may_not_be_read_is_not_replaced(run_here, tmp_path, monkeypatch):
+    run_here(*FAST)
+    left = sorted(path.name for path in (tmp_path / "run").rglob("*"))
+    monkeypatch.setattr("os.access", lambda path, _: not str(path).endswith("result.json"))
+    with pytest.raises(UsageError, match=r"result\.json may not be read, and is not replaced"):
+        run_here(*FAST)
+    assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == left

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, held, remove
 from curvlab.results.identity import identity_hash, older
 from curvlab.results.migrations import migrated
@@ -73,9 +74,18 @@ class RunDirectory:
 
         Args:
             wait: called before waiting for the process that holds the folder, which ends with it.
+
+        Raises:
+            UsageError: there is a result that this user may not read, and would replace.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with held(self.path, wait):
+            file = self.path / FILE
+            if file.exists() and not os.access(file, os.R_OK):
+                raise UsageError(
+                    f"{file} may not be read, and is not replaced: ask its owner, or name another "
+                    "folder by paths.output_dir"
+                )
             yield
 
     def conclusion(self, config_hash: str) -> Result | None:
