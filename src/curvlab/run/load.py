@@ -292,6 +292,8 @@ def _read(file: Path) -> dict[str, Any]:
             f"{file} is damaged ({damage}): its weights are not those that were evaluated; run it "
             "again with rerun=true, or take another copy of the file"
         ) from None
+    except PermissionError:
+        raise
     except Exception as cause:  # what a file of another kind does to torch is anybody's guess
         error = cause
     raise UsageError(
