@@ -10,10 +10,11 @@ from pathlib import Path
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs/paper_to_cell").resolve()
 PLUGIN = Path(__file__).resolve().parent / "plugin"
 
-# The package has models.py (the class, its options in the signature), configs/model/my_tag.yaml
+# The package has lab.py (the class, its options in the signature), configs/model/my_tag.yaml
 # (its name), configs/dataset/my_ring.yaml and configs/table/my_lab/first.yaml (rows, columns,
-# seeds). Installed, curvlab finds these by an entry point; --config-dir does it without.
-print((PLUGIN / "my_lab" / "models.py").read_text(encoding="utf-8"))
+# seeds), with the printed numbers in first.csv. Installed, curvlab finds these by an entry
+# point; --config-dir does it without.
+print((PLUGIN / "my_lab" / "lab.py").read_text(encoding="utf-8"))
 CURVLAB = [sys.executable, "-m", "curvlab"]
 HERE = ["--config-dir", str(PLUGIN / "my_lab" / "configs")]
 
