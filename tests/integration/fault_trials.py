@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 from omegaconf import DictConfig, OmegaConf
 from optuna.trial import TrialState
-from tiny_runs import TINY, TREE, Command
+from tiny_runs import TINY, TREE, TRIPLES, Command
 
 from composing import composed
 from curvlab.errors import LONGEST
@@ -46,13 +46,6 @@ LARGE = (
     "batching.workers=0",
     "trainer.max_steps=60",
     "trainer.steps_per_epoch=10",
-    "trainer.accelerator=cpu",
-)
-TRIPLES = (
-    "dataset=synthetic_kg",
-    "dataset.source.groups=6",
-    "dataset.train_triples=224",
-    "batching.size=32",
     "trainer.accelerator=cpu",
 )
 MANY = ("trainer.max_steps=100", "trainer.steps_per_epoch=5")

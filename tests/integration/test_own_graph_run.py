@@ -119,7 +119,7 @@ def cited(tmp_path):
 
 @pytest.mark.parametrize("model", DIRECTED)
 def test_direction_reaches_the_models_that_use_it(run_here, cited, tmp_path, model):
-    """What a node hears changes with the direction of its edges, and with it alone."""
+    """What a node receives changes with the direction of its edges, and with it alone."""
     own = (*words(cited, f"model={model}", "task=node_classification"), "split=random_60_20_20")
     run_here(*own, "dataset.source.directed=true")
     run = curvlab.load(tmp_path / "run")
@@ -131,10 +131,10 @@ def test_direction_reaches_the_models_that_use_it(run_here, cited, tmp_path, mod
     run.model.graph_weight = 1.0  # of the two branches the one without attention, which sees all
     alone = run.embed(graph)
     graph.x[:120] += 1  # of those that are cited, which point at nobody
-    heard = ~torch.isclose(run.embed(graph), alone).all(1)
-    assert heard[:120].all()
+    changed = ~torch.isclose(run.embed(graph), alone).all(1)
+    assert changed[:120].all()
     if model in ("sgformer", "gprgnn"):  # in the others attention stands beside it
-        assert not heard[120:].any()
+        assert not changed[120:].any()
     graph.edge_forward = ~graph.edge_forward
     assert not torch.isclose(run.embed(graph), alone).all(1)[120:].any()
 

@@ -5,7 +5,7 @@ import torch
 from accelerator import passing_for_an_accelerator
 from hydra.types import RunMode
 from lightning import Callback
-from tiny_runs import FAST, ROOT, TINY, TREE, composed
+from tiny_runs import FAST, ROOT, TINY, TREE, TRIPLES, composed
 
 from composing import tasks_of
 from curvlab.run import train as training
@@ -15,13 +15,6 @@ from curvlab.run.parts import build_data, build_task
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
 LINKS = (*TREE[:3], "task=link_prediction", "trainer.accelerator=cpu")
-TRIPLES = (
-    "dataset=synthetic_kg",
-    "dataset.source.groups=6",
-    "dataset.train_triples=224",
-    "batching.size=32",
-    "trainer.accelerator=cpu",
-)
 PIXELS = (
     "dataset=filter_images",
     "dataset.source.generated=true",

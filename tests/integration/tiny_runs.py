@@ -33,6 +33,13 @@ TREE = (
     "trainer.steps_per_epoch=5",
     "trainer.accelerator=cpu",
 )  # a graph of some sixty nodes with labels
+TRIPLES = (
+    "dataset=synthetic_kg",
+    "dataset.source.groups=6",
+    "dataset.train_triples=224",
+    "batching.size=32",
+    "trainer.accelerator=cpu",
+)
 
 
 def composed(folder: Path, words: Sequence[str], mode: RunMode):
