@@ -48,7 +48,7 @@ def in_command_words(sentence: str, config: Mapping[str, Any], key: str) -> str:
 
 def _key(config: Mapping[str, Any], name: str) -> str:
     """The key that an option's value comes from, as `${dataset.path}`; empty if it is its own."""
-    node = config._get_node(name) if isinstance(config, DictConfig) else None
+    node = config._get_node(name, validate_access=False) if isinstance(config, DictConfig) else None
     raw = node._value() if node is not None else None
     found = re.fullmatch(r"\$\{([\w.]+)\}", raw) if isinstance(raw, str) else None
     return found[1] if found else ""
