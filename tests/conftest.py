@@ -19,6 +19,8 @@ with warnings.catch_warnings():
     import lightning  # noqa: F401
     import torch_geometric  # noqa: F401
 
+import composing  # noqa: F401 (it makes every composition of this process faster)
+
 ROOT = Path(__file__).resolve().parent.parent
 INTEGRATION = ROOT / "tests" / "integration"
 

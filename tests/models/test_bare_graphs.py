@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from composing import CONFIGS, composed, tasks_of
+from composing import CONFIGS, composed, target_of, tasks_of
 from curvlab.config.building import build
 from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
@@ -24,14 +24,10 @@ from curvlab.run.parts import Known, build_encoder
 NODES, FEATURES, CLASSES = 40, 8, 3
 CHOICES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 OF_GRAPHS = [name for name in CHOICES if "kg_completion" not in tasks_of(name)]
+TARGETS = sorted({target_of(name) for name in OF_GRAPHS})
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-
-
-def targets():
-    """The classes of all models of graphs."""
-    return sorted({composed(f"model={name}").model._target_ for name in OF_GRAPHS})
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def made(target: str, graph: Data) -> Encoder:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_needs_once(
     target, bare, monkeypatch
 ):
