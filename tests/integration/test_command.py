@@ -38,6 +38,13 @@ def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
     assert command.results() == {}
 
 
+def test_flags_of_hydra_that_exclude_each_other_are_refused_in_one_line(command):
+    ended = command("-m", "--run", "model=gcn")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("train.py: Only one of --run, --multirun, --cfg")
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
     done = command.afresh(*TINY, "model=gcn")
     assert done.returncode == 0

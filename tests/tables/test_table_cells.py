@@ -63,7 +63,8 @@ def telling(name, swept):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_cells_have_folders_of_their_own(name):
-    table = OmegaConf.load(CONFIGS / "table" / f"{name}.yaml")
+    shared = {"hydra": {"sweep": OmegaConf.load(CONFIGS / "hydra" / "sweep" / "table.yaml")}}
+    table = OmegaConf.merge(shared, OmegaConf.load(CONFIGS / "table" / f"{name}.yaml"))
     subdir = OmegaConf.to_container(table, resolve=False)["hydra"]["sweep"]["subdir"]
     for key in sweep(name):
         assert f"${{{key}}}" in subdir or f"${{{key}.name}}" in subdir

@@ -136,8 +136,7 @@ def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
 
 def only_prints(arguments: Sequence[str]) -> bool:
     """Whether the words ask for the configuration alone, by `print_config=true`."""
-    overrides = [_parse(word) for word in arguments if not word.startswith(("-", "~"))]
-    asked = [o.value() for o in overrides if o.key_or_group == "print_config"]
+    asked = [_parse(word).value() for word in arguments if word.startswith("print_config=")]
     return bool(asked) and asked[-1] is True
 
 

@@ -123,7 +123,9 @@ def _in_sentences() -> Iterator[None]:
         _end_without_room(error)
     except (HydraException, OmegaConfBaseException) as error:
         complain(str(error))
-    except ValueError as error:  # of logging, about the file of a log
+    except ValueError as error:  # of Hydra, about its flags; of logging, about the file of a log
+        if str(error).startswith("Only one of --run"):
+            complain(str(error))
         if not isinstance(error.__cause__, OSError):
             raise
         _end_without_room(error.__cause__)
