@@ -39,7 +39,7 @@ def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
 
 
 def test_flags_of_hydra_that_exclude_each_other_are_refused_in_one_line(command):
-    ended = command("-m", "--run", "model=gcn")
+    ended = command("-m", "model=gcn", "--cfg", "hydra")
     assert ended.returncode == 2
     assert ended.stderr.startswith("train.py: Only one of --run, --multirun, --cfg")
     assert ended.stderr.count("\n") == 1

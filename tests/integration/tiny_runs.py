@@ -67,10 +67,8 @@ class Command:
 
     def line(self, *words: str) -> list[str]:
         """The words of the command."""
-        flags = [word for word in words if word.startswith("-")]
-        rest = [word for word in words if not word.startswith("-")]
         places = [f"paths.output_dir={self.outputs}", f"paths.data_dir={self.folder / 'data'}"]
-        return [str(ROOT / "train.py"), *flags, *places, *rest]
+        return [str(ROOT / "train.py"), *places, *words]
 
     def start(self, *words: str) -> Process:
         """Start it and do not wait."""
