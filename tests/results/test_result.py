@@ -1,6 +1,7 @@
 """Result files are whole, and a folder's old contents are used only where they still hold."""
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -269,11 +270,15 @@ def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):
     events = []
     waiting = threading.Event()
 
+    def wait(holder):
+        assert holder.pid == os.getpid()
+        waiting.set()
+
     def second():
-        with RunDirectory(tmp_path / "run").claimed(wait=waiting.set):
+        with RunDirectory(tmp_path / "run").claimed(wait):
             events.append("second")
 
-    with RunDirectory(tmp_path / "run").claimed(wait=waiting.set):
+    with RunDirectory(tmp_path / "run").claimed(wait):
         assert not waiting.is_set()
         thread = threading.Thread(target=second)
         thread.start()

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and files that one process holds."""
+"""Files that are either whole or not there."""
 
 import errno
 import fcntl
@@ -6,7 +6,7 @@ import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -112,23 +112,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-@contextmanager
-def held(path: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a file or folder against other processes within the block.
-
-    Args:
-        path: what is held; it must be there.
-        wait: called before waiting for the process that holds it, which ends with it.
-    """
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            wait()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

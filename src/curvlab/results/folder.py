@@ -4,19 +4,21 @@ import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from curvlab.errors import UsageError
-from curvlab.results.files import atomic_write, held, remove
+from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash, older
+from curvlab.results.leases import Holder, held, take
 from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 from curvlab.results.seals import DamagedError, check_seal, read_checked
 
+LEASE = ".lease"
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
 LAST, EARLIER = "checkpoints/last.ckpt", "checkpoints/earlier.ckpt"
@@ -67,19 +69,25 @@ class RunDirectory:
         return self.path / LAST, self.path / EARLIER
 
     @contextmanager
-    def claimed(self, wait: Callable[[], None]) -> Iterator[None]:
-        """Hold the folder against other processes within the block.
+    def claimed(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
+        """Hold the folder against other processes within the block, by its lease.
 
-        Two sweeps may share cells, and workers of a killed sweep go on with theirs.
+        Several workers share a sweep, and workers of a killed sweep go on with theirs. Where
+        nothing can be written nothing need be held.
 
         Args:
-            wait: called before waiting for the process that holds the folder, which ends with it.
+            wait: called before waiting for the process that holds the folder; None: do not wait.
 
         Raises:
+            HeldError: another process holds the folder, and this one shall not wait.
             UsageError: there is a result that this user may not read, and would replace.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with held(self.path, wait):
+        lease: AbstractContextManager[object] = nullcontext()
+        if os.access(self.path, os.W_OK):
+            path = self.path / LEASE
+            lease = take(path) if wait is None else held(path, wait)
+        with lease:
             file = self.path / FILE
             if file.exists() and not os.access(file, os.R_OK):
                 raise UsageError(

@@ -27,6 +27,7 @@ from curvlab.models.token_network import TokenMixer
 from curvlab.process import DOUBLE
 from curvlab.program import command
 from curvlab.results.folder import TRACEBACK
+from curvlab.results.leases import Holder
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.tables.statistics import FEWEST, summarise
 
@@ -95,9 +96,9 @@ def seeds_finished(results: Sequence[Result]) -> None:
         )
 
 
-def waiting(folder: Path) -> None:
+def waiting(folder: Path, holder: Holder) -> None:
     """Say that another process runs the same."""
-    _console.print(f"another process is at work in {shown(folder)}: waiting for its end")
+    _console.print(f"{holder} is at work in {shown(folder)}: waiting for its end")
 
 
 def copying(twin: Path) -> None:

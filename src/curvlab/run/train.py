@@ -4,6 +4,7 @@ import math
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 import lightning
@@ -90,12 +91,27 @@ def train(config: DictConfig) -> Result:
 
 
 def train_in(
-    config: DictConfig, folder: RunDirectory, multirun: bool, changed: Sequence[str] = ()
+    config: DictConfig,
+    folder: RunDirectory,
+    multirun: bool,
+    changed: Sequence[str] = (),
+    waits: bool = True,
 ) -> Result:
-    """`train` in a given folder, as one run of a sweep or alone (see `changed_words`)."""
+    """`train` in a given folder, as one run of a sweep or alone (see `changed_words`).
+
+    Args:
+        config: as of `train`.
+        folder: the run's.
+        multirun: whether it is one run of a sweep.
+        changed: as of `changed_words`.
+        waits: for the end of another process that is at work in the folder.
+
+    Raises:
+        HeldError: there is one, and it shall not be waited for.
+    """
     result = describe(config)
     result.changed = list(changed)
-    with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
+    with folder.claimed(partial(reporting.waiting, folder.path) if waits else None):
         return _train(config, result, folder, multirun)
 
 

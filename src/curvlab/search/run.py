@@ -55,7 +55,7 @@ def search(config: DictConfig) -> Result:
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     result = describe(_without_budget(config))
-    with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
+    with folder.claimed(partial(reporting.waiting, folder.path)):
         try:
             check_search(config)
             if not config.rerun:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from statistics import mean
@@ -55,7 +56,7 @@ def study(config: DictConfig) -> Result:
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     result = describe(config)
     result.experiment = "study"
-    with folder.claimed(wait=lambda: reporting.waiting(folder.path)):
+    with folder.claimed(partial(reporting.waiting, folder.path)):
         try:
             _study(config, [str(word) for word in hydra.overrides.task], result, folder.path)
         except Exception as error:

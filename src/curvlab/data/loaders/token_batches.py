@@ -24,7 +24,7 @@ from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat, PositiveInt
-from curvlab.results.files import held
+from curvlab.results.leases import Holder, held
 
 log = logging.getLogger(__name__)
 
@@ -140,9 +140,12 @@ class TokenDataModule(MiniBatchDataModule):
         if graph is not None and self._tokens_of(graph).complete:
             return self._tokens_of(graph)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = folder.with_name(f"{key}.lock")  # the folder itself is thrown away to be written
-        lock.touch()
-        with held(lock, lambda: log.info("another process is at work in %s: waiting", folder)):
+        lease = folder.with_name(f"{key}.lease")  # the folder itself is thrown away to be written
+
+        def wait(holder: Holder) -> None:
+            log.info("%s is at work in %s: waiting", holder, folder)
+
+        with held(lease, wait):
             store = self._tokens_of(open_disk_graph(folder) or self._written(folder))
             if not store.complete:
                 store.compute(self.memory_bytes)

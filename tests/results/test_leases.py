@@ -1,0 +1,172 @@
+"""Leases: one holder at a time, living ones are left alone, abandoned ones are taken over once."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from curvlab.results import leases
+from curvlab.results.leases import HeldError, held, look, take
+
+HOLDING = """
+import os, pathlib, sys, time
+from curvlab.results import leases
+leases.RENEWED = 0.05
+leases.take(pathlib.Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+RACING = """
+import pathlib, sys, time
+from curvlab.results.leases import HeldError, take
+path, log = map(pathlib.Path, sys.argv[1:])
+taken = 0
+end = time.monotonic() + 30
+while taken < 40 and time.monotonic() < end:
+    try:
+        lease = take(path)
+    except HeldError:
+        continue
+    with log.open("a") as file:
+        file.write("+")
+        file.flush()
+        file.write("-")
+    lease.release()
+    taken += 1
+print(taken)
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".lease"
+
+
+def started(script, *words):
+    line = [sys.executable, "-c", script, *map(str, words)]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def holding(path):
+    """A process that holds the lease."""
+    with started(HOLDING, path) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """As seen from another machine, which waits less long."""
+    monkeypatch.setattr(leases, "_machine", lambda: "another one")
+    monkeypatch.setattr(leases, "ABANDONED", 0.4)
+
+
+def test_a_lease_is_held_by_one_and_leaves_nothing(path):
+    with take(path) as lease:
+        assert look(path).pid == os.getpid()
+        with pytest.raises(HeldError, match=rf"process {os.getpid()} on \S+ since 2") as refused:
+            take(path)
+        assert refused.value.holder.alive
+        assert lease.path == path
+    assert look(path) is None
+    assert list(path.parent.iterdir()) == []
+    take(path).release()
+
+
+def test_one_that_is_held_is_waited_for(path):
+    lease = take(path)
+    waiting = threading.Event()
+    threading.Thread(target=lambda: waiting.wait(60) and lease.release()).start()
+    with held(path, lambda holder: waiting.set()):
+        assert waiting.is_set()
+
+
+def test_a_process_of_this_machine_that_is_killed_holds_nothing(path, holding):
+    with pytest.raises(HeldError):
+        take(path)
+    holding.kill()
+    os.waitid(os.P_PID, holding.pid, os.WEXITED | os.WNOWAIT)  # it stays as a zombie
+    with take(path):
+        assert look(path).pid == os.getpid()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_another_process_with_its_number_is_not_it(path, monkeypatch):
+    line = leases._own_line()
+    started_earlier = re.sub(rb'"started": [\d.]+', b'"started": 1.0', line)
+    path.write_bytes(started_earlier)
+    assert look(path) is None
+    path.write_bytes(line)
+    assert look(path).alive
+
+
+def test_on_another_machine_what_changes_is_alive_and_what_does_not_is_abandoned(
+    path, holding, elsewhere
+):
+    assert look(path).alive is None
+    deadline = time.monotonic() + 30
+    while look(path).alive is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.6)
+    assert look(path).alive, "it is renewed"
+    holding.send_signal(signal.SIGSTOP)
+    while look(path) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with take(path):
+        holding.send_signal(signal.SIGCONT)  # its lease is lost: it must not write any more
+        assert holding.wait(timeout=30) == leases.LOST
+        assert re.fullmatch(r"curvlab: \S+\.lease is gone or another .*\n", holding.stderr.read())
+        assert look(path).pid == os.getpid()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]\n", b'{"pid": 1}\n'])
+def test_a_lease_that_nobody_has_finished_writing_is_held_for_a_while(path, content, elsewhere):
+    path.write_bytes(content)
+    with pytest.raises(HeldError, match="held by another process"):
+        take(path)
+    time.sleep(0.5)
+    with take(path):
+        assert look(path).pid == os.getpid()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_what_a_process_left_that_was_killed_while_it_took_over_hinders_nobody_for_long(
+    path, holding
+):
+    holding.kill()
+    holding.wait()
+    line = path.read_bytes().partition(b"\n")[0] + b"\n"
+    path.with_name(f".lease.{leases.json.loads(line)['token']}").write_bytes(line)
+    with pytest.raises(HeldError):
+        take(path)
+    take(path).release()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_of_many_that_race_for_an_abandoned_lease_one_has_it_at_a_time(path, holding, tmp_path):
+    holding.kill()
+    holding.wait()
+    log = tmp_path / "log"
+    racing = [started(RACING, path, log) for _ in range(3)]
+    assert [process.communicate(timeout=60)[0] for process in racing] == ["40\n"] * 3
+    assert log.read_text() == "+-" * 120
+
+
+def test_a_full_disk_leaves_no_lease_and_names_the_file(path, monkeypatch):
+    def refused(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(leases.os, "write", refused)
+    with pytest.raises(OSError, match="No space left") as error:
+        take(path)
+    assert error.value.filename == str(path)
+    assert not path.exists()
