@@ -1,8 +1,6 @@
 """Tables inside a text are written anew, and those of the results are what their files say."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -51,10 +49,10 @@ PAGES = [ROOT / "README.md", *sorted({*RESULTS.parent.glob("*.md")} - {WRITTEN})
 @pytest.mark.parametrize(
     "page", [*PAGES, ROOT / "docs/spaces.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
 )
-def test_pages_show_what_the_result_files_say(page, tmp_path):
-    words = ["refresh", str(page), "--results", str(RESULTS), "--output", str(tmp_path / "new.md")]
-    subprocess.run([sys.executable, "scripts/tables.py", *words], cwd=ROOT, check=True)
-    assert (tmp_path / "new.md").read_text() == page.read_text()
+def test_pages_show_what_the_result_files_say(page, script):
+    words = ("refresh", str(page), "--results", str(RESULTS), "--output", "new.md")
+    assert script("tables.py", *words)[0] == 0
+    assert Path("new.md").read_text() == page.read_text()
 
 
 def test_numbers_within_a_line_are_new():
@@ -86,17 +84,11 @@ def test_no_decimal_of_a_finding_is_typed_by_hand(page):
         ("cell fpst/fig3#9 fpst web_edu", "no 9"),
     ],
 )
-def test_unknown_marks_are_one_sentence(tmp_path, words, answer):
+def test_unknown_marks_are_one_sentence(script, tmp_path, words, answer):
     text = tmp_path / "text.md"
     text.write_text(f"<!-- tables.py {words} -->\n<!-- end -->\n")
-    done = subprocess.run(
-        [sys.executable, "scripts/tables.py", "refresh", str(text), "--results", str(RESULTS)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert answer in done.stderr
-    assert done.stderr.count("\n") == 1
+    code, _, said = script("tables.py", "refresh", str(text), "--results", str(RESULTS))
+    assert code == 2
+    assert answer in said
+    assert said.count("\n") == 1
     assert text.read_text().endswith("-->\n<!-- end -->\n")

@@ -34,7 +34,7 @@ from curvlab.tables.document import refresh
 from curvlab.tables.fill import fill
 from curvlab.tables.folders import own_results, results_folder, workplace
 from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
-from curvlab.tables.overview import status, totals
+from curvlab.tables.overview import ReadTable, read_tables, status, totals
 from curvlab.tables.page import page
 from curvlab.tables.render import markdown, number, render, sentence, terminal
 from curvlab.tables.report import Report
@@ -132,7 +132,7 @@ def _check_format(arguments: argparse.Namespace, *known: str) -> None:
 
 def make_status(results: Path, form: str) -> str:
     """All tables and figures, a line each."""
-    return status(_specs(), results, form)
+    return status(_all(results), results, form)
 
 
 def _specs(names: Sequence[str] = ()) -> list[TableSpec]:
@@ -185,7 +185,7 @@ def block(results: Path, words: str) -> str:
         case ["status"]:
             return make_status(results, "markdown")
         case ["totals"]:
-            return totals(_specs(), results)
+            return totals(_all(results))
         case [table]:
             return "\n".join(markdown(report) for report in _reports(table, results))
         case [table, part] if part.isdigit() and 0 < int(part) <= len(load_table(CONFIGS, table)):
@@ -206,6 +206,11 @@ def block(results: Path, words: str) -> str:
     raise UsageError(
         f"<!-- tables.py {words} -->: say status, TABLE, the number of its part, or ROW COLUMN"
     )
+
+
+@cache  # a text has the totals beside each table
+def _all(results: Path) -> list[ReadTable]:
+    return read_tables(_specs(), results)
 
 
 @cache  # a text has a table's parts one by one

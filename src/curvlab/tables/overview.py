@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from io import StringIO
 from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from rich import box
@@ -21,17 +22,33 @@ FIGURES_HEADER = ("paper", "item", "shows", "state", "command")
 HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title")
 
 
-def totals(specs: list[TableSpec], results: Path) -> str:
-    """One line a paper and one for all, in Markdown: `status` added up.
+class ReadTable(NamedTuple):
+    """A table with its runs."""
+
+    spec: TableSpec
+    runs: pd.DataFrame
+    report: Report
+
+
+def read_tables(specs: list[TableSpec], results: Path) -> list[ReadTable]:
+    """Read the runs of tables; panels of the same runs count once, by the first one's metric.
 
     Args:
-        specs: The tables; panels of the same runs count once, by the first one's metric.
+        specs: The tables.
         results: The folder of all tables' results.
     """
-    papers: dict[str, list[tuple[str, ...]]] = {}
+    found = []
     for spec in _by_runs(specs):
         runs = collect(results / spec.name, spec.report)
-        line = _line(spec, report_of(spec, runs), runs)
+        found.append(ReadTable(spec, runs, report_of(spec, runs)))
+    return found
+
+
+def totals(tables: list[ReadTable]) -> str:
+    """One line a paper and one for all, in Markdown: `status` added up."""
+    papers: dict[str, list[tuple[str, ...]]] = {}
+    for spec, runs, report in tables:
+        line = _line(spec, report, runs)
         papers.setdefault(spec.name.partition("/")[0], []).append(line)
     lines = [(f"[{paper}]({paper}.md)", *_sums(found)) for paper, found in papers.items()]
     lines.append(("all", *_sums([line for found in papers.values() for line in found])))
@@ -57,24 +74,20 @@ def _by_runs(specs: list[TableSpec]) -> Iterable[TableSpec]:
     return panels.values()
 
 
-def status(specs: list[TableSpec], results: Path, form: str) -> str:
+def status(read: list[ReadTable], results: Path, form: str) -> str:
     """One line a table, below them which runs are short and which models are not there; figures.
-
-    Panels that show other metrics of the same runs have the first one's line.
 
     Columns: finished cells and finished runs of those planned; cells within the intervals, below
     and above the printed number; hours that the runs took. Then what no sweep fills: whether its
     pictures are there, what else is to be said, and the command.
 
     Args:
-        specs: The tables.
+        read: The tables.
         results: The folder of all tables' results; the pictures are in the folder above it.
         form: `terminal` or `markdown`.
     """
     lines, remarks = [], []
-    for spec in _by_runs(specs):
-        runs = collect(results / spec.name, spec.report)
-        report = report_of(spec, runs)
+    for spec, runs, report in read:
         lines.append(_line(spec, report, runs))
         others = departures(with_departures(spec, runs)).values()
         remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in others]

@@ -1,5 +1,6 @@
 """A table as data: each cell's printed and reproduced number, what differs, what is missing."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -95,8 +96,13 @@ def report_of(spec: TableSpec, collected: pd.DataFrame) -> Report:
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
     kind = _interval_kind(paper)
+    printed, own = (dict(iter(f.groupby(["row", "column"], sort=False))) for f in (paper, runs))
+    none = paper.iloc[:0], runs.iloc[:0]
     cells = pd.DataFrame(
-        [_cell(spec, row, column, paper, runs, kind, marks) for row in rows for column in columns]
+        [
+            _cell(spec, cell, printed.get(cell, none[0]), own.get(cell, none[1]), kind, marks)
+            for cell in itertools.product(rows, columns)
+        ]
     ).astype({"row": object, "column": object})
     labels = {("row", row): spec.label(spec.report.rows, row) for row in rows}
     labels |= {("column", column): spec.label(spec.report.columns, column) for column in columns}
@@ -133,15 +139,13 @@ def _interval_kind(paper: pd.DataFrame) -> IntervalKind:
 
 def _cell(
     spec: TableSpec,
-    row: Coordinate,
-    column: Coordinate,
-    paper: pd.DataFrame,
-    runs: pd.DataFrame,
+    cell: tuple[Coordinate, Coordinate],
+    printed: pd.DataFrame,
+    own: pd.DataFrame,
     kind: IntervalKind,
     marks: Mapping[str, str],
 ) -> dict[str, Any]:
-    printed = paper[(paper["row"] == row) & (paper["column"] == column)]
-    own = runs[(runs["row"] == row) & (runs["column"] == column)]
+    """A line of `Report.cells` from the paper's number of the cell and its own runs."""
     paper_mean = _number(printed, "mean")
     paper_pm = _number(printed, "pm")
     finished = own[own["status"] == "finished"]
@@ -158,8 +162,8 @@ def _cell(
     rounding = half_a_digit(printed["mean"].iloc[0]) if len(printed) else 0.0
     return {
         "metric": spec.report.metric,
-        "row": row,
-        "column": column,
+        "row": cell[0],
+        "column": cell[1],
         "paper_mean": paper_mean,
         "paper_pm": paper_pm,
         "our_mean": ours.mean,
@@ -184,7 +188,7 @@ def _cell(
         "within": within_intervals(
             difference, ours.next_pm if alone else ours.student_pm, paper_ci95, rounding
         ),
-        "status": _status(ended, planned_seeds, spec, (row, column)),
+        "status": _status(ended, planned_seeds, spec, cell),
         "steps": int(own["steps"].max()) if len(own) else 0,
         "patience": float(own["patience"].max()) if len(own) else nan,
         **{status: ended[status] for status in STATUSES[1:]},
