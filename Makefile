@@ -4,15 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # One thread a process: the tests' matrices are small, and two test processes share the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+# Each takes its half of the tests from one end, so that what neighbours share is made once.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 TABLES = $(patsubst configs/table/%.yaml,%,$(sort $(wildcard configs/table/*/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench tables docs clean
+.PHONY: help setup demo test test-fast test-nightly lint format bench tables docs clean
 .DELETE_ON_ERROR:
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.develop ## Make .venv with everything for running, testing and checking
 
@@ -25,6 +26,9 @@ test: $(VENV)/.develop ## Run all tests (no network needed; raw data is used whe
 
 test-fast: $(VENV)/.develop ## Run what takes no seconds, and print how many lines that covers
 	$(PYTEST) -m 'not slow' --cov --cov-fail-under=80
+
+test-nightly: $(VENV)/.develop ## Run what only a nightly job has the time for
+	$(PYTEST) -m nightly
 
 lint: $(VENV)/.develop ## Check style, format, types and English
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ read, and interpolations are parsed, once a process too, which halves the time o
 """
 
 import copy
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -89,6 +90,12 @@ def _is_value(word: Override) -> bool:
     return not (
         key.startswith("hydra") or "@" in word.get_key_element() or (CONFIGS / key).is_dir()
     )
+
+
+def different_models() -> list[str]:
+    """All models but for variants, whose layers are those of another."""
+    names = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+    return [n for n in names if n.startswith("lrn__") or not re.search("__|_wide|_nsampler", n)]
 
 
 def tasks_of(model: str) -> tuple[str, ...]:

@@ -49,7 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what runs as a whole, unless it is a smoke test, and what reads raw data."""
     for item in items:
         run = INTEGRATION in item.path.parents and item.get_closest_marker("smoke") is None
-        if run or "mirror" in getattr(item, "fixturenames", ()):
+        nightly = item.get_closest_marker("nightly") is not None
+        if run or nightly or "mirror" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
 
 

@@ -79,7 +79,7 @@ def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_site_is_built_without_a_broken_link(tmp_path):
     for package in ("material", "mkdocstrings_handlers.python"):
         pytest.importorskip(package)

@@ -25,10 +25,10 @@ PRELOADED = ("curvlab.run.seeds", "curvlab.run.train", "curvlab.search.run", "cu
 
 
 class Process:
-    """`python WORDS` without the start of an interpreter; the first word is a script.
+    """`python WORDS` without the start of an interpreter; the first word is a script or `-m`.
 
     Args:
-        words: the script's path and what follows it.
+        words: the script's path, or `-m` and a module, and what follows.
         folder: where it runs.
         environment: all that it has.
     """
@@ -123,10 +123,13 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv[:] = words
-    sys.path[0] = str(Path(words[0]).parent)
+    sys.argv[:] = words if words[0] != "-m" else words[1:]
+    sys.path[0] = str(Path(words[0]).parent) if words[0] != "-m" else folder
     try:
-        runpy.run_path(words[0], run_name="__main__")
+        if words[0] == "-m":
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(words[0], run_name="__main__")
     except SystemExit as left:
         if left.code is None or isinstance(left.code, int):
             return left.code or 0
