@@ -235,21 +235,11 @@ def test_a_last_epoch_that_is_not_evaluated_has_no_metric_in_the_curves(run_here
     assert curves["map"].isna().tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize("model", ["mlp", "gcn", "gat", "sage", "sgc", "tokengt"])
-def test_every_model_learns(run_here, model):
-    extra = ["model.eigenvectors=4"] if model == "tokengt" else []
-    result = run_here(*TINY, f"model={model}", "trainer.plots=false", *extra)
+@pytest.mark.parametrize("model", ["mlp", "gat"])
+def test_models_learn(run_here, model):
+    result = run_here(*TINY, f"model={model}", "trainer.plots=false")
     assert result.status == "finished"
     assert result.score > 50  # about 10 for points at random
-
-
-@pytest.mark.parametrize("manifold", ["stereographic", "poincare", "sphere", "euclidean"])
-def test_fpst_can_be_built_with_every_manifold_that_it_names(run_here, manifold):
-    result = run_here(*FPST, f"manifold={manifold}", "trainer.plots=false", "trainer.max_steps=5")
-    assert result.manifold == manifold
-    sign = {"poincare": -1, "sphere": 1}.get(manifold)
-    if sign is not None:
-        assert all(sign * kappa > 0 for kappa in result.curvatures["kappa/0"])
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,6 @@ def test_every_model_learns(run_here, model):
     assert result.metrics["val"]["accuracy"] > 60
 
 
-@pytest.mark.parametrize("model", ["sgformer", "nodeformer", "sign", "dropedge"])
-def test_every_model_learns_from_parts_of_the_graph(run_here, model):
-    words = ("batching=partition", "batching.size=150", "model.dropout=0")
-    result = run_here(*LARGE, f"model={model}", *words)
-    assert result.status == "finished"
-    assert result.metrics["test"]["accuracy"] > 40
-
-
 @pytest.mark.parametrize("model", ["gcn_nsampler", "gat_nsampler"])
 def test_networks_learn_from_sampled_neighbourhoods(run_here, monkeypatch, model):
     """The loss is of the seeds, scores are of the whole graph."""

@@ -8,22 +8,34 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from composing import CONFIGS, composed, target_of, tasks_of
+from composing import composed, different_models, target_of, tasks_of
 from curvlab.config.building import build
 from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz
+from curvlab.models.bernnet import BernNet
+from curvlab.models.chebnet2 import ChebNetII
 from curvlab.models.encoder import Encoder
 from curvlab.models.fpst import FPST
+from curvlab.models.gat import GAT
+from curvlab.models.gprgnn import GPRGNN
+from curvlab.models.graphgps import GraphGPS
+from curvlab.models.graphormer import Graphormer
+from curvlab.models.graphtrans import GraphTrans
+from curvlab.models.hat import HAT
 from curvlab.models.hypformer import Hypformer
 from curvlab.models.kappa_gcn import KappaGCN
 from curvlab.models.lds import LDS
+from curvlab.models.nagphormer import NAGphormer
+from curvlab.models.polyattn import PolyAttn
+from curvlab.models.polyformer import PolyFormer
+from curvlab.models.specformer import Specformer
+from curvlab.models.transformer import NodeTransformer
 from curvlab.run.parts import Known, build_encoder
 
 NODES, FEATURES, CLASSES = 40, 8, 3
-CHOICES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
-OF_GRAPHS = [name for name in CHOICES if "kg_completion" not in tasks_of(name)]
+OF_GRAPHS = [name for name in different_models() if set(tasks_of(name)) != {"kg_completion"}]
 TARGETS = sorted({target_of(name) for name in OF_GRAPHS})
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -47,7 +59,6 @@ def made(target: str, graph: Data) -> Encoder:
     return kind(**{k: v for k, v in given.items() if k in asked})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_needs_once(
     target, bare, monkeypatch
@@ -57,6 +68,7 @@ def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_need
     points = model(bare)
     assert points.shape == (NODES, model.dim_out)
     assert torch.isfinite(points).all()
+    assert model.gives_logits == (target.rpartition(".")[2] in ("IDGL", "LDS"))
     kept = {name: bare[name] for name in set(bare.keys()) - before}
     needed = {name for transform in model.transforms() for name in transform.writes}
     assert set(kept) == needed
@@ -86,6 +98,33 @@ def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
 def test_a_space_that_does_not_fit_is_refused_by_the_constructor(model, space):
     with pytest.raises(UsageError, match=r"manifold=Lorentz: it takes .*Stereographic"):
         model(FEATURES, manifold=space)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GAT, HAT, GraphTrans, GraphGPS, Graphormer, NodeTransformer, PolyFormer, PolyAttn, NAGphormer,
+     Specformer],
+)  # fmt: skip
+def test_heads_that_do_not_divide_the_width_are_refused(model):
+    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=16"):
+        model(5, dim=16, heads=3)
+    with pytest.raises(UsageError, match=r"components=3 does not divide dim=16"):
+        KappaGCN(5, components=3)
+
+
+@pytest.mark.parametrize("kind", [Specformer, GPRGNN, BernNet, ChebNetII])
+def test_logits_are_as_many_as_classes(kind):
+    assert kind(5, logits=True, classes=3).dim_out == 3
+    assert kind(5, logits=True, classes=3).gives_logits
+    assert kind(5, classes=3).dim_out == kind(5).dim_out
+
+
+def test_widths_follow_that_of_the_model():
+    assert Hypformer(5, dim=6).dim_out == 12
+    assert PolyFormer(5, dim=6).feed_forwards[0].inner.out_features == 6
+    assert Hypformer(5).linear_maps == 2
+    for alone in ({"graph": False}, {"transformer": False}, {"fusion": "midpoint", "dim": 1}):
+        assert Hypformer(5, **alone).linear_maps == 1
 
 
 def test_arguments_are_named_as_where_they_were_written():

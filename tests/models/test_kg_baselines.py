@@ -12,6 +12,7 @@ from torch_geometric.nn import kge
 from curvlab.errors import UsageError
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.models.cat import CAT
 from curvlab.models.triples.atth import AttH
 from curvlab.models.triples.ball_distance import arsinh_squared, squared_to_rays
 from curvlab.models.triples.complex import ComplEx
@@ -28,6 +29,8 @@ from curvlab.tasks import one_vs_all
 ENTITIES, RELATIONS, DIM = 9, 3, 6
 HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
 ALL = torch.arange(ENTITIES)
+FLOORS = (RelationFrequency, ReverseLookup)
+KINDS = (*FLOORS, CAT, TransE, DistMult, ComplEx, RotatE, MuRP, RotH, AttH)
 BALL = partial(PoincareBall, kappa=-0.7)
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -40,6 +43,14 @@ def queries():
 def made(kind, **options):
     torch.manual_seed(1)
     return kind(ENTITIES, RELATIONS, dim=DIM, **options).eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_needs_the_numbers_of_both(kind):
+    seen = {"train_triples": torch.tensor([[0, 1], [1, 0], [4, 3]])} if kind in FLOORS else {}
+    scores = kind(num_entities=ENTITIES, num_relations=RELATIONS, **seen).scores(queries())
+    assert scores.shape == (len(HEAD), ENTITIES)
+    assert scores.isfinite().all()
 
 
 def triple_by_triple(score):

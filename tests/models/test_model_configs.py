@@ -99,6 +99,8 @@ def test_fpst_trains_a_step_on_each_of_its_manifolds(manifold, tmp_path):
     curvatures = [name for name in before if "curvature" in name]
     assert len(curvatures) == (0 if manifold == "euclidean" else 1)
     assert set(curvatures) <= set(moved)
+    if sign := {"poincare": -1, "sphere": 1}.get(manifold):
+        assert (sign * task.encoder.manifold_out.kappa > 0).all()
     assert math.isfinite(rows[-1]["loss"])
 
 
