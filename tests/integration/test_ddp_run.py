@@ -227,10 +227,3 @@ def test_sweeps_that_share_out_devices_themselves_are_refused(words, answer):
     words = f"model=gcn dataset=cora trainer=ddp batching=partition {words}"
     with pytest.raises(UsageError, match=answer):
         check_overrides(words.split(), ROOT / "configs", multirun=True)
-
-
-def test_torchrun_is_answered_with_what_to_type(command):
-    command.environment |= {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "1"}
-    done = command("model=gcn", "trainer.devices=2")
-    assert done.returncode == 2
-    assert "start it once, with trainer.devices=2" in done.stderr

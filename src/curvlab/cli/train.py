@@ -29,6 +29,7 @@ from curvlab.config.rules import validate
 from curvlab.errors import NO_ROOM, UsageError, of_system
 from curvlab.program import command, program
 from curvlab.run import signals
+from curvlab.run.group import group
 
 FIRST = (
     "model=fpst",
@@ -75,14 +76,15 @@ def run(config: DictConfig) -> float | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
-    signals.install()
+    own = group()
+    signals.install(speaks=own is None or own.rank == 0)
+    if own is not None and own.rank > 0:
+        own.follow()
+        return 0
     register_resolvers()
-    processes = os.environ.get("WORLD_SIZE", "1") if "TORCHELASTIC_RUN_ID" in os.environ else "1"
-    if processes != "1":
-        complain(
-            f"torchrun has started this command {processes} times: start it once, with "
-            f"trainer.devices={processes}, and it starts its processes itself"
-        )
+    if own is not None:
+        own.ends()
+        arguments = _with_devices(arguments, own.size)
     words = arguments or FIRST
     if not arguments:
         print(f"a first short run: {command('train')} {' '.join(FIRST)}")
@@ -98,6 +100,17 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
     return 0
+
+
+def _with_devices(words: Sequence[str], size: int) -> list[str]:
+    """The words with the number of processes, which the result's identity knows."""
+    said = f"trainer.devices={size}"
+    others = [word for word in words if word.startswith("trainer.devices=") and word != said]
+    if others:
+        complain(
+            f"{others[-1]}, but {size} processes were started: give one number, or drop the word"
+        )
+    return [*words, *([] if said in words else [said])]
 
 
 def _with_task(words: Sequence[str]) -> list[str]:

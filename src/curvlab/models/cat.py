@@ -142,6 +142,7 @@ class CAT(FlatEncoder, DotProductScorer):
     """
 
     tasks = ("kg_completion", "node_classification", "link_prediction", "reconstruction")
+    unused_parameters = True  # of attention, where a token is alone
 
     def __init__(
         self,

@@ -18,10 +18,13 @@ class Encoder(nn.Module):
     Attributes:
         tied: why a trained model works on its own graph alone; empty for one that is inductive.
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
+        unused_parameters: whether a step may leave parameters without a gradient; several processes
+            then look for them in every step.
     """
 
     tied: str = ""
     directed = False
+    unused_parameters = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

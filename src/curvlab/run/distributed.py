@@ -6,7 +6,6 @@ the folder and speaks; its processes only train, and all end when one does.
 """
 
 import os
-import pickle
 import socket
 import sys
 import time
@@ -26,22 +25,20 @@ import torch
 
 from curvlab.process import in_group
 from curvlab.run import signals
+from curvlab.run.group import ProcessError, group, portable
 
 ADDRESS = "127.0.0.1"
 GRACE_SECONDS = 3.0
 """How long the others may go on after the first failure, to say what they know of it."""
 
 
-class ProcessError(RuntimeError):
-    """A process of a run ended without saying why, as one that is killed does."""
-
-
 def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
     """Call `work(rank, *arguments)` in each of some processes and wait for their end.
 
-    Each finds the environment variables by which Lightning's `LightningEnvironment` and
-    `torch.distributed` meet. What the first one to fail has raised is raised here, with its
-    traceback as a note, and the others are ended.
+    Those that torchrun or srun has started are there already. Others are started here, and find the
+    environment variables by which Lightning's `LightningEnvironment` and `torch.distributed` meet.
+    What the first one to fail has raised is raised here, with its traceback as a note, and the
+    others are ended.
 
     Args:
         work: a function of a module, so that processes can import it.
@@ -51,6 +48,10 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
     Raises:
         ProcessError: a process was killed.
     """
+    own = group()
+    if own is not None:
+        own.lead(work, arguments)
+        return
     store = _loopback_store()  # kept here: it answers as long as there is a name for it
     context = start_context()
     children: list[BaseProcess] = []
@@ -171,6 +172,7 @@ def _run(
         "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": "True",  # the parent's, not one of rank 0
         "NODE_RANK": "0",
+        "LOCAL_WORLD_SIZE": str(processes),
         "LOCAL_RANK": str(rank),
         "RANK": str(rank),
         "WORLD_SIZE": str(processes),
@@ -185,7 +187,7 @@ def _run(
         if in_group():
             torch.distributed.destroy_process_group()
     except BaseException as error:
-        sender.send((time.monotonic(), _portable(error), traceback.format_exc()))
+        sender.send((time.monotonic(), portable(error), traceback.format_exc()))
         sender.close()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -202,14 +204,3 @@ def _wait_for_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _portable(error: BaseException) -> Exception:
-    """An exception that arrives in the parent as it is, or as its words."""
-    try:
-        if isinstance(pickle.loads(pickle.dumps(error)), Exception):
-            assert isinstance(error, Exception)
-            return error
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return RuntimeError(f"{type(error).__name__}: {error}")

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
 from curvlab.config.rules import is_if_needed, transforms_of
-from curvlab.config.schema import options_of
+from curvlab.config.schema import attribute, options_of
 from curvlab.config.words import remember
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
@@ -26,6 +26,7 @@ from curvlab.data.transforms.graph import GraphTransform
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
 from curvlab.run.budget import within_memory
+from curvlab.run.group import on_this_machine
 from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
 
 
@@ -171,20 +172,20 @@ def build_trainer(
     options = config.trainer
     accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.devices > 1:
-        # Layers that a model has but does not use get no gradient.
-        others["strategy"] = DDPStrategy(find_unused_parameters=True)
+        unused = attribute(config.model._target_, "unused_parameters", False)
+        others["strategy"] = DDPStrategy(find_unused_parameters=unused)
     return Trainer(
         max_steps=options.max_steps,
         max_epochs=-1,
         accelerator=accelerator,
-        devices=trainer_devices(accelerator, options.devices),
+        devices=trainer_devices(accelerator, on_this_machine(options.devices)),
+        num_nodes=options.devices // on_this_machine(options.devices),
         precision=options.precision,
         gradient_clip_val=options.gradient_clip,
         accumulate_grad_batches=config.batching.get("accumulate", 1),
         callbacks=callbacks,
         logger=logger or False,
-        # Not SLURM's, which saves and requeues by itself, nor torchrun's: `run.distributed` starts
-        # the processes of a run.
+        # Not SLURM's, which saves and requeues by itself: `run.group` puts all in these words.
         plugins=[PlainFiles(), LightningEnvironment()],
         default_root_dir=folder,
         log_every_n_steps=options.steps_per_epoch,

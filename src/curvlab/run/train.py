@@ -46,6 +46,7 @@ from curvlab.run import reporting, signals
 from curvlab.run.checkpoints import by_part, save_best
 from curvlab.run.distributed import launch
 from curvlab.run.ending import EndsBySignal
+from curvlab.run.group import on_this_machine
 from curvlab.run.hardware import (
     peak_memory_mb,
     prepare_determinism,
@@ -261,7 +262,7 @@ def _run(
     if devices == 1:
         _run_process(0, config, result, folder, checkpoint)
         return
-    trainer_devices(config.trainer.accelerator, devices)
+    trainer_devices(config.trainer.accelerator, on_this_machine(devices))
     build_data(config).prepare_data()
     launch(_run_process, devices, config, result, folder, checkpoint)
     written = read_result(folder.path)
@@ -278,7 +279,7 @@ def _run_process(
 ) -> None:
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
-    prepare_processor(config.trainer.threads, config.trainer.devices)
+    prepare_processor(config.trainer.threads, on_this_machine(config.trainer.devices))
     options = config.trainer
     result.deterministic = prepare_determinism(options.deterministic, options.accelerator)
     reset_peak_memory()

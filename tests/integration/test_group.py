@@ -1,0 +1,131 @@
+"""Runs whose processes torchrun or srun has started: the score of one command, and how they end."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from forked import Process
+from test_ddp_run import PAIR
+from tiny_runs import ROOT
+
+from curvlab.cli.train import _with_devices
+
+SHARED = tuple(word for word in PAIR if word != "trainer.devices=2")
+LONG = (*SHARED, "trainer.max_steps=300")
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def under_srun(rank, port):
+    """What srun tells each of two processes on one machine."""
+    return {
+        "SLURM_JOB_ID": "4711",
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank),
+        "SLURM_NODEID": "0",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NUM_NODES": "1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def srun(command, port, line):
+    """Two processes as srun starts them."""
+    return [
+        Process(line, command.folder, command.environment | under_srun(rank, port))
+        for rank in range(2)
+    ]
+
+
+def torchrun(command, *words):
+    """An agent of torchrun with its processes."""
+    line = [sys.executable, "-m", "torch.distributed.run", *words]
+    environment = command.environment | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        line,
+        cwd=command.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_srun_starts_the_run_of_one_command(command, run_here, port):
+    first, second = srun(command, port, command.line(*SHARED))
+    said, errors = first.communicate()
+    assert first.returncode == 0, errors
+    assert second.communicate() == ("", "")
+    assert second.returncode == 0
+    assert said.count("starting in") == 1
+    (result,) = command.results().values()
+    alone = run_here(*PAIR, folder="alone")
+    assert result["metrics"] == alone.metrics
+    assert result["config_hash"] == alone.config_hash
+
+
+@pytest.mark.slow
+def test_torchrun_on_two_nodes_starts_the_run_of_one_command(command, run_here, port):
+    rendezvous = ("--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=x")
+    agent = ("--nnodes=2", "--nproc-per-node=1", "--local-addr=localhost", *rendezvous)
+    started = [torchrun(command, *agent, *command.line(*SHARED)) for _ in range(2)]
+    said = "".join(process.communicate(timeout=240)[0] for process in started)
+    assert [process.returncode for process in started] == [0, 0], said
+    assert said.count("starting in") == 1
+    (result,) = command.results().values()
+    assert result["metrics"] == run_here(*PAIR, folder="alone").metrics
+
+
+@pytest.mark.slow
+def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
+    with torchrun(command, "--standalone", "--nproc-per-node=2", *command.line(*LONG)) as agent:
+        while not any(command.outputs.rglob("last.ckpt")):
+            assert agent.poll() is None
+            time.sleep(0.05)
+        agent.send_signal(signal.SIGKILL)
+        agent.communicate()
+    done = command(*LONG, "trainer.devices=2")  # waits for the end of what holds the folder
+    assert done.returncode == 0, done.stderr
+    assert "going on from the last checkpoint" in done.stdout
+    (resumed,) = command.results().values()
+    whole = run_here(*LONG, "trainer.devices=2", folder="whole")
+    assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
+
+
+def test_what_another_process_raised_is_raised_by_the_first(command, port):
+    script = command.folder / "script.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT / 'tests/integration')!r})\n"
+        "from two_processes import second_refuses_a_sum\n"
+        "from curvlab.run.group import group\n"
+        "own = group()\n"
+        "if own.rank:\n"
+        "    own.follow()\n"
+        "try:\n"
+        "    own.lead(second_refuses_a_sum, ())\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error, flush=True)\n"
+    )
+    first, second = srun(command, port, [str(script)])
+    said, _ = first.communicate()
+    second.communicate()
+    assert said == "UsageError the second process refuses\n"
+    assert second.returncode == 1
+
+
+def test_a_number_of_devices_that_was_not_started_is_refused(capsys):
+    assert _with_devices(["model=gcn"], 2) == ["model=gcn", "trainer.devices=2"]
+    with pytest.raises(SystemExit):
+        _with_devices(["trainer.devices=3"], 2)
+    assert "trainer.devices=3, but 2 processes were started" in capsys.readouterr().err
