@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from curvlab.cli.command_line import check_overrides
+from curvlab.cli.tables import parse_arguments
+from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import locate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,6 +76,19 @@ def test_findings_of_a_table_are_at_most_five_sentences(page):
         found = re.findall(r"^- (.*)$", said, flags=re.MULTILINE)
         sentences = [s for line in found for s in re.split(r"[.!?](?:\s|$)", line) if s.strip()]
         assert len(sentences) <= 5 or page.stem in ("README", "changes"), section.splitlines()[0]
+
+
+def test_commands_about_several_machines_are_taken(monkeypatch):
+    """The tutorial on it, `examples/two_machines.py`, runs them on a small graph."""
+    monkeypatch.setattr("curvlab.cli.command_line.find_spec", lambda _: True)  # submitit
+    page = (ROOT / "docs" / "several_machines.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^    python (\S+) (.*?)(?:  +#.*)?$", page, re.MULTILINE)
+    assert {script for script, _ in lines} == {"train.py", "scripts/tables.py"}
+    for script, words in lines:
+        if script == "train.py":
+            check_overrides(words.split()[1:], CONFIGS, multirun=True)
+        else:
+            assert parse_arguments(words.split()).words[-1] == "fpst/fig3"
 
 
 def test_readme_is_short():

@@ -3,12 +3,14 @@
 import platform
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import torch
 
 from curvlab.errors import UsageError
 from curvlab.process import default_dtype
+from curvlab.run import hardware
 from curvlab.run.hardware import trainer_accelerator
 
 FAULTS = """
@@ -52,3 +54,28 @@ def test_numbers_are_of_a_runs_type_until_it_ends():
     assert torch.zeros(1).dtype == torch.float32
     with default_dtype("bf16-mixed"):
         assert torch.zeros(1).dtype == torch.float32
+
+
+def test_each_process_has_the_gpu_that_fewest_others_have(tmp_path, monkeypatch):
+    """Its own one for all of its runs; one that has ended leaves its GPU to the next."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    ends = []
+    monkeypatch.setattr(hardware.atexit, "register", ends.append)
+
+    def another():
+        hardware.own_gpu.cache_clear()
+        return hardware.trainer_devices("auto")
+
+    assert another() == [0]
+    assert hardware.trainer_devices("auto") == [0]
+    assert hardware.trainer_devices("cpu") == 1
+    assert [another() for _ in range(4)] == [[1], [2], [3], [0]]
+    ends.pop(2)()
+    assert another() == [2]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c,GPU-d")
+    assert another() == [0], "they are others"
+    hardware.own_gpu.cache_clear()
+    for end in ends:
+        end()
+    assert not list(tmp_path.rglob("*.lease"))

@@ -1,5 +1,6 @@
 """Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
 
+import re
 import runpy
 import shutil
 import signal
@@ -19,6 +20,7 @@ import curvlab.search.run as search_run
 from curvlab.callbacks import DivergedError
 from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
+from curvlab.results import leases
 from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search, validation_score
@@ -145,12 +147,65 @@ def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
     study.ask().suggest_categorical("model.layers", [1, 2, 3])
     journal = folder / "study.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code":5,"work')
-    journal.with_name("study.journal.lock").symlink_to(journal)
+    gone = re.sub(rb'"started": [\d.]+', b'"started": 1.0', leases._own_line())
+    journal.with_name("study.journal.lease").write_bytes(gone)
     search_here(*SEARCH, "search.trials=8")
     assert parameters(folder) == whole
     states = [trial.state for trial in read_study(folder).trials]
     assert len(states) == 9
     assert states.count(TrialState.FAIL) == 1
+    assert not list(folder.glob("*.lease*"))
+
+
+def test_a_worker_leaves_others_their_trials_and_repeats_those_of_the_dead(
+    search_here, scored, folder
+):
+    search_here(*SEARCH, "search.trials=6")
+    whole = parameters(folder)
+    search_here(*SEARCH, "search.trials=1", "rerun=true")
+    hash_ = read_result(folder).config_hash
+    config = composed(folder, SEARCH, RunMode.MULTIRUN)
+    study = open_study(folder, config.search, hash_)
+    with leases.take(folder / "worker-other.lease") as other:
+        trial = search_run._next_trial(study, config, other.path.name)
+        first = trial.suggest_categorical("model.layers", [1, 2, 3])
+        left = search_here(*SEARCH, "search.trials=6")
+        assert left.val_score is None
+        assert read_result(folder) is None
+        assert len(trials(folder)) == 5
+    done = search_here(*SEARCH, "search.trials=6")
+    assert done.val_score == max(trial.value for trial in trials(folder))
+    assert sorted(trial.user_attrs["place"] for trial in trials(folder)) == list(range(6))
+    (again,) = (t for t in trials(folder) if t.user_attrs["place"] == 1)
+    assert again.params["model.layers"] == first
+    assert whole[0] in parameters(folder)
+
+
+def test_two_workers_share_a_study_and_one_ends_what_a_killed_one_has_begun(command):
+    words = ("-m", *SEARCH, "search.seeds=[0]", "trainer.threads=1", "search.trials=8")
+    folder = command.outputs / "search/node_classification/gcn/disease_synthetic"
+    first, second = command.start(*words), command.start(*words)
+    deadline = time.monotonic() + 120
+    shared = []
+    while len(shared) < 2:  # until both are at trials, and some have ended
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+        journal = folder / "study.journal"
+        if journal.exists() and journal.read_bytes().count(b'"state":1') >= 2:
+            at_work = [t for t in read_study(folder).trials if t.state == TrialState.RUNNING]
+            shared = [t for t in at_work if "worker" in t.user_attrs]
+    first.send_signal(signal.SIGKILL)
+    output, errors = second.communicate()
+    assert second.returncode == 0, errors
+    assert "by trial" in output
+    done = trials(folder)
+    assert len(done) == 8
+    assert sorted(trial.user_attrs["place"] for trial in done) == list(range(8))
+    assert all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in done)
+    assert len({trial.user_attrs["worker"] for trial in done}) == 2
+    (result,) = command.results().values()
+    assert result["val_score"] == max(t.value for t in done if t.state == TrialState.COMPLETE)
+    assert not list(folder.glob("*.lease*"))
 
 
 def test_a_killed_search_goes_on_to_the_same_end(command):

@@ -88,4 +88,4 @@ def test_a_sweep_stops_after_its_cell_and_sums_up(command):
     assert "sweep of 1 cells: 1 interrupted" in said
     assert re.fullmatch(r"train\.py: ended by SIGTERM; .*\.\n", errors)
     assert [result["seed"] for result in command.results().values()] == [0]
-    assert not list(command.outputs.rglob(".sweep-*"))
+    assert not list(command.outputs.rglob("*.lease*"))

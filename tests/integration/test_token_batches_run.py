@@ -64,7 +64,6 @@ def test_workers_read_what_the_process_reads(run_here):
 
 
 def test_workers_in_the_processes_of_a_sweep(command, run_here):
-    """joblib's processes make its way of starting others the default."""
     words = ("model=polyformer", *LARGE, "batching.workers=1", "trainer.max_steps=10")
     run_here(*words)
     done = command("-m", "hydra/launcher=parallel", *words, "seed=5,6")

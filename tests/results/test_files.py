@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from curvlab.results.files import arriving, atomic_write, collect, hold
+from curvlab.results.files import arriving, atomic_write
 
 KILLED = """
 import os, pathlib, signal, sys
@@ -78,18 +78,3 @@ def test_where_the_file_system_has_no_locks_files_are_written_and_nothing_is_col
     atomic_write(tmp_path / "a.txt", "new")
     assert (tmp_path / "a.txt").read_text() == "new"
     assert left.exists()
-
-
-def test_a_folder_that_is_held_is_not_collected(tmp_path):
-    kept, left = tmp_path / "kept", tmp_path / "left"
-    kept.mkdir()
-    left.mkdir()
-    handle = os.open(kept, os.O_RDONLY)
-    hold(handle)
-    collect(kept)
-    collect(left)
-    assert kept.exists()
-    assert not left.exists()
-    os.close(handle)
-    collect(kept)
-    assert not kept.exists()

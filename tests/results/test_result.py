@@ -316,17 +316,6 @@ def test_building_takes_further_arguments():
     assert build(config, out_features=3).weight.shape == (3, 2)
 
 
-@pytest.mark.parametrize(
-    ("process", "device"),
-    [("MainProcess", 1), ("LokyProcess-1", [0]), ("LokyProcess-4", [3]), ("LokyProcess-5", [0])],
-)
-def test_each_process_of_a_parallel_launcher_has_a_gpu_of_its_own(monkeypatch, process, device):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    monkeypatch.setattr(hardware.current_process(), "name", process)
-    assert hardware.trainer_devices("auto") == device
-    assert hardware.trainer_devices("cpu") == 1
-
-
 @pytest.mark.parametrize("accelerator", ["cuda", "mps"])
 def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -36,8 +36,7 @@ from curvlab.study.twins import check_study
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
 MULTIRUN = ("-m", "--multirun")
-SLURM = ("slurm", "submitit_slurm", "submitit_local")
-LAUNCHERS = ("parallel", "basic", "joblib", *SLURM)
+LAUNCHERS = ("basic", "parallel", "slurm")
 SPACE = "search.space."
 LISTED = 240
 """Characters of the names that there are, where none is close."""
@@ -202,12 +201,12 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         if not multirun:
             validate(config)
         check_devices(config)
-        if config.trainer.devices > 1 and _launcher(overrides) in ("parallel", "joblib"):
+        if config.trainer.devices > 1 and _launcher(overrides) == "parallel":
             raise UsageError(
                 "trainer.devices and hydra/launcher=parallel would both share out devices: keep "
                 "one of them (with the launcher, each run has one)"
             )
-        if config.trainer.parallel_seeds > 1 and _launcher(overrides) in ("parallel", "joblib"):
+        if config.trainer.parallel_seeds > 1 and _launcher(overrides) == "parallel":
             raise UsageError(
                 "trainer.parallel_seeds and hydra/launcher=parallel would both share out cores: "
                 "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
@@ -425,8 +424,8 @@ def _check_launcher(name: Any) -> None:
     """Say in time how a launcher is installed that is not there."""
     if name not in LAUNCHERS:
         _refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
-    if name in SLURM and find_spec("hydra_plugins.hydra_submitit_launcher") is None:
-        raise UsageError(f"hydra/launcher={name} needs a plugin: pip install 'curvlab[cluster]'")
+    if name == "slurm" and find_spec("submitit") is None:
+        raise UsageError("hydra/launcher=slurm needs submitit: pip install 'curvlab[cluster]'")
 
 
 def _check_key(key: str, default: DictConfig, where: str) -> None:

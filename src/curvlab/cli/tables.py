@@ -3,6 +3,7 @@
 curvlab tables fpst/fig3                               a table
 curvlab tables fpst/fig3 --format latex --output fig3.tex
 curvlab tables status                                  all of them, a line each
+curvlab tables status fpst/fig3 --watch                one of them: who is at which run
 curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
 curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
@@ -19,10 +20,12 @@ import io
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 from rich.console import Console
+from rich.live import Live
 
 from curvlab.cli.command_line import check_overrides
 from curvlab.config.folder import CONFIGS, REPOSITORY
@@ -36,6 +39,8 @@ from curvlab.tables.folders import own_results, results_folder, workplace
 from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
 from curvlab.tables.overview import ReadTable, read_tables, status, totals
 from curvlab.tables.page import page
+from curvlab.tables.planning import planned_runs
+from curvlab.tables.progress import progress, watch
 from curvlab.tables.render import markdown, number, render, sentence, terminal
 from curvlab.tables.report import Report
 from curvlab.tables.spec import TableSpec
@@ -49,7 +54,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "words",
         nargs="+",
         metavar="WORD",
-        help="a table, or status, page PAPER, estimate TABLE, refresh TEXT, "
+        help="a table, or status [TABLE], page PAPER, estimate TABLE, refresh TEXT, "
         "compare FOLDER [TABLE], leaderboard TABLE [CURVED:FLAT], older, fill TABLE",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
@@ -61,6 +66,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         help="folder of all tables' runs (default: outputs/tables; before the first run, for all "
         "but estimate, docs/results/tables)",
     )
+    parser.add_argument("--watch", action="store_true", help="with status TABLE: look on")
     parser.add_argument("--budget", help="of estimate and fill: 90s, 30m, 2h, 1.5d")
     devices = ["auto", "cpu", "cuda", "mps"]
     parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
@@ -77,6 +83,9 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["status"]:
             _check_format(arguments, "terminal", "markdown")
             return make_status(results_folder(workplace(), arguments.results), arguments.format)
+        case ["status", table, *words]:
+            _check_format(arguments, "terminal")
+            return make_progress(table, words, arguments.results, arguments.watch)
         case ["page"]:
             raise UsageError("page needs a paper, for instance page fpst")
         case ["page", paper]:
@@ -239,6 +248,20 @@ def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -
     given, budget, device = arguments.results, arguments.budget, arguments.device
     results = own_results(workplace()) if given is None else results_folder(workplace(), given)
     return estimate(CONFIGS, table, results, words, device, budget)
+
+
+def make_progress(table: str, words: list[str], given: Path | None, watching: bool) -> str:
+    """How far a table is; `words` are those of the sweep's command."""
+    load_table(CONFIGS, table)
+    check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
+    results = own_results(workplace()) if given is None else given
+    runs = planned_runs(CONFIGS, table, words)
+    look = partial(progress, table, runs, results)
+    if not watching:
+        return look().text()
+    with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
+        watch(look, lambda text: screen.update(text.rstrip(), refresh=True))
+    return ""
 
 
 def make_fill(words: Sequence[str], budget: str | None) -> str:

@@ -14,6 +14,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.cli import workers
 from curvlab.cli.command_line import (
     check_command_line,
     complain,
@@ -42,7 +43,7 @@ FIRST = (
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
-    """Run one configuration; return the metric that a hyperparameter search maximises."""
+    """Run one configuration, or leave a cell of a sweep to the worker that holds it."""
     if config.print_config:
         try:
             validate(config)
@@ -51,7 +52,13 @@ def run(config: DictConfig) -> float | None:
         words = HydraConfig.get().overrides.task
         print(with_origins(config, origins(words)), end="")
         return None
-    # Imported here, so that --help and a misspelt word need not wait for torch.
+    from curvlab.run.sweep import attempt  # here, so that --help need not wait for torch
+
+    return attempt(_run, config)
+
+
+def _run(config: DictConfig) -> float | None:
+    """Run one configuration; return the metric that a hyperparameter search maximises."""
     from curvlab.run.seeds import train_seeds
     from curvlab.run.train import RunFailedError, train
 
@@ -96,6 +103,9 @@ def main(arguments: Sequence[str]) -> int:
                 sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
                 run()
         else:
+            launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
+            if launcher is not None:
+                workers.start(launcher, options, sys.argv[1:])
             run()
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")

@@ -32,6 +32,11 @@ def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:
     return (configs, *_of_packages(), *_ADDED)
 
 
+def added() -> tuple[Path, ...]:
+    """The folders that `add` has taken."""
+    return tuple(_ADDED)
+
+
 def find(configs: Path, name: str) -> Path:
     """A file of the first folder that has it; where none has, the path in `configs`."""
     found = (folder / name for folder in folders(configs) if (folder / name).is_file())

@@ -13,12 +13,12 @@ import yaml
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash, older
-from curvlab.results.leases import Holder, held, take
+from curvlab.results.leases import SUFFIX, Holder, held, take
 from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 from curvlab.results.seals import DamagedError, check_seal, read_checked
 
-LEASE = ".lease"
+LEASE = SUFFIX  # of the run
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
 LAST, EARLIER = "checkpoints/last.ckpt", "checkpoints/earlier.ckpt"

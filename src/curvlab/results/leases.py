@@ -23,6 +23,9 @@ from typing import Any
 
 import psutil
 
+SUFFIX = ".lease"
+"""What names of leases end in."""
+
 RENEWED = 5.0
 """Seconds between two renewals."""
 
@@ -90,7 +93,7 @@ class Lease:
     """
 
     def __init__(self, path: Path, line: bytes) -> None:
-        self.path, self._line = path, line
+        self.path, self.line = path, line
         self._ended, self._lock = Event(), Lock()
         Thread(target=self._renew, name=f"lease of {path.parent.name}", daemon=True).start()
 
@@ -112,9 +115,9 @@ class Lease:
         """Change the file, if it still is this lease; whether it is."""
         try:
             with self.path.open("rb+") as file:  # opened anew: NFS asks its server then
-                if file.readline() != self._line:
+                if file.readline() != self.line:
                     return False
-                file.seek(len(self._line))
+                file.seek(len(self.line))
                 file.write(b"%012d\n" % number)
         except FileNotFoundError:
             return False
@@ -127,7 +130,7 @@ class Lease:
         with self._lock:
             self._ended.set()
         with suppress(OSError):  # of a folder that is gone
-            _remove(self.path, self._line)
+            _remove(self.path, self.line)
 
     def __enter__(self) -> "Lease":
         return self
@@ -180,6 +183,12 @@ def look(path: Path) -> Holder | None:
     """The process that holds a lease; None for nobody."""
     holder = _holder(path)
     return None if holder is None or holder.alive is False else holder
+
+
+def holders(folder: Path) -> list[Holder]:
+    """The other processes that hold leases in a folder."""
+    found = (look(path) for path in sorted(folder.glob(f"*{SUFFIX}")))
+    return [holder for holder in found if holder is not None]
 
 
 _seen: dict[Path, tuple[bytes, float, bool]] = {}

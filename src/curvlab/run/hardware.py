@@ -1,17 +1,22 @@
 """The machine: threads, devices and memory of a run."""
 
+import atexit
 import ctypes
+import getpass
 import os
 import platform
-import re
 import resource
-from multiprocessing import current_process
+import tempfile
+from contextlib import suppress
+from functools import cache
+from itertools import count
 from pathlib import Path
 
 import torch
 
 from curvlab.errors import UsageError
 from curvlab.process import DOUBLE
+from curvlab.results.leases import SUFFIX, HeldError, take
 
 _PROCESS = Path("/proc/self")
 # Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
@@ -31,8 +36,7 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
     since arrays of other sizes do not fill the gaps.
 
     Args:
-        threads: how many; None for all, which under a parallel launcher is the share of the cores
-            that joblib gives to each of its processes.
+        threads: how many; None for all, which in a worker of a sweep is its share of the cores.
         processes: of the run, which share all threads where `threads` does not say otherwise.
     """
     torch.set_flush_denormal(True)
@@ -100,9 +104,6 @@ def trainer_accelerator(accelerator: str, precision: str) -> str:
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
     """What Lightning's trainer is to use: one device, of several GPUs the one of this process.
 
-    The processes of a parallel launcher are numbered from 1, so that each has a GPU of its own for
-    all cells that it runs.
-
     Args:
         accelerator: of Lightning: auto, cpu, cuda, mps.
         devices: of the run; several are numbered by its processes.
@@ -126,8 +127,27 @@ def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
         if run_device(accelerator).type == "mps":
             raise UsageError("trainer.devices: Metal has one device; use trainer.accelerator=cpu")
         return devices
-    worker = re.search(r"-(\d+)$", current_process().name)
-    return [(int(worker[1]) - 1) % gpus] if gpus and worker else 1
+    return [own_gpu(gpus)] if gpus > 1 else 1
+
+
+@cache
+def own_gpu(gpus: int) -> int:
+    """The GPU that this process has until its end: one that fewest others on this machine have.
+
+    Args:
+        gpus: how many it sees.
+    """
+    folder = Path(tempfile.gettempdir(), f"curvlab-{getpass.getuser()}", "gpus")
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    names = seen if len(seen) == gpus else [str(number) for number in range(gpus)]
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        for turn, (number, name) in ((t, named) for t in count() for named in enumerate(names)):
+            with suppress(HeldError):
+                lease = take(folder / f"{name.strip().replace('/', '_')}-{turn}{SUFFIX}")
+                atexit.register(lease.release)
+                return number
+    return 0
 
 
 def run_device(accelerator: str) -> torch.device:

@@ -24,10 +24,12 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
+from curvlab.results.leases import HeldError
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting, signals
 from curvlab.run.distributed import end_with_parent, start_context
 from curvlab.run.hardware import prepare_processor
+from curvlab.run.sweep import began, begin
 from curvlab.run.train import RunFailedError, changed_words, train_in
 
 
@@ -43,6 +45,7 @@ def train_seeds(config: DictConfig) -> list[Result]:
     Raises:
         UsageError: the configuration is wrong.
         RunFailedError: a seed ended without a score (not in a sweep).
+        HeldError: other workers are at some of the seeds (in a sweep).
     """
     hydra = HydraConfig.get()
     multirun, changed = hydra.mode == RunMode.MULTIRUN, changed_words(hydra, config)
@@ -53,15 +56,20 @@ def train_seeds(config: DictConfig) -> list[Result]:
     reporting.seeds_starting(config.model.label, config.dataset.label, runs, workers)
     with ProcessPoolExecutor(workers, start_context(), initializer=_begin) as pool:
         waiting = {
-            pool.submit(_run_one, _of_one_seed(config, seed), folder, changed): folder
+            pool.submit(
+                _run_one, _of_one_seed(config, seed), folder, changed, began(), multirun
+            ): folder
             for seed, folder in runs
         }
-        results = {}
+        results: dict[int, Result] = {}
+        held: list[HeldError] = []
         try:
             with signals.passed_on(_at_work):
                 for future in as_completed(waiting):
                     result = future.result()
-                    if result is not None:
+                    if isinstance(result, HeldError):
+                        held.append(result)
+                    elif result is not None:
                         results[result.seed] = result
                         reporting.finished(result, waiting[future])
         except signals.Interrupted as error:
@@ -75,6 +83,8 @@ def train_seeds(config: DictConfig) -> list[Result]:
                 "a process of trainer.parallel_seeds was killed, perhaps for want of memory; the "
                 "same command goes on with the seeds that have no result"
             ) from None
+    if held:
+        raise held[0]
     ordered = [results[seed] for seed, _ in runs]
     reporting.seeds_finished(ordered)
     without = [str(r.seed) for r in ordered if r.status != "finished"]
@@ -122,16 +132,23 @@ def _at_work() -> list[int]:
     return [child.pid for child in active_children() if child.pid is not None]
 
 
-def _run_one(config: DictConfig, folder: Path, changed: list[str]) -> Result | None:
+def _run_one(
+    config: DictConfig, folder: Path, changed: list[str], began: float | None, multirun: bool
+) -> Result | HeldError | None:
     """Run one seed in a process of the pool; an error that ends it is in its result.
 
-    None for one that has not begun, since a signal ends the process.
+    None for one that has not begun, since a signal ends the process; in a sweep an error for one
+    that another worker holds.
     """
     if signals.received() is not None:
         return None
     register_resolvers()
+    begin(began, "worker")
     with redirect_stdout(StringIO()):
         try:
-            return train_in(config, RunDirectory(folder), multirun=True, changed=changed)
+            place = RunDirectory(folder)
+            return train_in(config, place, multirun=True, changed=changed, waits=not multirun)
+        except HeldError as error:
+            return error
         except signals.Interrupted:
             return read_result(folder)

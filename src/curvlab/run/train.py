@@ -56,6 +56,7 @@ from curvlab.run.hardware import (
     trainer_devices,
 )
 from curvlab.run.parts import build_data, build_logger, build_selection, build_task, build_trainer
+from curvlab.run.sweep import role, written_since
 
 PICTURED_NODES = 100_000
 """Of larger graphs no embedding is saved and drawn, which would take longer than many a run."""
@@ -84,11 +85,12 @@ def train(config: DictConfig) -> Result:
         UsageError: the configuration is wrong (single run).
         RunFailedError: the run diverged or ran out of memory (single run).
         Interrupted: a signal has ended the run; its result says so.
+        HeldError: another worker is at the cell (in a sweep).
     """
     hydra = HydraConfig.get()
     multirun = hydra.mode == RunMode.MULTIRUN
     folder = RunDirectory(Path(hydra.runtime.output_dir))
-    return train_in(config, folder, multirun, changed_words(hydra, config))
+    return train_in(config, folder, multirun, changed_words(hydra, config), waits=not multirun)
 
 
 def train_in(
@@ -119,13 +121,16 @@ def train_in(
 def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: bool) -> Result:
     """Do what is left to do in a run's folder."""
     try:
+        if (done := _ended_in_this_sweep(result, folder)) is not None:
+            return done  # whoever ran it has said so
         done = None if config.rerun else _ended_before(config, result, folder)
         if done is not None:
             if done.status != "finished" and not multirun:
                 raise RunFailedError(
                     f"{done.error} (so ended an earlier run; rerun=true repeats it)"
                 )
-            reporting.already_done(done, folder.path)
+            if role() != "worker":  # of which each comes by
+                reporting.already_done(done, folder.path)
             return done
         validate(config)
         for path, reason in folder.discard_damaged().items():
@@ -192,6 +197,18 @@ def _interrupted(error: signals.Interrupted, result: Result, folder: RunDirector
     signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
     if folder.is_own(result.config_hash):
         result.write(folder.path)
+
+
+def _ended_in_this_sweep(result: Result, folder: RunDirectory) -> Result | None:
+    """How a worker of the same sweep has ended the cell, with or without a score.
+
+    So a cell that fails is not tried by one worker after the other.
+    """
+    done = read_result(folder.path) if written_since(folder.path / FILE) else None
+    if done is None or done.status == INTERRUPTED:
+        return None
+    own = identity_hash(done.config, done.revisions)
+    return done if own == result.config_hash else None
 
 
 def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:

@@ -1,5 +1,6 @@
 """What a search says on the terminal."""
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 
 from curvlab.program import command
+from curvlab.results.leases import Holder
 from curvlab.results.result import Result
 from curvlab.run.reporting import shown
 from curvlab.search.space import values_by_key
@@ -30,15 +32,23 @@ def search_starting(config: DictConfig, study: optuna.Study, folder: Path) -> No
     )
 
 
-def trial_done(study: optuna.Study) -> None:
-    """Say how the last trial ended, and which is the best."""
-    trial = study.get_trials(deepcopy=False)[-1]
+def trial_done(study: optuna.Study, number: int) -> None:
+    """Say how a trial ended, and which is the best."""
+    trial = study.get_trials(deepcopy=False)[number]
     best = best_first(study)
     seconds = trial.duration.total_seconds() if trial.duration else 0
     _console.print(
         f"trial {trial.number}  {_end(trial)}  "
         + (f"best {best[0].value:.2f} (trial {best[0].number})  " if best else "")
         + f"{seconds:.1f} s  {words(trial.params)}"
+    )
+
+
+def search_left(result: Result, others: Mapping[int, Holder]) -> None:
+    """Say who is at the last trials."""
+    who = ", ".join(f"trial {number} by {holder}" for number, holder in others.items())
+    _console.print(
+        f"{result.model} on {result.dataset}: the last trials are at work elsewhere, {who}"
     )
 
 

@@ -2,40 +2,50 @@
 
 import copy
 import shlex
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
+from uuid import uuid4
 
 import lightning
 import optuna
 from hydra.core.hydra_config import HydraConfig
 from lightning import Callback, LightningModule, Trainer
 from omegaconf import DictConfig, OmegaConf, open_dict
+from optuna.trial import TrialState
 
 from curvlab.callbacks import BestValidation, FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.program import command as typed
-from curvlab.results.folder import RunDirectory
+from curvlab.results.folder import CONFIG, RunDirectory
+from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run import reporting
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
+from curvlab.run.sweep import LOOKS, written_since
 from curvlab.run.train import conclude, describe, one_sentence
-from curvlab.search.report import search_finished, search_starting, trial_done
+from curvlab.search.report import search_finished, search_left, search_starting, trial_done
 from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import (
     COMMAND,
     COMMIT,
     ERROR,
+    PLACE,
     SCORES,
+    WORKER,
     best_first,
     concluded,
     minutes,
+    next_place,
     open_study,
+    running,
 )
 
 BUDGET = ("trials", "minutes")  # how long a study goes on, not what it is
@@ -50,46 +60,101 @@ def search(config: DictConfig) -> Result:
     Args:
         config: the composed configuration, with `search`.
 
+    Any number of workers share a study: each runs trials until no more are to be begun, and the
+    last one writes the result.
+
     Returns:
-        Its `val_score` is the winner's; whatever ended the search is in it too.
+        Its `val_score` is the winner's; whatever ended the search is in it too. Where other workers
+        are at the last trials it is without score, and not written.
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     result = describe(_without_budget(config))
-    with folder.claimed(partial(reporting.waiting, folder.path)):
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with take(folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}") as worker:
         try:
             check_search(config)
-            if not config.rerun:
-                folder.recall(result.config_hash)
-            folder.prepare(result, fresh=config.rerun)
-            _search(config, result, folder.path)
+            with _alone_in(folder):
+                others = {*folder.path.glob(f"worker-*{SUFFIX}")} - {worker.path}
+                begun = written_since(folder.path / CONFIG) or any(map(look, others))
+                fresh = config.rerun and not (begun and folder.is_own(result.config_hash))
+                if not fresh:
+                    folder.recall(result.config_hash)
+                folder.prepare(result, fresh)
+                study = open_study(folder.path, config.search, result.config_hash)
+            _search(config, study, result, folder, worker.path.name)
         except Exception as error:
-            conclude(result, error, folder)
+            with _alone_in(folder):
+                conclude(result, error, folder)
     return result
 
 
-def _search(config: DictConfig, result: Result, folder: Path) -> None:
-    """Run the trials that are left and write the result."""
-    study = open_study(folder, config.search, result.config_hash)
-    run = _run_of(config)
+def _alone_in(folder: RunDirectory) -> AbstractContextManager[None]:
+    """Hold a search's folder, which others do for moments."""
+    return folder.claimed(lambda _: None)
+
+
+def _search(
+    config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
+) -> None:
+    """Run trials until none is left to begin; write the result if none is at work either."""
+    run, folder = _run_of(config), place.path
     prepare_processor(config.trainer.threads)
     prepare_determinism(run.trainer.deterministic, run.trainer.accelerator)
     _ = build_data(run).graph  # what is wrong with the data is no trial's fault
-    if not concluded(study) and (first := defaults(config)):
-        study.enqueue_trial(first)
     search_starting(config, study, folder)
-    if _goes_on(study, config.search):
-        study.set_user_attr(COMMAND, command())
-        study.set_user_attr(COMMIT, git_commit())
-    while _goes_on(study, config.search):
-        # Seeded by what has been done, a search that was killed proposes what it would have.
-        done = concluded(study)
-        study.sampler = build(config.search.sampler, seed=config.seed + 1000 * len(done))
-        study.optimize(
-            partial(_score, config=config, run=run, folder=folder),
-            n_trials=1,
-            catch=(Exception,),
-        )
-        trial_done(study)
+    while True:
+        with _alone_in(place):
+            others = running(study, folder)
+            trial = _next_trial(study, config, worker) if _goes_on(study, config, others) else None
+            if trial is None and not others:
+                _write(study, result, folder)
+                return
+        if trial is not None:
+            _run_trial(study, trial, partial(_score, config=config, run=run, folder=folder))
+            trial_done(study, trial.number)
+        elif all(holder.alive for holder in others.values()):
+            search_left(result, others)
+            return
+        else:  # until it is known whether those of other machines live
+            time.sleep(LOOKS)
+
+
+def _next_trial(study: optuna.Study, config: DictConfig, worker: str) -> optuna.Trial:
+    """Take a trial; to be called by who holds the folder."""
+    # Seeded by its place, the trial of a worker that was killed is proposed again.
+    place = next_place(study)
+    study.set_user_attr(COMMAND, command())
+    study.set_user_attr(COMMIT, git_commit())
+    if place == 0:
+        waiting = study.get_trials(deepcopy=False, states=[TrialState.WAITING])
+        if not waiting and (first := defaults(config)):
+            study.enqueue_trial(first)
+    study.sampler = build(config.search.sampler, seed=config.seed + 1000 * place)
+    trial = study.ask()
+    trial.set_user_attr(PLACE, place)
+    trial.set_user_attr(WORKER, worker)
+    return trial
+
+
+def _run_trial(
+    study: optuna.Study, trial: optuna.Trial, score: Callable[[optuna.Trial], float]
+) -> None:
+    """Score a trial and tell the study how it ended."""
+    try:
+        value = score(trial)
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED)
+    except Exception:
+        study.tell(trial, state=TrialState.FAIL)
+    else:
+        study.tell(trial, value)
+
+
+def _write(study: optuna.Study, result: Result, folder: Path) -> None:
+    """Write the result of a search that is done, and forget workers that were killed."""
+    for path in folder.glob(f"worker-*{SUFFIX}"):
+        with suppress(HeldError):
+            take(path).release()
     if not (ranking := best_first(study)):
         raise UsageError(
             f"none of {len(concluded(study))} trials has a score; the last: "
@@ -102,10 +167,10 @@ def _search(config: DictConfig, result: Result, folder: Path) -> None:
     search_finished(result, study, folder)
 
 
-def _goes_on(study: optuna.Study, options: DictConfig) -> bool:
-    """Whether a trial is left of the budget."""
-    done = concluded(study)
-    return len(done) < options.trials and (
+def _goes_on(study: optuna.Study, config: DictConfig, others: Mapping[int, Holder]) -> bool:
+    """Whether a trial is left of the budget, beside those that others are at."""
+    done, options = concluded(study), config.search
+    return len(done) + len(others) < options.trials and (
         options.minutes is None or minutes(done) < options.minutes
     )
 

@@ -1,22 +1,29 @@
-"""The study of a search: an Optuna journal in a folder, which survives a kill at any moment."""
+"""The study of a search: an Optuna journal in a folder, which many workers share.
+
+It survives a kill of any of them at any moment.
+"""
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import optuna
 from omegaconf import DictConfig
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
 from curvlab.config.building import build
 from curvlab.errors import UsageError
 from curvlab.program import command
+from curvlab.results.leases import SUFFIX, Holder, held, look
 
 JOURNAL = "study.journal"
 ERROR = "error"  # of a trial's attributes: why it failed; absent where it was interrupted
 SCORES = "scores"  # likewise: the score of each seed
+PLACE = "place"  # likewise: of its draw in the sampler's order; a trial that is repeated has it too
+WORKER = "worker"  # likewise: the name of the lease of whoever runs it
 COMMAND, COMMIT = "command", "commit"  # of the study's attributes: what ran it last
 
 _ENDS = {
@@ -29,30 +36,45 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
-    """Open the study of a folder that no other process works in, or begin it.
-
-    What a killed process has left is put in order: half a line at the journal's end, its lock, and
-    trials that nobody runs any more, which count as failed.
+    """Open the study of a folder, or begin it.
 
     Args:
         folder: the search's.
         options: the block `search` of the configuration.
         config_hash: name of the study.
     """
-    journal = folder / JOURNAL
-    journal.with_name(f"{JOURNAL}.lock").unlink(missing_ok=True)
-    if journal.exists():
-        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
-    study = optuna.create_study(
+    return optuna.create_study(
         study_name=config_hash,
-        storage=_storage(journal),
+        storage=_storage(folder / JOURNAL),
         pruner=build(options.pruner) if options.pruner else optuna.pruners.NopPruner(),
         direction="maximize",
         load_if_exists=True,
     )
-    for trial in study.get_trials(states=[TrialState.RUNNING]):
-        study.tell(trial.number, state=TrialState.FAIL)
-    return study
+
+
+def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
+    """Trials that workers are at, with these; those that nobody is at any more count as failed.
+
+    A trial that failed so is repeated. To be called by who holds the folder: a worker takes its
+    trials within that.
+    """
+    found = {}
+    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+        name = trial.user_attrs.get(WORKER)
+        holder = look(folder / name) if name else None
+        if holder is None:
+            study.tell(trial.number, state=TrialState.FAIL)
+        else:
+            found[trial.number] = holder
+    return found
+
+
+def next_place(study: optuna.Study) -> int:
+    """The first place in the sampler's order that no trial has that ended, or is at work."""
+    at_work = study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
+    trials = [*concluded(study), *at_work]
+    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
+    return next(place for place in range(len(taken) + 1) if place not in taken)
 
 
 def read_study(folder: Path) -> optuna.Study:
@@ -71,7 +93,33 @@ def read_study(folder: Path) -> optuna.Study:
 
 
 def _storage(journal: Path) -> JournalStorage:
-    return JournalStorage(JournalFileBackend(str(journal)))
+    return JournalStorage(JournalFileBackend(str(journal), _JournalLock(journal)))
+
+
+class _JournalLock(JournalFileOpenLock):
+    """Lets one process at a time write, and mends what a killed one has left: half a line."""
+
+    def __init__(self, journal: Path) -> None:
+        super().__init__(str(journal))
+        self._journal = journal
+        self._held = ExitStack()
+
+    def acquire(self) -> bool:
+        """Wait for the lease."""
+        lease = self._journal.with_name(f"{JOURNAL}{SUFFIX}")
+        self._held.enter_context(held(lease, lambda _: None))
+        with self._journal.open("rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
+                    file.seek(0)
+                    file.truncate(file.read().rfind(b"\n") + 1)
+        return True
+
+    def release(self) -> None:
+        """Give it back."""
+        self._held.close()
 
 
 def concluded(study: optuna.Study) -> list[FrozenTrial]:

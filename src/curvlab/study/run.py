@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import replace
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from statistics import mean
@@ -18,7 +17,6 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
-from curvlab.run import reporting
 from curvlab.run.distributed import end_with_parent, start_context
 from curvlab.run.hardware import prepare_processor, run_device
 from curvlab.run.parts import build_data
@@ -51,12 +49,15 @@ def study(config: DictConfig) -> Result:
 
     Returns:
         The study's result: its score is the best mean, whatever ended it is in it too.
+
+    Raises:
+        HeldError: another worker is at it.
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     result = describe(config)
     result.experiment = "study"
-    with folder.claimed(partial(reporting.waiting, folder.path)):
+    with folder.claimed(None):
         try:
             _study(config, [str(word) for word in hydra.overrides.task], result, folder.path)
         except Exception as error:

@@ -1,7 +1,7 @@
 """The runs that a table's sweep would start now: its cells without a result."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,21 @@ class PlannedCell:
         return " ".join([f"{command('train')} -m", *words])
 
 
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a table's sweep.
+
+    Attributes:
+        name: how lists call it: `gcn, cora, seed 0`.
+        folder: its own, below that of all tables.
+        config_hash: of its configuration.
+    """
+
+    name: str
+    folder: Path
+    config_hash: str
+
+
 def planned_cells(
     configs: Path, table: str, results: Path, words: Sequence[str] = ()
 ) -> list[PlannedCell]:
@@ -63,18 +78,55 @@ def planned_cells(
     """
     register_resolvers()
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        sweep = _sweep(table)
-        fixed = tuple(word for word in words if word.partition("=")[0] not in sweep)
-        sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
-        values = {key: _values(key, choices) for key, choices in sweep.items()}
-        seeds = [int(seed) for seed in values.pop("seed", ["0"])]
-        cells = []
-        for chosen in itertools.product(*values.values()):
-            own = tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
-            cell = _cell(table, results, own, fixed, seeds)
-            if cell is not None:
-                cells.append(cell)
-        return cells
+        chosen, fixed, seeds = _chosen(table, words)
+        cells = (_cell(table, results, own, fixed, seeds) for own in chosen)
+        return [cell for cell in cells if cell is not None]
+
+
+def planned_runs(configs: Path, table: str, words: Sequence[str] = ()) -> list[PlannedRun]:
+    """All runs of a table's sweep, whether they are finished or not.
+
+    Args:
+        configs: as of `planned_cells`.
+        table: as of `planned_cells`.
+        words: as of `planned_cells`.
+    """
+    register_resolvers()
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        chosen, fixed, seeds = _chosen(table, words)
+        runs = []
+        for own in chosen:
+            for seed, folder, config in _seeds_of(table, own, fixed, seeds):
+                name = ", ".join([*(word.partition("=")[2] for word in own), f"seed {seed}"])
+                runs.append(PlannedRun(name, folder, identity_hash(stored(config))))
+        return runs
+
+
+def _chosen(
+    table: str, words: Sequence[str]
+) -> tuple[list[tuple[str, ...]], tuple[str, ...], list[int]]:
+    """The choices that make each cell, what else is said of all, and the seeds."""
+    sweep = _sweep(table)
+    fixed = tuple(word for word in words if word.partition("=")[0] not in sweep)
+    sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
+    values = {key: _values(key, choices) for key, choices in sweep.items()}
+    seeds = [int(seed) for seed in values.pop("seed", ["0"])]
+    cells = [
+        tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
+        for chosen in itertools.product(*values.values())
+    ]
+    return cells, fixed, seeds
+
+
+def _seeds_of(
+    table: str, words: tuple[str, ...], fixed: tuple[str, ...], seeds: Iterable[int]
+) -> Iterator[tuple[int, Path, DictConfig]]:
+    """The runs of a cell: seed, folder below that of all tables, and the configuration."""
+    composed = compose("train", [f"table={table}", *words, *fixed], return_hydra_config=True)
+    config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+    for seed in seeds:
+        composed.seed = config.seed = seed
+        yield seed, Path(table, composed.hydra.sweep.subdir), config
 
 
 def check_cells(configs: Path, table: str, words: Sequence[str]) -> None:
@@ -120,12 +172,9 @@ def _cell(
     table: str, results: Path, words: tuple[str, ...], fixed: tuple[str, ...], seeds: list[int]
 ) -> PlannedCell | None:
     """What is left of one cell; None for nothing."""
-    composed = compose("train", [f"table={table}", *words, *fixed], return_hydra_config=True)
-    config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
     left, copies = [], []
-    for seed in seeds:
-        composed.seed = config.seed = seed
-        folder = RunDirectory(results / table / composed.hydra.sweep.subdir)
+    for seed, place, config in _seeds_of(table, words, fixed, seeds):
+        folder = RunDirectory(results / place)
         own = identity_hash(stored(config))
         if folder.conclusion(own) is None:
             left.append(seed)

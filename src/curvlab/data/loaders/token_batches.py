@@ -196,8 +196,7 @@ class TokenBatches(MiniBatches):
 def _worker_context() -> str | None:
     """How workers start; None for the default where processes cannot be forked.
 
-    A forked worker has the tokens mapped already, any other would get a copy of them all. Within
-    a sweep's processes the default is joblib's, which DataLoader cannot start.
+    A forked worker has the tokens mapped already, any other would get a copy of them all.
     """
     return "fork" if hasattr(os, "fork") else None
 
