@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from forked import Process
+from forked import Process, _server
 from tiny_runs import ROOT
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
@@ -15,6 +15,7 @@ SAYS = {
     "first_run": "result.json",
     "own_loop": "last loss",
     "paper_to_cell": "GCN   ours",
+    "two_machines": "4 of 4 runs done",
     "triples": "was kept back",
     "worth_it": "delta of a tree is 0",
 }
@@ -30,6 +31,16 @@ def test_script_runs(script, tmp_path, monkeypatch, capsys):
         assert process.returncode == 0, output[-2000:] + errors
         print(output)
 
+    class Started(Process):
+        def __init__(self, command, cwd):
+            super().__init__(command[1:], Path(cwd), os.environ)
+
+        def wait(self):
+            self.communicate()
+            assert self.returncode == 0
+
+    _server()  # which is a real process
+    monkeypatch.setattr(subprocess, "Popen", Started)
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path)])
     runpy.run_path(str(script), run_name="__main__")
