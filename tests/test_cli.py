@@ -212,7 +212,9 @@ def test_seeds_and_cells_are_not_both_shared_out():
         check_overrides([*words, "hydra/launcher=parallel"], CONFIGS, multirun=True)
 
 
-@pytest.mark.parametrize("words", ["table=fpst/table1", "model=gcn dataset=cora seed=0,3,4"])
+@pytest.mark.parametrize(
+    "words", ["table=fpst/fig3 model=gcn dataset=power", "model=gcn dataset=cora seed=0,3,4"]
+)
 def test_no_seed_is_in_two_cells(words):
     words = [*words.split(), "trainer.parallel_seeds=3"]
     with pytest.raises(UsageError, match="some of them twice: give the first alone, seed=0"):

