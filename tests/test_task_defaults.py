@@ -97,7 +97,7 @@ def with_few_of_every_key():
 # PyTorch Geometric's making of a sparse matrix, once a process.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-@pytest.mark.parametrize("file", with_few_of_every_key())
+@pytest.mark.parametrize("file", list(with_few_of_every_key()))
 def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file, tmp_path):
     """A file that names another key would pass unnoticed until the model is built."""
     task, model = file.parts[-3:-1]
