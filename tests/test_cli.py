@@ -102,6 +102,31 @@ WRONG = {
     "model=nodeformer dataset=cora model.heads=null": "heads is a whole number.* not null",
     "model=graphtrans dataset=cora model.ffn_dim=null": "ffn_dim is a whole number.* not null",
     "model=distmult dataset=wn18rr task.scheduler.patience=null": "patience is a whole number",
+    "dataset=web_edu task=node_classification": "web_edu has no task node_classification",
+    "dataset=cora task=reconstruction": "cora has no task reconstruction",
+    "dataset=web_edu trainer=early_stopping": "keeps the last weights: use trainer=default",
+    "dataset=web_edu split=random_60_20_20": "uses all nodes: choose split=none",
+    "dataset=cora tuned=none": "tuned values are recipes now, and recipe=none leaves them",
+    "dataset=cora recipe=gcn": "recipe=gcn: a run takes the recipe of its task, model, data",
+    "dataset=cora recipe=null": "recipe=null: .*recipe=none leaves it out",
+    "model=gcn dataset=web_edu batching=partition": "reconstruction is of the whole graph",
+    "model=gcn dataset=web_edu batching=neighbours": "reconstruction is of the whole graph",
+    "model=gcn dataset=cora batching=partition model.cached=true": "keep the edges of the first",
+    "model=gcn_nsampler dataset=cora batching=full": "brings batching=neighbours of its own",
+    "model=gcn dataset=cora trainer=ddp": "trainer.devices=2: .* batching=partition",
+    "model=gcn dataset=cora trainer=ddp batching=partition trainer.parallel_seeds=2": (
+        "would both start processes: keep one"
+    ),
+    "dataset=fb15k237": "model=fpst cannot do task=kg_completion .* it embeds nodes",
+    "model=distmult dataset=cora": "model=distmult cannot do task=node_classification",
+    "model=distmult": "model=distmult cannot do task=reconstruction .* made for kg_compl",
+    "model=cat dataset=cora task=kg_completion": "dataset=cora has no task kg_completion",
+    "model=distmult dataset=wn18rr split=public": "files of dataset=wn18rr are its split",
+    "model=distmult dataset=wn18rr batching=full": "takes batching=triples, not full",
+    "model=gcn dataset=cora batching=triples": "takes batching=full, not triples",
+    "task=link_prediction dataset=newsgroups20__no_graph": "has no task link_prediction",
+    "task=link_prediction dataset=cora batching=partition": "is of the whole graph",
+    "task=link_prediction dataset=cora trainer=default": "use trainer=early_stopping",
 }
 WRONG_IN_A_SWEEP = {
     "seed=${oc.env:PATH}": "seed is a whole number, as in seed=0, not",
@@ -131,6 +156,19 @@ WRONG_IN_A_SWEEP = {
     "search=fpst dataset=texas search.space.model.activation=[foo]": "must be one of relu",
     "search=fpst dataset=texas search.space.model.layers=[a]": "layers is a whole number",
     "search=fpst dataset=texas search.space.model.heads=[3]": "divides no model.dim of 16",
+    "search=fpts dataset=cora": "no search=fpts; did you mean fpst",
+    "search=fpst": "task=reconstruction has no validation nodes",
+    "search=fpst model=gcn dataset=cora": "model=gcn .* has no model.heads to search",
+    "search=gcn dataset=cora model.dropout=0.3": "the search varies model.dropout; fix it",
+    "search=gcn dataset=cora search.space.model.layers=2": "must be a list of values",
+    "search=gcn dataset=cora search.space.model.dropout=[]": "must be a list of values",
+    "search=gcn dataset=cora search.space.model.width=[2]": "no key search.space.model.width",
+    "search=gcn dataset=cora search.seeds=[1,1]": "must be a list of different seeds",
+    "search=gcn dataset=cora search.seeds=3": "is a list.*as in search.seeds=.0,1,2., not 3",
+    "model=gcn dataset=cora trainer=ddp batching=partition hydra/launcher=parallel seed=0,1": (
+        "would both share out devices"
+    ),
+    "dataset=cora trainer=ddp batching=partition search=gcn": "a search have one device each",
 }
 RIGHT = [
     "",

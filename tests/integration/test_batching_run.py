@@ -5,10 +5,8 @@ import pytest
 import torch
 from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import ROOT, composed
+from tiny_runs import composed
 
-from curvlab.cli.command_line import check_overrides
-from curvlab.errors import UsageError
 from curvlab.results.identity import built, identity_hash
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -165,21 +163,3 @@ def test_batches_in_which_numbers_are_not_finite_are_found(run_here, tmp_path, m
         run_here(*BATCHES, "model=gcn")
     saved = torch.load(tmp_path / "run" / "diverged.pt", weights_only=True)
     assert saved["batch"]["x"].shape == (100, 8)
-
-
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("model=gcn dataset=web_edu batching=partition", "reconstruction is of the whole graph"),
-        ("model=gcn dataset=cora batching=partition batching.size=0", "size=0 must be a whole"),
-        ("model=gcn dataset=cora batching.size=10", "no key batching.size"),
-        ("model=gcn dataset=cora batching=partitions", "did you mean partition"),
-        (
-            "model=gcn dataset=cora batching=partition model.cached=true",
-            "model.cached=true would keep the edges of the first batch",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_sentence(words, answer):
-    with pytest.raises(UsageError, match=answer):
-        check_overrides(words.split(), ROOT / "configs", multirun=False)

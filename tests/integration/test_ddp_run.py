@@ -10,10 +10,8 @@ import two_processes as work
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import ROOT, composed
+from tiny_runs import composed
 
-from curvlab.cli.command_line import check_overrides
-from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run.distributed import launch
 from curvlab.run.parts import build_data, build_task
@@ -189,22 +187,6 @@ def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, r
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("dataset=cora trainer=ddp", "trainer.devices=2: .* batching=partition"),
-        ("dataset=web_edu trainer.devices=2", "trainer.devices=2: .* use trainer.devices=1"),
-        (
-            "dataset=cora trainer=ddp batching=partition trainer.parallel_seeds=2",
-            "would both start processes: keep one",
-        ),
-    ],
-)
-def test_what_has_nothing_to_share_is_refused(words, answer):
-    with pytest.raises(UsageError, match=answer):
-        check_overrides(["model=gcn", *words.split()], ROOT / "configs", multirun=False)
-
-
 def test_the_runs_of_a_sweep_have_several_processes_each(command):
     words = (*PAIR, "model=gcn", "trainer.max_steps=4", "trainer.steps_per_epoch=2")
     done = command("-m", "seed=0,1", *words)
@@ -214,16 +196,3 @@ def test_the_runs_of_a_sweep_have_several_processes_each(command):
     alone = [r["metrics"] for name, r in command.results().items() if r["seed"] == 1]
     assert sorted(swept) == [0, 1]
     assert all(metrics == swept[1] for metrics in alone)
-
-
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("hydra/launcher=parallel seed=0,1", "would both share out devices"),
-        ("search=gcn", "the runs of a search have one device each"),
-    ],
-)
-def test_sweeps_that_share_out_devices_themselves_are_refused(words, answer):
-    words = f"model=gcn dataset=cora trainer=ddp batching=partition {words}"
-    with pytest.raises(UsageError, match=answer):
-        check_overrides(words.split(), ROOT / "configs", multirun=True)

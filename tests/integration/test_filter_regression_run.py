@@ -89,8 +89,6 @@ def test_the_filters_that_nodes_have_learned_are_written_and_drawn(run_here, tmp
         ("split=random_60_20_20", "no labels|scored nodes: use split=fit"),
         ("task.metric=sse", "chosen by r2"),
         ("batching=partition", "the loss of task=filter_regression is of the whole graph"),
-        ("dataset.source.image=-1", "image=-1 must be a whole number of at least 0"),
-        ("dataset.source.side=abc", "side is a whole number.* not abc"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(run_here, words, answer):

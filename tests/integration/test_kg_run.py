@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_runs import ROOT, TREE
+from tiny_runs import TREE
 
-from curvlab.cli.command_line import check_overrides
 from curvlab.config.resolvers import steps_of_pass
 from curvlab.errors import UsageError
 from curvlab.results.result import read_result
@@ -202,28 +201,6 @@ def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here,
     result = run_here(*SHORT, "trainer.precision=bf16-mixed", "task.scheduler=null")
     assert result.status == "finished"
     assert seen == {(torch.float32, False)}
-
-
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("dataset=fb15k237", "model=fpst cannot do task=kg_completion .* it embeds nodes"),
-        ("model=distmult dataset=cora", "model=distmult cannot do task=node_classification"),
-        ("model=distmult", "model=distmult cannot do task=reconstruction .* made for kg_compl"),
-        ("model=cat dataset=cora task=kg_completion", "dataset=cora has no task kg_completion"),
-        ("model=distmult dataset=wn18rr split=public", "files of dataset=wn18rr are its split"),
-        ("model=distmult dataset=wn18rr batching=full", "takes batching=triples, not full"),
-        ("model=gcn dataset=cora batching=triples", "takes batching=full, not triples"),
-        ("model=distmult dataset=wn18rr task.ties=best", "must be one of realistic"),
-        ("model=distmult dataset=wn18rr batching.shuffle=all", "must be one of triples, pairs"),
-        ("model=distmult dataset=wn18rr trainer.epochs=0", "epochs=0 must be a whole number"),
-        ("model=distmult dataset=wn18rr task.label_smoothing=1", "from 0 up to"),
-        ("model=distmult dataset=wn18r", "did you mean wn18rr"),
-    ],
-)
-def test_words_that_do_not_fit_together_are_refused(words, answer):
-    with pytest.raises(UsageError, match=answer):
-        check_overrides(words.split(), ROOT / "configs", multirun=False)
 
 
 def test_wrong_files_are_one_sentence(run_here, tmp_path):

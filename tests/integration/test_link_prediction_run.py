@@ -2,9 +2,7 @@
 
 import pandas as pd
 import pytest
-from tiny_runs import ROOT
 
-from curvlab.cli.command_line import check_overrides
 from curvlab.errors import UsageError
 from curvlab.tasks.link_prediction import LinkPrediction
 
@@ -70,21 +68,6 @@ def test_the_split_of_the_nodes_has_no_say(run_here):
 def test_what_does_not_fit_is_refused_in_a_sentence(run_here, words, said):
     with pytest.raises(UsageError, match=said):
         run_here(*WORDS, *words)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["dataset=newsgroups20__no_graph"], "has no task link_prediction"),
-        (["dataset=cora", "batching=partition"], "is of the whole graph"),
-        (["dataset=cora", "task.margin=-1"], "task.margin=-1 must be a number greater than 0"),
-        (["dataset=cora", "model.residual.operator=sum", "model=lrn"], "must be one of centroid"),
-        (["dataset=cora", "trainer=default"], "use trainer=early_stopping"),
-    ],
-)
-def test_what_is_refused_before_anything_is_built(words, said):
-    with pytest.raises(UsageError, match=said):
-        check_overrides(["task=link_prediction", *words], ROOT / "configs", multirun=False)
 
 
 def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):

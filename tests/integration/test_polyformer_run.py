@@ -58,27 +58,3 @@ def test_a_basis_belongs_to_the_model_that_is_named_after_it(run_here, family):
     for model, basis, right in ((mono, "cheb", cheb), (cheb, "mono", mono)):
         with pytest.raises(UsageError, match=f"use model={right}$"):
             run_here(*SMALL, f"model={model}", f"model.basis={basis}")
-
-
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("model.heads=3", "model.heads=3 does not divide model.dim=16"),
-        ("model.basis=legendre", "basis=legendre must be one of mono, cheb"),
-        ("model.orders=-1", "orders=-1 must be a whole number"),
-        ("model.attention_dropout=1", "dropout=1 must be a number from 0"),
-        ("model.attention_lr=0", "attention_lr=0 must be a number greater than 0"),
-        ("model.ffn_dim=0", "ffn_dim=0 must be a whole number of at least 1"),
-        ("model.token_dtype=int8", "token_dtype=int8 must be one of float32"),
-        ("model=specformer model.smallest=abc", "smallest=abc must be a whole number"),
-        ("model=specformer model.smallest=0", "smallest=0 must be a whole number of at least 1"),
-        ("model=specformer model.largest=abc", "largest is a whole number.* not abc"),
-        ("model=nagphormer model.basis=cheb", "basis=cheb must be one of mono"),
-        ("model=nagphormer model.eigenvectors=-1", "eigenvectors=-1 must be a whole number"),
-        ("model=fpst model.eigenvectors=0", "eigenvectors=0 must be a whole number of at least 1"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(run_here, words, answer):
-    with pytest.raises(UsageError, match=answer) as refused:
-        run_here(*SMALL, "model=polyformer", *words.split())
-    assert "\n" not in str(refused.value)

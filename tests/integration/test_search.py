@@ -500,30 +500,6 @@ def test_a_graph_of_the_web_adopts_whether_its_features_are_divided(
     assert adopted.dataset.features.enabled is False
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("search=fpts dataset=cora", "no search=fpts; did you mean fpst"),
-        ("search=fpst", "task=reconstruction has no validation nodes"),
-        ("search=fpst table=fpst/fig3", "two sweeps"),
-        ("search=fpst model=gcn dataset=cora", "model=gcn .* has no model.heads to search"),
-        ("search=gcn dataset=cora model.dropout=0.3", "the search varies model.dropout; fix it"),
-        ("search=gcn dataset=cora search.space.model.layers=2", "must be a list of values"),
-        ("search=gcn dataset=cora search.space.model.layers=[0]", "layers=0 must be a whole"),
-        ("search=gcn dataset=cora search.space.model.dropout=[]", "must be a list of values"),
-        ("search=gcn dataset=cora search.space.model.width=[2]", "no key search.space.model.width"),
-        ("search=gcn dataset=cora search.trials=0", "trials=0 must be a whole number of at least"),
-        ("search=gcn dataset=cora search.minutes=-1", "minutes=-1 must be a number greater"),
-        ("search=gcn dataset=cora search.seeds=[1,1]", "must be a list of different seeds"),
-        ("search=gcn dataset=cora search.seeds=3", "is a list.*as in search.seeds=.0,1,2., not 3"),
-    ],
-)
-def test_bad_searches_are_one_sentence(words, answer):
-    with pytest.raises(UsageError, match=answer) as refused:
-        check_overrides(words.split(), ROOT / "configs", multirun=True)
-    assert "\n" not in str(refused.value)
-
-
 def test_a_search_without_the_flag_of_a_sweep_is_refused():
     with pytest.raises(UsageError, match="search=gcn is a sweep: add -m"):
         check_overrides(["search=gcn", "dataset=cora"], ROOT / "configs", multirun=False)

@@ -193,7 +193,6 @@ def test_embeddings_and_filters_are_saved_by_node(prepared, tmp_path, monkeypatc
         ("model=nagphormer", "adds eigenvectors to the features.*, such as polyformer"),
         ("model=specformer", "needs the whole graph in every step"),
         ("model=polyformer batching.memory_gb=1e-9", "raise batching.memory_gb"),
-        ("model=polyformer batching.workers=-1", "workers=-1 must be a whole number"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(run_here, words, answer):
