@@ -11,6 +11,8 @@ from forked import Process
 from hydra.types import RunMode
 from tiny_runs import FAST, TINY, Command
 
+from curvlab.cli.workers import split
+from curvlab.errors import UsageError
 from curvlab.results import leases
 from curvlab.results.leases import look, take
 from curvlab.results.result import read_result
@@ -174,8 +176,37 @@ def test_an_array_of_jobs_fills_a_table_though_one_is_interrupted(command):
     assert process.returncode == 0, output + errors
     assert "sweep of 3 cells: 3 finished" in output
     logs = [path.read_text() for path in command.outputs.rglob("*_log.*")]
-    assert any("Requeued job" in text for text in logs)
+    assert any(text.count("Starting with JobEnvironment") == 2 for text in logs), "queued again"
     assert any("going on from the last checkpoint" in text for text in logs)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("parallel hydra.launcher.jobs=3", "there is no hydra.launcher.jobs; there is n_jobs"),
+        ("parallel hydra.launcher.n_jobs=0", "hydra.launcher.n_jobs=0 must be a number of workers"),
+        ("parallel hydra.launcher.n_jobs=a", "hydra.launcher.n_jobs=a must be a number of workers"),
+        ("slurm hydra.launcher.partion=x", "there is no hydra.launcher.partion; there is n_jobs"),
+    ],
+)
+def test_wrong_options_of_workers_are_refused(words, answer):
+    launcher, *options = words.split()
+    with pytest.raises(UsageError, match=re.escape(answer)):
+        split(["-m", f"hydra/launcher={launcher}", *options, "seed=0,1"])
+
+
+def test_workers_get_the_words_without_their_launcher():
+    words = [
+        "-m",
+        "seed=0,1",
+        "hydra/launcher=parallel",
+        "hydra.launcher.n_jobs=3",
+        "++model.dim=8",
+    ]
+    assert split(words) == ("parallel", {"n_jobs": 3}, ["-m", "seed=0,1", "++model.dim=8"])
+    assert split(["-m", "seed=0,1"]) == (None, {}, ["-m", "seed=0,1"])
+    _, options, _ = split(["hydra/launcher=slurm", "+hydra.launcher.constraint=a100"])
+    assert (options["constraint"], options["n_jobs"]) == ("a100", 8)
 
 
 def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):

@@ -103,9 +103,12 @@ def main(arguments: Sequence[str]) -> int:
                 sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
                 run()
         else:
-            launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
-            if launcher is not None:
-                workers.start(launcher, options, sys.argv[1:])
+            try:
+                launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
+                if launcher is not None:
+                    workers.start(launcher, options, sys.argv[1:])
+            except UsageError as error:
+                complain(str(error))
             run()
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, add, added, find
 from curvlab.config.resolvers import register_resolvers
+from curvlab.errors import UsageError
 from curvlab.program import program
 from curvlab.run import signals
 
@@ -27,7 +28,7 @@ def split(words: Sequence[str]) -> tuple[str | None, dict[str, Any], list[str]]:
     """The launcher that words choose, its options, and the words without them.
 
     Raises:
-        UsageError: there is no such option.
+        UsageError: there is no such option, or no such number of workers.
     """
     parsed = {w: OverridesParser.create().parse_override(w) for w in words if w[0] not in "-~"}
     ours = [w for w, o in parsed.items() if o.key_or_group.startswith((GROUP, "hydra.launcher."))]
@@ -38,13 +39,23 @@ def split(words: Sequence[str]) -> tuple[str | None, dict[str, Any], list[str]]:
     options: dict[str, Any] = OmegaConf.to_container(  # type: ignore[assignment]
         OmegaConf.load(find(CONFIGS, f"{GROUP}/{name}.yaml"))
     )
-    given = {parsed[w].key_or_group: parsed[w].value() for w in ours}
-    options |= {k.rpartition(".")[2]: v for k, v in given.items() if k != GROUP}
+    for override in (parsed[w] for w in ours if parsed[w].key_or_group != GROUP):
+        key = override.key_or_group.removeprefix("hydra.launcher.")
+        if key not in options and not (name == "slurm" and override.is_add()):
+            raise UsageError(f"there is no hydra.launcher.{key}; there is {', '.join(options)}")
+        options[key] = override.value()
+    number = options["n_jobs"]
+    if not (isinstance(number, int) and number > 0) and (number is not None or name == "slurm"):
+        raise UsageError(f"hydra.launcher.n_jobs={number} must be a number of workers, 1 or more")
     return str(name), options, rest
 
 
 def start(launcher: str, options: dict[str, Any], words: Sequence[str]) -> None:
-    """Start workers, wait for their end, and let this process sum up."""
+    """Start workers, wait for their end, and let this process sum up.
+
+    Raises:
+        UsageError: there is no SLURM here, or it refuses the options.
+    """
     from curvlab.run.sweep import begin, now_on_disk
 
     config = compose([word for word in words if word.startswith("paths.")])
@@ -154,12 +165,15 @@ def _jobs(options: dict[str, Any], words: Sequence[str], began: float, folder: P
 
     number, cluster = options.pop("n_jobs"), options.pop("cluster")
     times = options.pop("max_num_timeout")
-    executor = submitit.AutoExecutor(
-        folder / "%j", cluster=cluster, **{f"{cluster}_max_num_timeout": times}
-    )
     general = ("timeout_min", "cpus_per_task", "gpus_per_node", "mem_gb", "nodes", "name")
     given = {k if k in general else f"{cluster}_{k}": v for k, v in options.items()}
-    executor.update_parameters(**{k: v for k, v in given.items() if v is not None})
+    try:
+        executor = submitit.AutoExecutor(
+            folder / "%j", cluster=cluster, **{f"{cluster}_max_num_timeout": times}
+        )
+        executor.update_parameters(**{k: v for k, v in given.items() if v is not None})
+    except (RuntimeError, ValueError, TypeError, NameError) as error:
+        raise UsageError(f"hydra/launcher=slurm: {' '.join(str(error).split())}") from None
     job = Job(list(words), list(map(str, added())), began)
     jobs = executor.map_array(job, range(number))
     print(f"{number} workers on {cluster}: {', '.join(j.job_id for j in jobs)}, logs in {folder}")
