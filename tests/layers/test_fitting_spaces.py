@@ -1,11 +1,15 @@
 """Mixing spaces that do not fit is refused when a layer is built."""
 
+import re
+
+import numpy as np
 import pytest
 
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinear, StereographicLinear
 from curvlab.layers.stereographic import StereographicFeedForward, StereographicLayerNorm
 from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Sphere, Stereographic
+from curvlab.models.fpst import FPST
 
 FITTING = "Euclidean, PoincareBall, Sphere, Stereographic"
 
@@ -37,3 +41,18 @@ def test_spaces_of_the_kind_and_of_subclasses_fit(space):
 def test_a_missing_argument_is_still_said_by_python():
     with pytest.raises(TypeError, match="space"):
         StereographicLinear(8, 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"dim": 0}, "dim=0 must be a whole number of at least 1"),
+        ({"dim": 2.5}, "dim=2.5 must be a whole number of at least 1"),
+        ({"dropout": 1.0}, "dropout=1.0 must be a number from 0 up to, but not including, 1"),
+        ({"midpoint": "printed"}, "midpoint='printed' must be one of paper, or None"),
+    ],
+)
+def test_values_out_of_bounds_are_refused_in_pythons_words(options, says):
+    with pytest.raises(UsageError, match=f"^FPST: {re.escape(says)}$"):
+        FPST(8, **options)
+    assert FPST(8, dim=np.int64(4)).dim_out == 4

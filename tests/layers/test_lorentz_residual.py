@@ -290,7 +290,7 @@ def test_float32_gradients_are_finite_at_the_origin_far_out_and_where_points_coi
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"weight_x": 0.0}, "must be greater than 0"),
+        ({"weight_x": 0.0}, "weight_x=0.0 must be a number greater than 0"),
         ({"operator": "parallel_transport", "weights": "learned"}, "has no weights"),
         ({"learn_output_scale": True}, "needs an output_scale"),
     ],

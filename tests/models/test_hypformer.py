@@ -453,5 +453,5 @@ def test_what_cannot_be_built_is_refused():
         model(graph=False, transformer=False)
     with pytest.raises(UsageError, match="curvature_mode"):
         model(curvature_mode="none")
-    with pytest.raises(UsageError, match=r"kappa=0\.5 must lie strictly between"):
+    with pytest.raises(UsageError, match=r"kappa_in=0\.5 must be a number less than 0"):
         model(kappa_in=0.5)

@@ -92,5 +92,5 @@ def test_the_specifications_attention(float64):
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_a_branch_without_a_weight_is_refused(weight):
-    with pytest.raises(UsageError, match="must be greater than 0"):
+    with pytest.raises(UsageError, match=r"graph_weight=.* must be a number between 0 and 1"):
         LRNSGFormer(4, graph_weight=weight)

@@ -117,7 +117,8 @@ def test_specformer_starts_its_linear_maps_small():
 def test_specformer_drops_out_what_its_perceptron_makes(graph):
     torch.manual_seed(0)
     data = LaplacianSpectrum(None, 0)(graph)
-    model = Specformer(6, 8, 0, 2, 0.0, 0.5, 0.0).train()
+    model = Specformer(6, 8, 1, 2, 0.0, 0.5, 0.0).train()
+    model.weights = nn.ParameterList()
     nn.init.constant_(model.first.bias, 10.0)
     nn.init.normal_(model.second.weight)
     hidden = []
@@ -173,7 +174,8 @@ def test_large_specformer_drops_out_features_bases_and_embeddings(graph):
     torch.manual_seed(0)
     data = LaplacianSpectrum(None, 0)(graph)
     data.x = torch.ones(30, 6)
-    model = LargeSpecformer(6, 64, 0, 2, "layer", 0.0, 0.5, 0.0).train()
+    model = LargeSpecformer(6, 64, 1, 2, "layer", 0.0, 0.5, 0.0).train()
+    model.weights, model.norms = nn.ParameterList(), nn.ModuleList()
     nn.init.constant_(model.input.weight, 1.0)
     embeddings = model(data)
     assert embeddings.div(2.0).round().mul(2.0).equal(embeddings)  # sums of 0 and 2, times 0 or 2

@@ -7,8 +7,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.schema import MISSING, UNIONS, Option, Part, bare, in_words, options_of
+from curvlab.config.schema import MISSING, Option, options_of
 from curvlab.errors import UsageError
+from curvlab.kinds import UNIONS, Part, bare, in_words
 
 GROUPS = {
     "": "curvlab.run.options.RunOptions",

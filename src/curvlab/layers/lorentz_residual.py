@@ -48,7 +48,7 @@ class LorentzResidual(nn.Module):
         form: `stable`, or `maps`, the compositions of maps as they are written (for comparison).
 
     Raises:
-        UsageError: a weight is not positive, or an option does not go with the operator.
+        UsageError: an option does not go with the operator.
 
     Source: LRN (He et al. 2024), Section 3; the output's scale is of its later version (KDD 2025).
     """
@@ -66,8 +66,6 @@ class LorentzResidual(nn.Module):
         form: Literal["stable", "maps"] = "stable",
     ) -> None:
         super().__init__()
-        if min(weight_x, weight_y) <= 0:
-            raise UsageError(f"weight_x={weight_x} and weight_y={weight_y} must be greater than 0")
         if operator == UNWEIGHTED and (weights, weight_x, weight_y) != ("fixed", 1, 1):
             raise UsageError(
                 "operator='parallel_transport' has no weights: leave weights='fixed' and both at 1"

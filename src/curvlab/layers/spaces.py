@@ -1,14 +1,16 @@
-"""Layers and models refuse a space that they are not made for when they are built."""
+"""Layers and models refuse, when they are built, what their constructors do not take."""
 
 from collections.abc import Callable
 from functools import wraps
 from inspect import isabstract, signature
 from typing import Any, TypeVar, get_args, get_type_hints
 
+import numpy as np
 from torch import nn
 
 from curvlab import manifolds
 from curvlab.errors import UsageError
+from curvlab.kinds import in_words, is_bounded, valid
 from curvlab.manifolds import EmbeddingSpace
 
 M = TypeVar("M", bound=nn.Module)
@@ -16,19 +18,21 @@ Made = tuple[type[EmbeddingSpace], ...]
 
 
 def on_spaces(layer: type[M]) -> type[M]:
-    """Let a class's constructor check the spaces, and makers of spaces, that it is given.
+    """Let a class's constructor check the values, spaces, and makers of spaces that it is given.
 
-    The annotations say which fit: `space: Lorentz`, `manifold: SpaceMaker[Stereographic]`.
+    The annotations say which fit: `dim: PositiveInt`, `space: Lorentz`,
+    `manifold: SpaceMaker[Stereographic]`.
 
     Raises:
-        UsageError: by the constructor, with the spaces that fit.
+        UsageError: by the constructor, with what fits.
     """
     layer.__init__ = _checked(layer.__name__, layer.__init__)  # type: ignore[method-assign]
     return layer
 
 
 def _checked(owner: str, made: Callable[..., None]) -> Callable[..., None]:
-    named, hints = signature(made), get_type_hints(made)
+    named, hints = signature(made), get_type_hints(made, include_extras=True)
+    bounded = {name: hint for name, hint in hints.items() if is_bounded(hint)}
     fitting = {name: found for name, hint in hints.items() if (found := _spaces(hint))}
 
     @wraps(made)
@@ -37,6 +41,11 @@ def _checked(owner: str, made: Callable[..., None]) -> Callable[..., None]:
             given = named.bind_partial(*args, **options).arguments
         except TypeError:  # which the call below says better
             given = {}
+        for name in given.keys() & bounded:
+            value = given[name].item() if isinstance(given[name], np.generic) else given[name]
+            if not valid(bounded[name], value):
+                kind = in_words(bounded[name]).replace("null", "None")
+                raise UsageError(f"{type(args[0]).__name__}: {name}={value!r} must be {kind}")
         for name, kinds in fitting.items():
             found = _class_of(given.get(name))
             if found is not None and not issubclass(found, kinds):

@@ -7,14 +7,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.layers.lorentz_residual import UNWEIGHTED, LorentzResidual, Operator, Weights
+from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz
 from curvlab.models.sgformer import TwoBranches
-from curvlab.options import PositiveFloat, SpaceMaker
+from curvlab.options import Fraction, PositiveFloat, SpaceMaker
 
 IN_TANGENT_SPACE = (UNWEIGHTED, "tangent_space")
 """Operators whose operands are scaled before they are lifted."""
 
 
+@on_spaces
 class BranchSum(LorentzResidual):
     r"""Sum on the hyperboloid of two flat branches, attention Z and graph network G.
 
@@ -37,7 +39,7 @@ class BranchSum(LorentzResidual):
     def __init__(
         self,
         space: Lorentz,
-        graph_weight: float,
+        graph_weight: Fraction,
         operator: Operator = "centroid",
         weights: Weights = "learned",
         output_scale: PositiveFloat | None = None,
