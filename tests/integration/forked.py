@@ -125,6 +125,8 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
     os.chdir(folder)
     sys.argv[:] = words if words[0] != "-m" else words[1:]
     sys.path[0] = str(Path(words[0]).parent) if words[0] != "-m" else folder
+    places = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [place for place in places if place and place not in sys.path]
     try:
         if words[0] == "-m":
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)

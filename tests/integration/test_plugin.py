@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "examples" / "plugin"
@@ -28,15 +29,10 @@ def run(tmp_path):
 
     def run(site, *words):
         path = os.pathsep.join([str(site), str(ROOT / "src")])
-        return subprocess.run(
-            [sys.executable, "-m", "curvlab", *words],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        process = Process(["-m", "curvlab", *words], tmp_path, environment)
+        output, errors = process.communicate()
+        return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
     return run
 
