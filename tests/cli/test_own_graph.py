@@ -86,7 +86,7 @@ def test_a_configuration_that_is_only_shown_is_yaml_and_leaves_nothing(folder, c
 
 def test_what_is_malformed_ends_the_command_in_a_sentence(folder, capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train.py"])
-    monkeypatch.setattr(train.signals, "install", lambda: None)
+    monkeypatch.setattr(train.signals, "install", lambda **_: None)
     (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
     with pytest.raises(SystemExit) as left:
         train.main([*folder, "model=gcn"])

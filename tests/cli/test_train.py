@@ -12,7 +12,7 @@ def started(monkeypatch):
     """Words that Hydra would get; nothing is trained."""
     words = []
     monkeypatch.setattr(sys, "argv", ["train.py"])
-    monkeypatch.setattr(train.signals, "install", lambda: None)
+    monkeypatch.setattr(train.signals, "install", lambda **_: None)
     monkeypatch.setattr(train, "run", lambda: words.append(sys.argv[1:]))
     return words
 
