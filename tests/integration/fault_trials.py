@@ -146,7 +146,7 @@ def judged(
         return Outcome(kind, name, what, "wrong score", json.dumps([expected, here], default=str))
     left = [
         str(path.relative_to(command.folder))
-        for pattern in (".sweep-*", ".last.ckpt.*", ".result.json.*", "*.partial")
+        for pattern in ("*.lease*", ".last.ckpt.*", ".result.json.*", "*.partial")
         for path in command.outputs.rglob(pattern)
     ]
     return Outcome(kind, name, what, "left behind" if left else "same score", " ".join(left))

@@ -49,7 +49,8 @@ place, cells = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(cells):
     sweep.attempt(cell, OmegaConf.create({"number": number}))
 began = time.monotonic()
-open_cells = cells - len(list(place.glob("*/done"))) - len(list(place.glob("*/.lease")))
+held = len(list(place.glob("*/.lease")))  # before those that are done: a cell may be both
+open_cells = cells - held - len(list(place.glob("*/done")))
 sweep.finish_held()
 print(open_cells, time.monotonic() - began)
 """
