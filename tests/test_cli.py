@@ -250,6 +250,7 @@ def test_seeds_and_cells_are_not_both_shared_out():
         check_overrides([*words, "hydra/launcher=parallel"], CONFIGS, multirun=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["table=fpst/fig3 model=gcn dataset=power", "model=gcn dataset=cora seed=0,3,4"]
 )
@@ -282,6 +283,7 @@ def test_the_flag_of_a_sweep_may_stand_anywhere():
     assert check_command_line(words, CONFIGS) == ["-m", "model=gcn", "seed=0,1"]
 
 
+@pytest.mark.slow
 def test_a_sweep_may_set_keys_that_only_its_cells_have():
     """Hydra composes the sweep without the swept choices first, where the key is unknown."""
     words = ["-m", "dataset=cora,texas", "model=gcn", "trainer.patience=50", "model.layers=2"]

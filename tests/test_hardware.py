@@ -25,6 +25,7 @@ print(*(faults() for _ in range(24)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's allocator")
 def test_memory_that_was_freed_is_not_fresh_from_the_system():
     """Arrays of 64 MB soon lie where earlier ones were; each page of a fresh one faults."""

@@ -34,6 +34,7 @@ def test_a_frame_is_turned_towards_the_last_one():
     assert (again.step, again.kappa) == (5, -0.5)
 
 
+@pytest.mark.slow
 def test_a_film_has_its_frames_and_stays_on_the_last(tmp_path):
     frames = []
     for i, kappa in enumerate((-0.1, -0.2, -0.4)):

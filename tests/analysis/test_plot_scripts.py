@@ -61,6 +61,7 @@ def test_download_copies_from_the_mirror_and_says_where(script, mirror, tmp_path
     assert "synthetic_web: generated" in said
 
 
+@pytest.mark.slow
 def test_every_dataset_says_what_it_is_and_can_be_built(configs):
     for name in dataset_names(configs):
         config = dataset_config(name, configs)

@@ -23,6 +23,7 @@ def test_a_seal_tells_whose_archive_it_is_and_torch_reads_it_as_before(sealed):
     assert state["rows"] == [{"step": 1}]
 
 
+@pytest.mark.slow
 def test_no_changed_byte_passes(sealed):
     """Any bit of any byte: of arrays, of what frames them, of the index, of the seal itself."""
     whole, draw = sealed.read_bytes(), random.Random(0)

@@ -24,6 +24,7 @@ def test_results_have_the_identity_of_their_command_or_are_listed_as_older(confi
     assert found == {cell: why for cell, why in listed.items() if cell in sample}
 
 
+@pytest.mark.slow
 def test_stored_results_are_of_todays_schema_and_named_after_what_they_built(configs):
     files = result_files(configs.parent / "docs" / "results" / "tables")
     assert len(files) > 1900

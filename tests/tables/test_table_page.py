@@ -137,6 +137,7 @@ def test_pictures_have_the_papers_numbers(configs, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("picture", "caption"),
     [

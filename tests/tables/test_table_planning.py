@@ -39,6 +39,7 @@ def test_a_table_without_results_has_all_its_cells(configs, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
     gcn, _ = planned_cells(configs, "fpst/table1", tmp_path, SOME)
     finish(gcn, 1, tmp_path)
@@ -52,6 +53,7 @@ def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
     assert other.name == "gcn, texas"
 
 
+@pytest.mark.slow
 def test_passes_are_the_length_of_runs_on_large_graphs(configs, tmp_path):
     """The released scripts' 2,000 passes and patience of 250, by the specification's batches."""
     cells = planned_cells(configs, "polyformer/table5", tmp_path, ("seed=0", "model=polyformer"))
@@ -138,6 +140,7 @@ def test_runs_that_another_table_has_are_known_as_copies(configs, tmp_path):
     assert (gcn.seeds, gcn.done, gcn.copies) == ((0, 1, 2), 0, (1,))
 
 
+@pytest.mark.slow
 def test_the_cost_is_of_all_steps_and_looks(configs, tmp_path):
     words = ("model=gcn", "dataset=synthetic_web", "seed=0", f"paths.data_dir={tmp_path}")
     (cell,) = planned_cells(Path(configs), "fpst/fig3", tmp_path, words)

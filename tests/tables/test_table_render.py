@@ -109,6 +109,7 @@ def test_ties_are_both_best_and_a_lone_number_is_not_marked(spec, write_run, tmp
     assert "*98.00" not in text
 
 
+@pytest.mark.slow
 def test_latex_is_balanced_and_every_line_has_all_columns(report):
     text = render([report], "latex")
     assert len(re.findall(r"(?<!\\)\{", text)) == len(re.findall(r"(?<!\\)\}", text))
@@ -158,6 +159,7 @@ def with_tails(spec, write_run, tmp_path):
     return build_report(spec, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_second_number_stands_below_ours_in_every_format(with_tails, configs, tmp_path):
     """Of both the standard deviation is 1, and the half width 4.303 / sqrt(3) = 2.48."""
     name = "mean of the last 2,000 steps"

@@ -394,6 +394,7 @@ def test_the_split_of_edges_is_named_where_the_task_brings_one(table1, write_run
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_every_split_is_named_in_the_caption(name, table1, write_run, tmp_path):
     split = OmegaConf.to_container(OmegaConf.load(SPLITS / f"{name}.yaml"))

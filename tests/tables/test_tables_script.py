@@ -80,6 +80,7 @@ def test_results_are_own_ones_or_the_repositorys(tmp_path, caplog):
         results_folder(tmp_path, tmp_path / "typo")
 
 
+@pytest.mark.slow
 def test_table_of_a_half_done_sweep_with_a_half_written_file(write_run, tmp_path):
     """In a process of its own, since pytest takes warnings before they are said."""
     write_run("fpst", "web_edu", 0, 98.7)
@@ -104,6 +105,7 @@ def test_piped_output_has_no_terminal_codes(tables, write_run, tmp_path):
     assert max(map(len, run.stdout.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, tmp_path):
     for seed in range(5):
         write_run("fpst", "web_edu", seed, 98.7 + seed / 100)  # printed: 99.00 +- 0.08
@@ -123,6 +125,7 @@ def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, t
     assert "Within: our 95% interval and the paper's overlap" in " ".join(shown.stdout.split())
 
 
+@pytest.mark.slow
 def test_status_counts_what_the_sweep_plans_and_no_other_runs(tables, write_run, tmp_path):
     for seed in (0, 1, 10, 11):
         write_run("gcn", "power", seed, 97.5)
@@ -137,6 +140,7 @@ def test_status_counts_what_the_sweep_plans_and_no_other_runs(tables, write_run,
     assert line.split(" | ")[1:3] == ["1 of 48", "7 of 240"]
 
 
+@pytest.mark.slow
 def test_status_links_the_pictures_that_are_there(tables, tmp_path):
     (tmp_path / "tables").mkdir()
     (tmp_path / "fpst_fig6.png").touch()
@@ -154,6 +158,7 @@ def test_status_links_the_pictures_that_are_there(tables, tmp_path):
     assert max(map(len, shown.splitlines())) <= 120
 
 
+@pytest.mark.slow
 def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
     words = ("model=gcn,sgc", "dataset=disease_synthetic", "seed=0,1")
     words = (*words, f"paths.data_dir={tmp_path}", "trainer.max_steps=20")
@@ -166,6 +171,7 @@ def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
     assert tables("estimate", "hypformer/table2", *words, *options).stdout == run.stdout
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_does_not_cost_the_others_their_estimate(tables, tmp_path, monkeypatch):
     """Whether it is out of memory or cannot be computed here."""
     failures = {"gcn": torch.OutOfMemoryError("no memory"), "sgc": RuntimeError("no\nkernel")}
@@ -184,6 +190,7 @@ def test_a_cell_that_fails_does_not_cost_the_others_their_estimate(tables, tmp_p
     assert "not here, sgc, disease_synthetic: RuntimeError: no kernel\n" in run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

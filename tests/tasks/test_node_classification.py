@@ -79,6 +79,7 @@ def accuracy(made, graph, part):
 
 
 # A GCN averages over neighbours; attention without hops has to find the class in the node itself.
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoder", "clearer"), [(gcn, 0.0), (fpst, 3.0)])
 def test_planted_classes_are_found(graph, encoder, clearer):
     graph.x[torch.arange(90), graph.y] += clearer
