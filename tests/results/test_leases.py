@@ -152,6 +152,17 @@ def test_what_a_process_left_that_was_killed_while_it_took_over_hinders_nobody_f
     assert list(path.parent.iterdir()) == []
 
 
+def test_who_judges_late_takes_nothing_from_the_next_holder(path, holding):
+    """Two see that a process is dead; the second one acts when the first has its lease already."""
+    holding.kill()
+    holding.wait()
+    dead = path.read_bytes().partition(b"\n")[0] + b"\n"
+    with take(path):
+        assert not leases._remove(path, dead)
+        assert look(path).pid == os.getpid()
+    assert list(path.parent.iterdir()) == []
+
+
 def test_of_many_that_race_for_an_abandoned_lease_one_has_it_at_a_time(path, holding, tmp_path):
     holding.kill()
     holding.wait()
