@@ -109,10 +109,9 @@ def test_a_run_ends_when_patience_does(run_here):
     assert run_here(*GCN, *words, "trainer.min_steps=120", folder="longer").steps >= 120
 
 
-@pytest.mark.parametrize("model", ["mlp", "gcn", "gat", "sage", "sgc", "tokengt"])
-def test_every_model_learns(run_here, model):
-    extra = ["model.eigenvectors=4"] if model == "tokengt" else []
-    result = run_here(*SMALL, f"model={model}", "trainer.plots=false", *extra)
+@pytest.mark.parametrize("model", ["mlp", "gat", "sgc"])
+def test_models_learn(run_here, model):
+    result = run_here(*SMALL, f"model={model}", "trainer.plots=false")
     assert result.status == "finished"
     assert result.metrics["val"]["accuracy"] > 60
 
