@@ -1,7 +1,7 @@
 """Leases: who works on what, on any number of machines that share a folder.
 
 A lease is a file that one process alone can make (`O_EXCL`, on NFS too). Its holder renews it every
-few seconds. Whoever wants it watches whether it changes, by its own clock: the clocks of two
+few seconds. Whoever waits for it watches whether it changes, by its own clock: the clocks of two
 machines are never compared. A lease that has not changed for a while is abandoned, and so, at
 once, is one whose holder was a process of this machine that has ended.
 """
@@ -281,7 +281,7 @@ def _made(path: Path, line: bytes) -> bool:
 def _remove(path: Path, line: bytes) -> bool:
     """Delete a lease if it still is the one with this line; whether it is gone.
 
-    Of all that want to only the one that makes a second file does so. Without it one process could
+    Of several processes only the one that makes a second file does so. Without it one process could
     delete what another has made since.
     """
     token = json.loads(line)["token"] if _facts(line) else "empty"

@@ -139,7 +139,7 @@ def _next_trial(study: optuna.Study, config: DictConfig, worker: str) -> optuna.
 def _run_trial(
     study: optuna.Study, trial: optuna.Trial, score: Callable[[optuna.Trial], float]
 ) -> None:
-    """Score a trial and tell the study how it ended."""
+    """Score a trial and write to the study how it ended."""
     try:
         value = score(trial)
     except optuna.TrialPruned:
