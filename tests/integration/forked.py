@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,7 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
         opened = os.open(path, os.O_RDWR | os.O_CREAT)
         os.dup2(opened, number)
         os.close(opened)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

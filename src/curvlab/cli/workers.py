@@ -30,8 +30,9 @@ def split(words: Sequence[str]) -> tuple[str | None, dict[str, Any], list[str]]:
     Raises:
         UsageError: there is no such option, or no such number of workers.
     """
-    parsed = {w: OverridesParser.create().parse_override(w) for w in words if w[0] not in "-~"}
-    ours = [w for w, o in parsed.items() if o.key_or_group.startswith((GROUP, "hydra.launcher."))]
+    own = (f"{GROUP}=", "hydra.launcher.")
+    ours = [word for word in words if word.lstrip("+").startswith(own)]
+    parsed = {word: OverridesParser.create().parse_override(word) for word in ours}
     name = next((o.value() for o in parsed.values() if o.key_or_group == GROUP), None)
     rest = [word for word in words if word not in ours]
     if name not in LAUNCHERS:
