@@ -88,7 +88,7 @@ def work(words: Sequence[str], folders: Sequence[str], began: float, threads: in
         add(folder)
     register_resolvers()
     signals.install(speaks=False)
-    logging.disable(logging.INFO)  # Hydra's list of cells, of which a worker runs some
+    logging.disable(logging.INFO)  # Hydra lists all cells, a worker runs some
     if threads is not None:
         torch.set_num_threads(threads)
     begin(began, "worker")
