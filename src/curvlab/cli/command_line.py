@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.cli import workers
 from curvlab.cli.help import choices, page, screen
 from curvlab.cli.words import (
     check_key_is_for_users,
@@ -36,7 +37,7 @@ from curvlab.study.twins import check_study
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
 MULTIRUN = ("-m", "--multirun")
-LAUNCHERS = ("basic", "parallel", "slurm")
+LAUNCHERS = ("basic", *workers.LAUNCHERS)
 SPACE = "search.space."
 LISTED = 240
 """Characters of the names that there are, where none is close."""
