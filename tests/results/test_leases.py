@@ -1,5 +1,6 @@
 """Leases: one holder at a time, living ones are left alone, abandoned ones are taken over once."""
 
+import errno
 import os
 import re
 import signal
@@ -181,3 +182,14 @@ def test_a_full_disk_leaves_no_lease_and_names_the_file(path, monkeypatch):
         take(path)
     assert error.value.filename == str(path)
     assert not path.exists()
+
+
+def test_a_full_disk_keeps_no_lease(path, monkeypatch):
+    lease = take(path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    lease.release()
+    assert not list(path.parent.iterdir())

@@ -130,7 +130,11 @@ class Lease:
         with self._lock:
             self._ended.set()
         with suppress(OSError):  # of a folder that is gone
-            _remove(self.path, self.line)
+            try:
+                _remove(self.path, self.line)
+            except OSError:  # a full disk has no room for the second file
+                if self.path.read_bytes().startswith(self.line):
+                    self.path.unlink()
 
     def __enter__(self) -> "Lease":
         return self
