@@ -102,26 +102,40 @@ def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
 
 
-def test_what_another_process_raised_is_raised_by_the_first(command, port):
-    script = command.folder / "script.py"
-    script.write_text(
+def script(command, work, *arguments):
+    """A file by which a group does what a function of `two_processes` says."""
+    path = command.folder / "script.py"
+    path.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT / 'tests/integration')!r})\n"
-        "from two_processes import second_refuses_a_sum\n"
+        f"from two_processes import {work}\n"
         "from curvlab.run.group import group\n"
         "own = group()\n"
         "if own.rank:\n"
         "    own.follow()\n"
+        "    sys.exit()\n"
+        "own.ends()\n"
         "try:\n"
-        "    own.lead(second_refuses_a_sum, ())\n"
+        f"    own.lead({work}, {arguments!r})\n"
         "except Exception as error:\n"
         "    print(type(error).__name__, error, flush=True)\n"
     )
-    first, second = srun(command, port, [str(script)])
+    return [str(path)]
+
+
+def test_what_another_process_raised_is_raised_by_the_first(command, port):
+    first, second = srun(command, port, script(command, "second_refuses_a_sum"))
     said, _ = first.communicate()
     second.communicate()
     assert said == "UsageError the second process refuses\n"
     assert second.returncode == 1
+
+
+def test_on_one_machine_nothing_listens_but_on_loopback(command, port):
+    pair = srun(command, port, script(command, "note_what_listens", str(command.folder)))
+    assert [process.communicate() for process in pair] == [("", "")] * 2
+    listening = {word for rank in "01" for word in (command.folder / rank).read_text().split()}
+    assert listening == {"127.0.0.1"}
 
 
 def test_a_number_of_devices_that_was_not_started_is_refused(capsys):

@@ -6,7 +6,6 @@ the folder and speaks; its processes only train, and all end when one does.
 """
 
 import os
-import socket
 import sys
 import time
 import traceback
@@ -20,14 +19,20 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any
 
-import psutil
 import torch
 
 from curvlab.process import in_group
 from curvlab.run import signals
-from curvlab.run.group import ProcessError, group, portable
+from curvlab.run.group import (
+    AGENT,
+    LOOPBACK,
+    ProcessError,
+    bound_store,
+    group,
+    portable,
+    stay_on_this_machine,
+)
 
-ADDRESS = "127.0.0.1"
 GRACE_SECONDS = 3.0
 """How long the others may go on after the first failure, to say what they know of it."""
 
@@ -52,7 +57,7 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
     if own is not None:
         own.lead(work, arguments)
         return
-    store = _loopback_store()  # kept here: it answers as long as there is a name for it
+    store = bound_store(LOOPBACK)  # kept here: it answers as long as there is a name for it
     context = start_context()
     children: list[BaseProcess] = []
     messages: list[Connection] = []
@@ -79,30 +84,6 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
             child.join()
     if any(ends):
         raise _first_failure(ends, messages)
-
-
-def _loopback_store() -> torch.distributed.TCPStore:
-    """The store where the processes of one machine meet: no other machine can reach it.
-
-    A store that a process opens by itself listens on all interfaces, regardless of its address.
-    """
-    listener = socket.socket()
-    listener.bind((ADDRESS, 0))
-    return torch.distributed.TCPStore(
-        ADDRESS,
-        listener.getsockname()[1],
-        is_master=True,
-        wait_for_workers=False,
-        master_listen_fd=listener.detach(),
-    )
-
-
-def _loopback_interface() -> str:
-    """The name of the interface with the address of loopback: `lo` on Linux, `lo0` on macOS."""
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(entry.address == ADDRESS for entry in addresses):
-            return name
-    return "lo"
 
 
 def start_context() -> BaseContext:
@@ -168,17 +149,16 @@ def _run(
 ) -> None:
     """Be one of the processes: only the first one speaks, all say what ended them."""
     os.environ |= {
-        "MASTER_ADDR": ADDRESS,
+        "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the parent's, not one of rank 0
+        AGENT: "True",  # the parent's store, not one of rank 0
         "NODE_RANK": "0",
         "LOCAL_WORLD_SIZE": str(processes),
         "LOCAL_RANK": str(rank),
         "RANK": str(rank),
         "WORLD_SIZE": str(processes),
     }
-    for library in ("GLOO", "NCCL"):
-        os.environ.setdefault(f"{library}_SOCKET_IFNAME", _loopback_interface())
+    stay_on_this_machine()
     end_with_parent()
     signals.install(speaks=False)
     try:

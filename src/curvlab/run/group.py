@@ -8,6 +8,7 @@ of torch.distributed, so that all have the same configuration.
 import atexit
 import os
 import pickle
+import socket
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -20,6 +21,10 @@ from threading import Thread
 from typing import Any
 
 import psutil
+
+LOOPBACK = "127.0.0.1"
+AGENT = "TORCHELASTIC_USE_AGENT_STORE"
+"""Tells torch that the store is there already, and that no process is to open one."""
 
 WAIT = timedelta(days=30)
 """How long a process waits for work: the first one may be waiting for another run's folder."""
@@ -114,6 +119,8 @@ def group() -> Group | None:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its notes on efficiency
     size = int(os.environ["WORLD_SIZE"])
     nodes = size // int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if nodes == 1:
+        stay_on_this_machine()
     return Group(int(os.environ["RANK"]), size, nodes) if size > 1 else None
 
 
@@ -139,7 +146,7 @@ def _translate_slurm() -> None:
     slurm = {key: os.environ[f"SLURM_{key}"] for key in ("PROCID", "LOCALID", "NODEID", "JOB_ID")}
     size = int(os.environ["SLURM_STEP_NUM_TASKS"])
     nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
-    address = "127.0.0.1"
+    address = LOOPBACK
     if nodes > 1:
         from lightning.fabric.plugins.environments import SLURMEnvironment
 
@@ -153,16 +160,60 @@ def _translate_slurm() -> None:
         "LOCAL_RANK": slurm["LOCALID"],
         "NODE_RANK": slurm["NODEID"],
         "LOCAL_WORLD_SIZE": str(size // nodes),
+        AGENT: "True",
     }
 
 
 @cache
 def _store() -> Any:
-    """Where the processes of the group meet."""
+    """Where the processes of the group meet: torchrun has opened it, after srun rank 0 does."""
     from torch.distributed import PrefixStore, rendezvous
 
+    if "TORCHELASTIC_RUN_ID" not in os.environ and os.environ["RANK"] == "0":
+        _opened.append(bound_store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
     store, _, _ = next(rendezvous("env://"))
     return PrefixStore("curvlab", store)
+
+
+_opened: list[Any] = []
+"""The store that this process has opened: it answers as long as there is a name for it."""
+
+
+def bound_store(address: str, port: int = 0) -> Any:
+    """A store of torch.distributed that can be reached at one address alone.
+
+    One that torch opens listens on all interfaces, regardless of its address.
+
+    Args:
+        address: of this machine.
+        port: 0 for a free one.
+    """
+    from torch.distributed import TCPStore
+
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, port))
+    return TCPStore(
+        address,
+        listener.getsockname()[1],
+        is_master=True,
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
+    )
+
+
+def stay_on_this_machine() -> None:
+    """Let the processes of a group on one machine meet on its loopback interface."""
+    for library in ("GLOO", "NCCL"):
+        os.environ.setdefault(f"{library}_SOCKET_IFNAME", _loopback_interface())
+
+
+def _loopback_interface() -> str:
+    """The name of the interface with the address of loopback: `lo` on Linux, `lo0` on macOS."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(entry.address == LOOPBACK for entry in addresses):
+            return name
+    return "lo"
 
 
 def _end_with_launcher() -> None:
