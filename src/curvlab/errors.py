@@ -1,7 +1,7 @@
 """Errors that one sentence says, to the user and not to a debugger."""
 
 LONGEST = 400
-"""Characters of a sentence that is printed; two paths are within it."""
+"""Characters of a sentence that is printed, with the program's name; two paths are within it."""
 
 LONGEST_WORD = 150
 """Characters of one word of it, which somebody may have typed."""
@@ -27,6 +27,11 @@ def _without_middle(text: str, longest: int) -> str:
         return text
     end = longest // 3
     return f"{text[: longest - end - 5]} ... {text[-end:]}"
+
+
+def of_omegaconf(error: Exception) -> str:
+    """What OmegaConf refused: its sentence, without the types of its nodes below it."""
+    return str(error).splitlines()[0]
 
 
 def of_system(error: OSError, otherwise: object = "a file") -> str:

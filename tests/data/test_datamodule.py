@@ -207,6 +207,16 @@ def test_number_of_logits(y, one_logit, classes, multi_label):
     assert module.multi_label is multi_label
 
 
+def test_a_file_that_is_missing_is_not_taken_for_nodes_without_classes(monkeypatch):
+    def missing(self):
+        raise UsageError("labels.npy is missing.")
+
+    here = module()
+    monkeypatch.setattr(type(here.source), "load", missing)
+    with pytest.raises(UsageError, match=r"labels\.npy is missing"):
+        _ = here.classes
+
+
 def test_one_logit_for_three_classes_and_no_labels_are_refused():
     with pytest.raises(UsageError, match="one logit cannot tell 3 classes"):
         _ = labelled_module(THREE, one_logit=True).num_classes

@@ -29,7 +29,7 @@ from curvlab.config.folder import add, find, is_group
 from curvlab.config.options import check_setting
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
-from curvlab.errors import UsageError, shortened
+from curvlab.errors import UsageError, of_omegaconf, shortened
 from curvlab.program import command, program
 from curvlab.search.space import check_search, values_by_key
 from curvlab.study.twins import check_study
@@ -45,11 +45,13 @@ LISTED = 240
 PLACES_OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
 """Without a name they would be the folder that one is in."""
 
+NAME_OF_LOG = "hydra.job.name"
+
 
 def complain(message: str) -> NoReturn:
     """Print one sentence and leave with exit code 2."""
-    sentence = shortened(" ".join(message.split()).rstrip("."))
-    print(f"{program('train')}: {sentence}{'' if sentence.endswith('?') else '.'}", file=sys.stderr)
+    said = f"{program('train')}: {' '.join(message.split()).rstrip('.')}"
+    print(shortened(said if said.endswith("?") else f"{said}."), file=sys.stderr)
     sys.exit(2)
 
 
@@ -217,7 +219,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         if "study" in config:
             check_study(config, words, choices(config_dir, "model"))
     except OmegaConfBaseException as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(of_omegaconf(error)) from None
 
 
 def _is_interpolated(value: Any) -> bool:
@@ -233,7 +235,7 @@ def _resolved(config: DictConfig, key: str) -> Any:
     try:
         value = OmegaConf.select(config, key)
     except OmegaConfBaseException as error:
-        raise UsageError(f"{key}: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{key}: {of_omegaconf(error)}") from None
     is_node = isinstance(value, DictConfig | ListConfig)
     return OmegaConf.to_container(value, resolve=True) if is_node else value
 
@@ -273,6 +275,8 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
             raise UsageError(f"{override.input_line}: set a key below it, as hydra.sweep.dir=...")
         if key in PLACES_OF_HYDRA and not str(override.value()).strip():
             raise UsageError(f"{override.input_line} must name a folder")
+        if key == NAME_OF_LOG and "/" in str(override.value()):
+            raise UsageError(f"{override.input_line} must be a name without slashes")
         return
     check_key_is_for_users(override)
     where = f" with {choices}" if choices else ""

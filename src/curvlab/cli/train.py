@@ -27,7 +27,7 @@ from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
-from curvlab.errors import NO_ROOM, UsageError, of_system
+from curvlab.errors import NO_ROOM, UsageError, of_omegaconf, of_system
 from curvlab.program import command, program
 from curvlab.run import signals
 from curvlab.run.group import group
@@ -147,8 +147,10 @@ def _in_sentences() -> Iterator[None]:
         yield
     except OSError as error:
         _end_without_room(error)
-    except (HydraException, OmegaConfBaseException) as error:
+    except HydraException as error:
         complain(str(error))
+    except OmegaConfBaseException as error:
+        complain(of_omegaconf(error))
     except ValueError as error:  # of Hydra, about its flags; of logging, about the file of a log
         if str(error).startswith("Only one of --run"):
             complain(str(error))

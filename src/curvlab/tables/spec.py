@@ -16,7 +16,7 @@ from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.folder import choices, find
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, of_omegaconf
 
 Coordinate = str | int | float
 """A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
@@ -223,7 +223,7 @@ def _report_block(block: Any, name: str) -> ReportBlock:
     try:
         report = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ReportBlock), block))
     except OmegaConfBaseException as error:
-        reason = str(error).splitlines()[0]
+        reason = of_omegaconf(error)
         raise UsageError(f"configs/table/{name}.yaml: wrong report block: {reason}") from None
     assert isinstance(report, ReportBlock)
     return report

@@ -92,8 +92,7 @@ class DiseaseGraph(LabelledGraph):
             return super().download()
         except UsageError as error:
             raise UsageError(
-                f"{error} dataset=disease_synthetic is a generated graph of the same kind, whose "
-                "numbers are not those of Disease."
+                f"{error} dataset=disease_synthetic is generated, its numbers are not Disease's."
             ) from error
 
     def read(self, paths: list[Path]) -> Data:

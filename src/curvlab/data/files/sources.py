@@ -170,7 +170,7 @@ def _verify(path: Path, file: RemoteFile, remedy: str) -> None:
 
 def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None:
     tried = f"the mirror {mirror} does not have it" if mirror else "no mirror is set"
-    remedy = f"put the file there by hand, or set CURVLAB_MIRROR to a folder that holds {file.path}"
+    remedy = "put it there by hand, or below the folder CURVLAB_MIRROR"
     if file.url is None:
         raise UsageError(f"{target} is missing, {tried} and it cannot be downloaded: {remedy}.")
     fetch_url: Callable[..., None] = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
@@ -181,7 +181,7 @@ def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None
             _verify(partial, file, f"{file.url} has changed or the connection altered it")
     except requests.RequestException as error:
         raise UsageError(
-            f"{target} is missing, {tried} and {file.url} could not be downloaded "
+            f"{target} is missing, {tried}, {file.url} could not be had "
             f"({_reason(error)}): {remedy}."
         ) from error
 
@@ -189,4 +189,4 @@ def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None
 def _reason(error: requests.RequestException) -> str:
     if error.response is not None:
         return f"HTTP status {error.response.status_code}"
-    return f"no connection: {type(error).__name__}"
+    return "no connection"

@@ -143,6 +143,7 @@ class GraphDataModule(LightningDataModule):
     @property
     def classes(self) -> int | None:
         """`num_classes`, or None where the nodes have none."""
+        _ = self.graph  # a file that is missing is said, not taken for nodes without classes
         try:
             return self.num_classes
         except UsageError:
