@@ -1,5 +1,6 @@
 """Wrong words are answered in one sentence, before anything heavy is imported."""
 
+import errno
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from curvlab.cli import command_line as cli
 from curvlab.cli.command_line import check_command_line, check_overrides, complain
 from curvlab.cli.help import choices
 from curvlab.config.schema import completed
-from curvlab.errors import LONGEST, UsageError, shortened
+from curvlab.errors import LONGEST, UsageError, of_system, shortened
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -357,3 +358,8 @@ def test_what_is_said_is_never_longer_than_one_reads(capsys):
         "train.py: model=aaa" if "train.py" in said else "curvlab train: model=aaa"
     )
     assert said.endswith("try model=gcn.\n")
+
+
+def test_of_two_files_the_one_that_was_written_is_named():
+    error = OSError(errno.ENOSPC, "No space left on device", "mirror/edges.csv", None, "data/edges")
+    assert of_system(error) == "data/edges: No space left on device"

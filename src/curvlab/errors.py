@@ -41,5 +41,6 @@ def of_system(error: OSError, otherwise: object = "a file") -> str:
         error: of the system.
         otherwise: what it was about, where the error does not say.
     """
-    where = otherwise if error.filename is None else error.filename
+    named = error.filename2 or error.filename  # of two files the one that was being written
+    where = otherwise if named is None else named
     return f"{shortened(str(where))}: {shortened(error.strerror or str(error))}"

@@ -184,7 +184,8 @@ def sweep_finished(counts: Mapping[str, int], unfinished: Mapping[Path, str]) ->
         unfinished: folder to reason.
     """
     ways = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-    _console.print(f"sweep of {sum(counts.values())} cells: {ways}")
+    total = sum(counts.values())
+    _console.print(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {ways}")
     for folder, reason in unfinished.items():
         _console.print(f"  {shown(folder)}: {reason}")
 
