@@ -8,15 +8,9 @@ import pytest
 from curvlab.analysis.leaderboard_figure import groups, leaderboard_figure, pareto_front
 from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
-from curvlab.tables.leaderboard import (
-    FACTS,
-    critical_difference,
-    leaderboard,
-    leaderboard_text,
-    pairs_of,
-    twins,
-)
+from curvlab.tables.leaderboard import critical_difference, leaderboard, leaderboard_text
 from curvlab.tables.spec import Better
+from curvlab.tables.twins import FACTS, pairs_of, twins
 
 SCORES = {
     "gcn": {"web_edu": (90.0, 91.0, 92.0), "power": (80.0, 81.0, 82.0)},

@@ -10,7 +10,7 @@ import pytest
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.collect import collect
-from curvlab.tables.heatmap import count, heatmap
+from curvlab.tables.heatmap import POINTS, count, heatmap
 from curvlab.tables.page import page
 from curvlab.tables.report import report_of
 from curvlab.tables.spec import Better
@@ -83,7 +83,29 @@ def test_a_cell_lists_its_runs(read, write_run):
     assert [run["seed"] for run in cell["runs"]] == [0, 1]
     assert [run["value"] for run in cell["runs"]] == ["98.77", "99.00"]
     assert all(run["file"].endswith("result.json") for run in cell["runs"])
+    assert "-m table=fpst/fig3 model=fpst dataset=web_edu" in cell["command"]
+    assert not cell["why"]
+
+
+def test_a_cell_without_runs_says_why(read, write_run):
+    write_run("fpst", "web_edu", 0, 98.765)
+    _, reader = read()
     assert not reader.cells["FPS-T", "Power"]["runs"]
+    assert "its files" in reader.cells["FPS-T", "Power"]["why"]
+    assert "the hours" in reader.cells["GCN", "Web-Edu"]["why"]
+
+
+def test_curves_are_those_of_the_runs_that_kept_them(read, write_run):
+    steps = range(0, 1000, 5)
+    path = write_run("fpst", "web_edu", 0, 98.765)
+    rows = [f"{step},{0.5},{step / 10 if step % 10 else ''}" for step in steps]
+    (path.parent / "metrics.csv").write_text("\n".join(["step,loss,test/map", *rows]))
+    write_run("fpst", "web_edu", 1, 99.0)
+    _, reader = read()
+    (curve,) = reader.cells["FPS-T", "Web-Edu"]["curves"]
+    assert 2 < len(curve) <= POINTS
+    assert all(step % 10 and score == step / 10 for step, score in curve)
+    assert curve[0][0] == 5
 
 
 @pytest.mark.parametrize(
@@ -102,7 +124,7 @@ def test_colour_is_the_side_of_a_difference_that_intervals_do_not_explain(
         write_run("fpst", "web_edu", seed, value)
     runs = collect(tmp_path / spec.name, spec.report)
     report = replace(report_of(spec, runs), better=Better[better])
-    html = heatmap(report, runs)
+    html = heatmap(spec, report, runs, tmp_path / spec.name)
     found = re.search(r'<td class="( \w+)?"[^>]*><button[^>]*title="FPS-T, Web-Edu"', html)
     assert found is not None
     assert (found[1] or "").strip() == side

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from curvlab.analysis.style import INK, MUTED, Look, looks, tidy
-from curvlab.tables.leaderboard import Leaderboard, Twins
+from curvlab.tables.leaderboard import Leaderboard
 from curvlab.tables.spec import Better
+from curvlab.tables.twins import Twins
 
 
 def leaderboard_figure(board: Leaderboard, pairs: Sequence[Twins] = ()) -> Figure:

@@ -7,7 +7,7 @@ curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
 curvlab plot depth lrn/fig2             a table's scores by depth, less those of its first row
-curvlab plot leaderboard fpst/table1    mean ranks of a table's models, their cost, curved less flat
+curvlab plot leaderboard fpst/table1    mean ranks of a table's or a task's models, curved less flat
 curvlab plot facts web_edu power        what graphs look like, as a file
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
 curvlab plot map outputs/study ...      where a curved space beats flat, over options of a graph
@@ -45,15 +45,17 @@ from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import depth_figure, scaling_figure
 from curvlab.cli.verbs import write
-from curvlab.config.folder import CONFIGS
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
 from curvlab.program import Words, program
 from curvlab.program import parser as parser_of
 from curvlab.study.grid import cells_of
-from curvlab.tables import build_report, load_table
+from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.folders import results_folder, workplace
-from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
+from curvlab.tables.leaderboard import leaderboard, leaderboard_text
+from curvlab.tables.task_board import task_board
+from curvlab.tables.twins import pairs_of, twins, twins_text
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -108,7 +110,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         picture = commands.add_parser(name, help=f"a table whose columns are numbers: {what}")
         _takes_table(picture, example)
         _takes_output(picture, f"outputs/plots/{name}.png")
-    board = commands.add_parser("leaderboard", help="a table whose rows are models: who is best")
+    board = commands.add_parser("leaderboard", help="a table of models, or a task: who is best")
     _takes_table(board, "fpst/table1")
     board.add_argument(
         "twins", nargs="*", metavar="CURVED:FLAT", help="rows to be compared, such as fpst:tokengt"
@@ -225,12 +227,22 @@ def plot_depth(arguments: argparse.Namespace) -> None:
 
 
 def plot_leaderboard(arguments: argparse.Namespace) -> None:
-    """Draw the ranks of a table's models and print them."""
-    spec = load_table(CONFIGS, arguments.table)[0]
+    """Draw the ranks of a table's or a task's models and print them."""
     results = results_folder(workplace(), arguments.results)
-    board = leaderboard(spec, results)
-    pairs = twins(spec, results, pairs_of(arguments.twins))
-    print(leaderboard_text(board, pairs))
+    wanted = pairs_of(arguments.twins)
+    if arguments.table in choices(CONFIGS, "task"):
+        of_task = task_board(arguments.table, load_tables(CONFIGS), results, wanted)
+        board, pairs = of_task.block, of_task.twins
+        if board is None:
+            raise UsageError(
+                f"fewer than three models of {arguments.table} share two datasets at their table's "
+                "protocol: there are no ranks to draw"
+            )
+    else:
+        spec = load_table(CONFIGS, arguments.table)[0]
+        board, pairs = leaderboard(spec, results), twins(spec, results, wanted)
+    print(leaderboard_text(board))
+    print(twins_text(pairs))
     save(leaderboard_figure(board, pairs), arguments.output)
 
 

@@ -10,6 +10,7 @@ curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
 curvlab tables compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
 curvlab tables leaderboard fpst/table1 fpst:tokengt    its models by mean rank, curved less flat
+curvlab tables leaderboard reconstruction              all models of a task on all its datasets
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
 curvlab tables fill fpst/fig3 lrn/fig2 --budget 8h     run them beside other work
 """
@@ -28,23 +29,24 @@ from rich.console import Console
 from rich.live import Live
 
 from curvlab.cli.command_line import check_overrides
-from curvlab.config.folder import CONFIGS, REPOSITORY
+from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.compare import comparison
 from curvlab.tables.document import refresh
 from curvlab.tables.fill import fill
 from curvlab.tables.folders import own_results, results_folder, workplace
-from curvlab.tables.leaderboard import leaderboard, leaderboard_text, pairs_of, twins
+from curvlab.tables.leaderboard import decimals, leaderboard, leaderboard_text
 from curvlab.tables.overview import ReadTable, read_tables, status, totals
 from curvlab.tables.page import page
 from curvlab.tables.planning import planned_runs
 from curvlab.tables.progress import progress, watch
 from curvlab.tables.render import markdown, number, render, sentence, terminal
 from curvlab.tables.report import Report
-from curvlab.tables.spec import TableSpec
 from curvlab.tables.standing import as_csv, older_cells
+from curvlab.tables.task_board import task_board, task_board_text
+from curvlab.tables.twins import pairs_of, twins, twins_text
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -55,7 +57,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status [TABLE], page PAPER, estimate TABLE, refresh TEXT, "
-        "compare FOLDER [TABLE], leaderboard TABLE [CURVED:FLAT], older, fill TABLE",
+        "compare FOLDER [TABLE], leaderboard TABLE|TASK [CURVED:FLAT], older, fill TABLE",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -113,7 +115,9 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["compare", before, *tables]:
             _check_format(arguments, "terminal", "markdown")
             results = results_folder(workplace(), arguments.results)
-            return comparison(_specs(tables), results_folder(workplace(), Path(before)), results)
+            return comparison(
+                load_tables(CONFIGS, tables), results_folder(workplace(), Path(before)), results
+            )
         case ["older"]:
             _check_format(arguments, "terminal")  # which is none: it is a CSV file
             return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
@@ -144,11 +148,6 @@ def make_status(results: Path, form: str) -> str:
     return status(_all(results), results, form)
 
 
-def _specs(names: Sequence[str] = ()) -> list[TableSpec]:
-    """The tables of these names, or all."""
-    return [s for name in names or table_names(CONFIGS) for s in load_table(CONFIGS, name)]
-
-
 def columns_of(path: Path, columns: Sequence[str]) -> str:
     """Columns of a CSV file, as a table in Markdown.
 
@@ -164,9 +163,25 @@ def columns_of(path: Path, columns: Sequence[str]) -> str:
 
 
 def make_leaderboard(table: str, pairs: Sequence[str], results: Path) -> str:
-    """Models of a table by their mean rank, and curved ones less their flat twins."""
+    """Models of a table, or of a task, by their mean rank, and curved ones less flat twins."""
+    if table in choices(CONFIGS, "task"):
+        return make_task_board(table, pairs, results)
     spec = load_table(CONFIGS, table)[0]
-    return leaderboard_text(leaderboard(spec, results), twins(spec, results, pairs_of(pairs)))
+    found = twins(spec, results, pairs_of(pairs))
+    return "\n".join(
+        filter(None, [leaderboard_text(leaderboard(spec, results)), twins_text(found)])
+    )
+
+
+def make_task_board(task: str, pairs: Sequence[str], results: Path) -> str:
+    """All models of a task on all its datasets; those without gaps ranked; curved less flat."""
+    board = task_board(task, load_tables(CONFIGS), results, pairs_of(pairs))
+    parts = [
+        task_board_text(board),
+        "" if board.block is None else leaderboard_text(board.block),
+        twins_text(board.twins, decimals(board.scores)),
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def make_table(table: str, arguments: argparse.Namespace) -> str:
@@ -182,10 +197,10 @@ def make_table(table: str, arguments: argparse.Namespace) -> str:
 def block(results: Path, words: str) -> str:
     """What stands between two marks of a text.
 
-    `status`, `totals`, `leaderboard TABLE [CURVED:FLAT ...]`, a table, `TABLE 2` for its second
-    part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for columns of a
-    file beside the results; `cell TABLE ROW COLUMN` for a number alone,
-    `TABLE#2` for its second part's.
+    `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
+    second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
+    columns of a file beside the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
+    its second part's.
 
     Raises:
         UsageError: There is no such table, part or cell.
@@ -219,7 +234,7 @@ def block(results: Path, words: str) -> str:
 
 @cache  # a text has the totals beside each table
 def _all(results: Path) -> list[ReadTable]:
-    return read_tables(_specs(), results)
+    return read_tables(load_tables(CONFIGS), results)
 
 
 @cache  # a text has a table's parts one by one

@@ -5,6 +5,6 @@ directory, `report` joins them with the paper's numbers, `render` writes the res
 """
 
 from curvlab.tables.report import Report, build_report
-from curvlab.tables.spec import TableSpec, load_table, table_names
+from curvlab.tables.spec import TableSpec, load_table, load_tables, table_names
 
-__all__ = ["Report", "TableSpec", "build_report", "load_table", "table_names"]
+__all__ = ["Report", "TableSpec", "build_report", "load_table", "load_tables", "table_names"]

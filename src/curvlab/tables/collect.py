@@ -16,13 +16,14 @@ log = logging.getLogger(__name__)
 
 STATUSES = ("finished", "diverged", "failed", "out_of_memory")
 COLUMNS = (
-    "row", "column", "seed", "status", "value", "second", "steps", "patience", "device", "seconds",
-    "parameters", "curvatures", "commit", "config", "built", "older", "changed", "path",
+    "row", "column", "seed", "status", "value", "second", "val", "steps", "patience", "device",
+    "seconds", "parameters", "curvatures", "commit", "config", "built", "older", "changed", "path",
 )  # fmt: skip
 
 NUMBER = int | float
 KINDS: dict[str, Any] = {
-    "seed": int, "steps": int | None, "wall_seconds": NUMBER | None, "device": str | None,
+    "seed": int, "steps": int | None, "val_score": NUMBER | None,
+    "wall_seconds": NUMBER | None, "device": str | None,
     "changed": list | None, "revisions": dict | None, "config": dict, "config.trainer": dict,
     "parameters": int | None, "curvatures": dict | None, "git_commit": str | None,
     "config.trainer.max_steps": int, "config.trainer.epochs": int,
@@ -52,7 +53,8 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
     Returns:
         One row a run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `second`
-        (the second number; NaN also for results that lack it), `steps`, `patience`, `device`,
+        (the second number; NaN also for results that lack it), `val` (what validation said of the
+        weights; NaN without one), `steps`, `patience`, `device`,
         `seconds` (that it took), `parameters` (their number), `curvatures` (by name), `commit`,
         `config` (nested dict), `built` (what it built of that), `older` (classes whose revision was
         raised since), `changed` (words of its command line against the table), `path`. A finished
@@ -108,6 +110,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "status": result["status"],
             "value": nan,
             "second": nan,
+            "val": float(nan if result.get("val_score") is None else result["val_score"]),
             "steps": result.get("steps") or 0,
             "patience": config.get("trainer", {}).get("patience") or nan,
             "device": result.get("device") or "",

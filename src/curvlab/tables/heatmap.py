@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Mapping
 from html import escape
 from math import hypot, isfinite, isnan
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from curvlab.program import command
 from curvlab.tables.report import Report
-from curvlab.tables.spec import Better, Coordinate
+from curvlab.tables.spec import Better, Coordinate, TableSpec
 
 JUDGED = {True: "within", False: "outside", None: "not judged"}
 Run = dict[Any, Any]
@@ -23,6 +25,17 @@ NONE = "·"
 
 FULL = 5.0
 """The difference, in intervals, that has the full colour."""
+
+POINTS = 60
+"""Of a curve, at most."""
+
+WHY = {
+    "cited": "the paper has this number from elsewhere",
+    "missing": "curvlab does not have this model or this dataset",
+    "hours": "nobody has had the hours; other models have run on this dataset",
+    "files": "no model has run on this dataset yet: its files are downloaded first",
+}
+"""Why a cell has no run."""
 
 
 def count(report: Report) -> Counter[str]:
@@ -48,13 +61,16 @@ def count(report: Report) -> Counter[str]:
     )
 
 
-def heatmap(report: Report, runs: pd.DataFrame) -> str:
+def heatmap(spec: TableSpec, report: Report, runs: pd.DataFrame, results: Path) -> str:
     """The table in HTML: one button a cell, with its three numbers and, as JSON, its runs.
 
     Args:
+        spec: Where the table is from.
         report: The table.
         runs: Its runs, as `collect` returns them.
+        results: The folder of the table's results, with the curves of those runs that kept them.
     """
+    columns_run = set(runs["column"])
     by_place = {(cell["row"], cell["column"]): cell for cell in report.cells.to_dict("records")}
     of_cell: dict[tuple[Coordinate, Coordinate], list[Run]] = {}
     for run in runs.to_dict("records"):
@@ -67,7 +83,16 @@ def heatmap(report: Report, runs: pd.DataFrame) -> str:
     body = "\n".join(
         f'<tr><th scope="row">{escape(report.labels["row", row])}</th>'
         + "".join(
-            _cell(by_place[row, column], of_cell.get((row, column), []), report)
+            _cell(
+                by_place[row, column],
+                report,
+                _details(by_place[row, column], of_cell.get((row, column), []), report)
+                | {
+                    "why": _why(by_place[row, column], column in columns_run),
+                    "command": cell_command(spec, row, column),
+                    "curves": _curves(of_cell.get((row, column), []), spec, results),
+                },
+            )
             for column in report.columns
         )
         + "</tr>"
@@ -79,7 +104,53 @@ def heatmap(report: Report, runs: pd.DataFrame) -> str:
     )
 
 
-def _cell(cell: Mapping[Any, Any], runs: list[Run], report: Report) -> str:
+def cell_command(spec: TableSpec, row: Coordinate, column: Coordinate) -> str:
+    """What runs a cell; empty for one that the sweep does not have."""
+    if row not in spec.planned_rows or column not in spec.planned_columns:
+        return ""
+    words = (
+        f"{path.removesuffix('.name')}={value}"
+        for path, value in ((spec.report.rows, row), (spec.report.columns, column))
+    )
+    return f"{command('train')} -m table={spec.name} {' '.join(words)}"
+
+
+def _why(cell: Mapping[Any, Any], others: bool) -> str:
+    """Why a cell has no run; empty where it has one."""
+    status = cell["status"]
+    return WHY.get(("hours" if others else "files") if status == "not run" else status, "")
+
+
+def _curves(runs: list[Run], spec: TableSpec, results: Path) -> list[list[tuple[int, float]]]:
+    """The curve of each run that has kept its own: the score at each evaluation."""
+    found = (
+        curve(results / run["path"], spec.report.metric)
+        for run in sorted(runs, key=lambda run: (run["seed"], run["path"]))
+    )
+    return [points for points in found if points]
+
+
+def curve(result: Path, metric: str) -> list[tuple[int, float]]:
+    """Step and score of a run's evaluations, thinned; empty where there is no `metrics.csv`.
+
+    Args:
+        result: The result's file, beside which the curves lie.
+        metric: `test.NAME`; validation's is taken where there is one.
+    """
+    path = result.parent / "metrics.csv"
+    if not path.is_file():
+        return []
+    table = pd.read_csv(path)
+    name = metric.rpartition(".")[2]
+    key = next((key for key in (f"val/{name}", f"test/{name}") if key in table), None)
+    if key is None or "step" not in table:
+        return []
+    known = table[["step", key]].dropna()
+    known = known.iloc[:: -(-len(known) // POINTS) or 1]
+    return [(int(step), float(f"{value:.4g}")) for step, value in known.to_numpy()]
+
+
+def _cell(cell: Mapping[Any, Any], report: Report, details: Mapping[str, Any]) -> str:
     """A cell: its three numbers to choose from, what it is sorted by, and its details."""
     shown, values = "", ""
     for name, key in NUMBERS.items():
@@ -92,8 +163,7 @@ def _cell(cell: Mapping[Any, Any], runs: list[Run], report: Report) -> str:
     heat = _heat(cell, report)
     style = f' style="--heat:{abs(heat):.0f}%"' if heat else ""
     side = "" if not heat else " better" if heat > 0 else " worse"
-    kind = "other" if cell["mark"] else "" if runs else "empty"
-    details = _details(cell, runs, report)
+    kind = "other" if cell["mark"] else "" if details["runs"] else "empty"
     words = escape(json.dumps(details, ensure_ascii=False), quote=True)
     label = escape(f"{details['row']}, {details['column']}", quote=True)
     return (

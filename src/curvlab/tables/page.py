@@ -43,7 +43,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
     for spec in (spec for specs in tables.values() for spec in specs):
         runs = collect(results / spec.name, spec.report)
         report = report_of(spec, runs)
-        sections.append(_section(spec, report, heatmap(report, runs)))
+        sections.append(_section(spec, report, heatmap(spec, report, runs, results / spec.name)))
         counts.update(count(report))
     captions = {
         name: f"{figure.item}: {figure.shows}"

@@ -1,5 +1,6 @@
 """What a table is: its report blocks, the cells its sweep plans, the paper's printed numbers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -140,6 +141,11 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
         )
         for report in _report_blocks(config, name)
     ]
+
+
+def load_tables(configs: Path, names: Sequence[str] = ()) -> list[TableSpec]:
+    """The tables of these names, or all, one for each panel."""
+    return [s for name in names or table_names(configs) for s in load_table(configs, name)]
 
 
 def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFrame:
