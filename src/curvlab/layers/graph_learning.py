@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from curvlab.manifolds.products import product
+
 TINY = 1e-12
 
 
@@ -62,7 +64,7 @@ def graph_between_anchors(similarity: Tensor) -> Tensor:
 def half_squared_distances(x: Tensor) -> Tensor:
     """`|x_i - x_j|^2 / 2` of all pairs of vectors `[nodes, dim]`, `[nodes, nodes]`."""
     squares = x.square().sum(1) / 2
-    return (squares[:, None] + squares - x @ x.T).clamp(min=0)
+    return (squares[:, None] + squares - product(x, x.T)).clamp(min=0)
 
 
 def graph_cost(

@@ -19,6 +19,7 @@ from curvlab.layers.lorentz import LorentzLinear, inner_factor, lift
 from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import dot, working
+from curvlab.manifolds.products import full_precision
 
 SMALLEST = 1e-6
 """Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""
@@ -344,6 +345,6 @@ class LorentzSoftmaxAttention(PointAttention):
             2 * inner_factor(self.space, self.inner) / self.scale
         )
         # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
-        # far out: float32 under autocast, too.
-        with torch.autocast(query.device.type, enabled=False):
+        # far out: float32 in full, under autocast, too.
+        with torch.autocast(query.device.type, enabled=False), full_precision():
             return F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]

@@ -15,6 +15,7 @@ from curvlab.layers.row_blocks import in_blocks
 from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz
 from curvlab.manifolds.kernels import curvature_like, working
+from curvlab.manifolds.products import linear, product
 
 
 @on_spaces
@@ -55,7 +56,7 @@ class PoincareLinear(nn.Module):
         normal = self.weight / length.clamp(min=torch.finfo(length.dtype).tiny).unsqueeze(-1)
         shift = (2 * root * self.offset).clamp(-2 * LONGEST_TANGENT, 2 * LONGEST_TANGENT)
         plane = torch.cat([-shift.sinh().unsqueeze(-1), normal * shift.cosh().unsqueeze(-1)], -1)
-        distance = (root * working(F.linear(x, plane))).asinh()
+        distance = (root * working(linear(x, plane))).asinh()
         scaled = (2 * length * distance).clamp(-LONGEST_TANGENT, LONGEST_TANGENT)
         return scaled.sinh() / root
 
@@ -83,8 +84,7 @@ class _DistanceAttention(PointAttention):
 
         def of_rows(rows: slice) -> Tensor:
             distances = self.space.pairwise_dist(query[:, rows], key)
-            with torch.autocast(query.device.type, enabled=False):
-                return (-self.beta * distances).softmax(-1) @ value
+            return product((-self.beta * distances).softmax(-1), value)
 
         return in_blocks(of_rows, query.shape[1], self.heads * key.shape[1])
 

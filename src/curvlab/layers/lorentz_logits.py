@@ -8,6 +8,7 @@ from curvlab.layers.lorentz import inner_factor
 from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds.products import linear
 
 
 @on_spaces
@@ -50,4 +51,4 @@ class LorentzPrototypes(nn.Module):
         kappa = self.space.kappa
         prototypes = lorentz.project(self.prototypes, kappa)
         doubled = 2 * inner_factor(self.space, self.inner)
-        return F.linear(x, doubled * lorentz.reflect_time(prototypes), -2 / kappa - self.bias)
+        return linear(x, doubled * lorentz.reflect_time(prototypes), -2 / kappa - self.bias)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Space, kernels, stereographic
+from curvlab.manifolds.products import product
 
 _SMALLEST_SQUARE = 1e-15
 
@@ -59,7 +60,7 @@ class StereographicLogits(nn.Module):
         alpha = kernels.gap(offset, kappa, wide=False).mT  # [components, 1, classes]
         beta = kernels.gap(point, kappa, wide=False)  # [components, nodes, 1]
         along = (offset * normal).sum(-1).unsqueeze(-2)  # <P, a>
-        shift = point @ normal.mT - along  # <s, a>
+        shift = product(point, normal.mT) - along  # <s, a>
         squared = _squared_distances(point, offset)  # |s|^2
         length = normal.square().sum(-1).clamp_min(_SMALLEST_SQUARE).sqrt().unsqueeze(-2)
         numerator = alpha * shift + kappa * squared * along
@@ -82,4 +83,4 @@ class StereographicLogits(nn.Module):
 def _squared_distances(x: Tensor, y: Tensor) -> Tensor:
     """`|x_i - y_j|^2`, `[..., n, m]`, through a matrix product."""
     norms = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
-    return (norms - 2 * x @ y.mT).clamp_min(0)
+    return (norms - 2 * product(x, y.mT)).clamp_min(0)

@@ -24,6 +24,7 @@ from curvlab.manifolds.base import EmbeddingSpace
 from curvlab.manifolds.pairs.kernel import SMALLEST_SQDIST, PairKernel
 from curvlab.manifolds.pairs.profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
 from curvlab.manifolds.pairs.tiles import PairTiles, Tile, Workspace
+from curvlab.manifolds.products import full_precision
 
 
 def reconstruction_loss(
@@ -90,10 +91,11 @@ class _NonNeighbourSums(torch.autograd.Function):
         curved: type[CurvedProfile | PseudoProfile],
     ) -> Tensor:
         work = tiles.take_workspace(len(left), left)
-        if kernel is None:
-            found = _sums_in_passes(left, right, kappa, tiles, power, scale, work, curved)
-        else:
-            found = _sums_by_kernel(left, right, kappa, tiles, power, scale, work, kernel)
+        with full_precision():
+            if kernel is None:
+                found = _sums_in_passes(left, right, kappa, tiles, power, scale, work, curved)
+            else:
+                found = _sums_by_kernel(left, right, kappa, tiles, power, scale, work, kernel)
         ctx.save_for_backward(right, found.entries)
         ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
         ctx.tiles, ctx.work = tiles, work
@@ -107,12 +109,13 @@ class _NonNeighbourSums(torch.autograd.Function):
         grad_left = torch.zeros_like(right)
         parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
         pulls = grad.split(tiles.size)
-        for n, tile in enumerate(tiles.tiles):
-            i, j, weights = tile.row, tile.column, work.weights[n]
-            weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
-            parts[i].baddbmm_(features[j], weights.mT)
-            if i != j:
-                parts[j].baddbmm_(features[i], weights)
+        with full_precision():
+            for n, tile in enumerate(tiles.tiles):
+                i, j, weights = tile.row, tile.column, work.weights[n]
+                weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
+                parts[i].baddbmm_(features[j], weights.mT)
+                if i != j:
+                    parts[j].baddbmm_(features[i], weights)
         tiles.give_back(work)
         grad_left *= -ctx.by_form
         grad_kappa = None

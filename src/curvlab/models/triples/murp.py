@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.products import product
 from curvlab.models.triples.ball_distance import arsinh_squared
 from curvlab.models.triples.hyperbolic_scorer import UNIT, HyperbolicScorer, squares
 from curvlab.options import PositiveInt, SpaceMaker
@@ -52,6 +53,7 @@ class MuRP(HyperbolicScorer):
         of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
         linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
         rows, columns = 1 / ((1 - x2) * (1 - w2)), 1 / (1 - t2)
-        first = (rows * linear) @ (columns * torch.cat([torch.ones_like(t2), t2, t], -1)).T
-        u2 = torch.addcmul(first, (4 * rows * x) @ (columns * t).T, w @ t.T, value=-1)
+        first = product(rows * linear, (columns * torch.cat([torch.ones_like(t2), t2, t], -1)).T)
+        along = product(4 * rows * x, (columns * t).T), product(w, t.T)
+        u2 = torch.addcmul(first, *along, value=-1)
         return (2 / scale).square() * arsinh_squared(u2)

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.products import product
 from curvlab.manifolds.tolerances import tolerance
 from curvlab.models.triple_scorer import table
 from curvlab.models.triples.ball_distance import squared_to_rays
@@ -69,5 +70,5 @@ class RotH(HyperbolicScorer):
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         rim = math.atanh(1 - tolerance(v.dtype).boundary)
         x2 = squares(x)
-        p, q = (1 + x2) / (4 * (1 - x2)), (x / (2 * (1 - x2))) @ (v / length).T
+        p, q = (1 + x2) / (4 * (1 - x2)), product(x / (2 * (1 - x2)), (v / length).T)
         return (2 / scale).square() * squared_to_rays(p, q, scale, length.T, rim)

@@ -1,0 +1,107 @@
+"""Products in full precision: those of PyTorch, whatever the precision of others is set to."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import jvp, vmap
+
+from curvlab.manifolds.products import full_precision, linear, product
+from reduced_products import ten_bits, tf32
+
+# Of PyTorch's own forward mode, and of its tracer of autograd functions.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
+
+
+def factors(*shapes, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    made = (torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
+    return [x.requires_grad_() for x in made]
+
+
+def test_tf32_has_ten_bits():
+    steps = torch.tensor([1, 1 + 2**-10, 1 + 2**-11, 1 + 3 * 2**-11, -3 - 2**-12, 0])
+    rounded = torch.tensor([1, 1 + 2**-10, 1, 1 + 2**-9, -3, 0])
+    assert torch.equal(ten_bits(steps), rounded)
+
+
+def test_a_product_is_not_rounded_forward_or_backward():
+    a, b = factors((3, 5, 4), (4, 6))
+    expected = a @ b
+    slopes = torch.autograd.grad(expected.square().sum(), (a, b))
+    with tf32() as mode:
+        assert not torch.equal(a @ b, expected)
+        rounded = mode.rounded
+        found = product(a, b)
+        assert torch.equal(found, expected)
+        found_slopes = torch.autograd.grad(found.square().sum(), (a, b))
+        torch.testing.assert_close(found_slopes, slopes, rtol=1e-6, atol=1e-6)
+    assert mode.rounded == rounded
+
+
+def test_a_linear_map_is_not_rounded():
+    x, weight, bias = factors((2, 5, 4), (3, 4), (3,))
+    expected = torch.nn.functional.linear(x, weight, bias)
+    with tf32() as mode:
+        torch.testing.assert_close(linear(x, weight, bias), expected, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(linear(x, weight), expected - bias, rtol=1e-6, atol=1e-6)
+    assert not mode.rounded
+
+
+def test_autocast_does_not_halve_a_product():
+    a, b = factors((5, 4), (4, 6))
+    expected = a.detach() @ b.detach()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (a @ b).dtype == torch.bfloat16
+        torch.testing.assert_close(product(a, b), expected)
+        assert product(a.bfloat16(), b).dtype == linear(a.bfloat16(), b.T).dtype == torch.float32
+
+
+def test_derivatives_of_a_product():
+    with tf32():
+        a, b = factors((2, 3, 4), (4, 2), dtype=torch.float64)
+        assert gradcheck(product, (a, b), check_forward_ad=True)
+        assert gradgradcheck(product, (a, b))
+        a, b = (x.detach() for x in (a, b))
+        value, along = jvp(product, (a, b), (a, b))  # of t^2 a @ b at t = 1
+        torch.testing.assert_close((value, along), (a @ b, 2 * a @ b))
+        assert torch.equal(vmap(product, (0, None))(a, b), a @ b)
+
+
+@pytest.mark.parametrize("setting", ["highest", "high", "medium"])
+def test_the_setting_is_put_back(setting):
+    torch.set_float32_matmul_precision(setting)
+    try:
+        with full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == setting
+        with pytest.raises(ZeroDivisionError), full_precision():
+            _ = 1 / 0
+        assert torch.get_float32_matmul_precision() == setting
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_a_setting_of_one_backend_is_put_back():
+    matmul = torch.backends.cuda.matmul
+    if not hasattr(matmul, "fp32_precision"):
+        pytest.skip("torch before 2.9")
+    matmul.fp32_precision = "tf32"
+    try:
+        with full_precision():
+            assert matmul.fp32_precision == "ieee"
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        matmul.fp32_precision = "ieee"
+
+
+def test_a_compiler_traces_a_product():
+    torch.compiler.reset()
+    a, b = (x.detach() for x in factors((5, 4), (4, 6)))
+    traced = torch.compile(product, backend="eager", fullgraph=True)
+    assert torch.equal(traced(a, b), a @ b)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert traced(a, b).dtype == torch.float32
+    torch.compiler.reset()
