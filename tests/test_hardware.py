@@ -11,7 +11,7 @@ import torch
 from curvlab.errors import UsageError
 from curvlab.process import default_dtype
 from curvlab.run import hardware
-from curvlab.run.hardware import trainer_accelerator
+from curvlab.run.hardware import check_sync_batch_norm, trainer_accelerator
 
 FAULTS = """
 import resource, torch
@@ -44,6 +44,13 @@ def test_double_precision_is_not_for_metal(monkeypatch):
     assert trainer_accelerator("auto", "64-true") == "cpu"
     with pytest.raises(UsageError, match=r"Metal .* single precision .*accelerator=cpu"):
         trainer_accelerator("mps", "64-true")
+
+
+def test_batch_normalisation_is_shared_by_gpus_alone():
+    check_sync_batch_norm(False, "cpu")
+    check_sync_batch_norm(True, "cuda")
+    with pytest.raises(UsageError, match=r"^trainer.sync_batch_norm=true: .*several GPUs alone"):
+        check_sync_batch_norm(True, "cpu")
 
 
 def test_numbers_are_of_a_runs_type_until_it_ends():

@@ -10,11 +10,13 @@ import two_processes as work
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import composed
+from tiny_runs import FAST, composed
+from torch import nn
 
+from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run.distributed import launch
-from curvlab.run.parts import build_data, build_task
+from curvlab.run.parts import build_data, build_task, idle_sync_batch_norm
 from curvlab.run.train import describe
 
 PAIR = (
@@ -139,6 +141,53 @@ def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
     assert len(pd.read_csv(tmp_path / "run" / "metrics.csv")) == 4
     assert result.steps == 20
     assert (tmp_path / "run" / "embeddings.npz").is_file()
+
+
+SHARED = "trainer.sync_batch_norm=true"
+GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
+
+
+@pytest.mark.usefixtures("keeps_last")
+@pytest.mark.parametrize(
+    "words", [(), pytest.param((SHARED, "trainer.accelerator=cuda"), marks=GPUS)]
+)
+def test_batch_normalisation_is_by_the_batch_of_a_process_or_of_all(run_here, tmp_path, words):
+    """The average that the first process keeps after one step, of its batch or of both."""
+    words = (*PLAIN, "model.normalisation=batch", "trainer.max_steps=1", *words)
+    words = (*words, "trainer.steps_per_epoch=1")
+    run_here(*words)
+    config = composed(tmp_path / "other", (*words, f"paths.data_dir={tmp_path}"), RunMode.RUN)
+    lightning.seed_everything(config.seed, verbose=False)
+    data = build_data(config)
+    task = build_task(config, data)
+    name, norm = next((n, m) for n, m in task.named_modules() if isinstance(m, nn.BatchNorm1d))
+    normalised = []
+    norm.register_forward_pre_hook(lambda _, inputs: normalised.append(inputs[0].detach()))
+    for part in data.rounds(0, 2)[0]:
+        task.training_step(data.batch(part), 0)
+    expected = torch.cat(normalised if SHARED in words else normalised[:1]).mean(0)
+    last = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
+    kept = last["state_dict"][f"{name}.running_mean"].cpu()
+    torch.testing.assert_close(kept, norm.momentum * expected)
+
+
+def test_processes_of_a_processor_do_not_share_batch_normalisation(run_here):
+    with pytest.raises(UsageError, match="sync_batch_norm=true: PyTorch normalises"):
+        run_here(*PAIR, "model.normalisation=batch", SHARED)
+
+
+def test_sharing_batch_normalisation_can_change_nothing(run_here, prepared, capsys):
+    result = run_here(*FAST, SHARED)
+    assert result.status == "finished"
+    said = "trainer.sync_batch_norm=true changes nothing: one device has the whole batch"
+    assert capsys.readouterr().out.count(said) == 1
+    for words, reason in (
+        ((), None),
+        ((SHARED,), "model=gcn has no batch normalisation"),
+        ((SHARED, "model.normalisation=batch"), None),
+    ):
+        config, _, _ = prepared(*PAIR, *words)
+        assert idle_sync_batch_norm(config, build_task(config, build_data(config))) == reason
 
 
 def test_all_processes_end_when_patience_does(run_here):

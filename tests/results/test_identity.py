@@ -23,7 +23,8 @@ def changed(config, path, value):
     "path",
     ["seed", "trainer.max_steps", "trainer.precision", "trainer.devices", "model.dim",
      "model.dropout", "model._target_", "manifold.kappa", "optimizer.lr", "optimizer.curvature_lr",
-     "task.power", "dataset.features.noise", "model.hops", "model.eigenvectors"],
+     "task.power", "dataset.features.noise", "model.hops", "model.eigenvectors",
+     "trainer.sync_batch_norm"],
 )  # fmt: skip
 def test_what_is_built_otherwise_is_another_run(path):
     config = composed("model=fpst", "dataset=web_edu")

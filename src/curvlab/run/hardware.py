@@ -130,6 +130,24 @@ def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
     return [own_gpu(gpus)] if gpus > 1 else 1
 
 
+def check_sync_batch_norm(wanted: bool, accelerator: str) -> None:
+    """Refuse to normalise by the batches of several devices where PyTorch cannot.
+
+    Args:
+        wanted: `trainer.sync_batch_norm` of a run on several devices.
+        accelerator: of Lightning: auto, cpu, cuda, mps.
+
+    Raises:
+        UsageError: the devices are processes of the processor.
+    """
+    if wanted and run_device(accelerator).type != "cuda":
+        raise UsageError(
+            "trainer.sync_batch_norm=true: PyTorch normalises by the batches of several GPUs "
+            "alone, not of processes on a processor; leave it out, or use "
+            "trainer.accelerator=cuda"
+        )
+
+
 @cache
 def own_gpu(gpus: int) -> int:
     """The GPU that this process has until its end: one that fewest others on this machine have.

@@ -112,6 +112,7 @@ class FixedSteps:
         steps_per_epoch: between two points of the curves, two looks at the loss, two checkpoints.
         accelerator: auto, cpu, cuda or mps.
         devices: number of devices; with trainer.accelerator=cpu, of processes.
+        sync_batch_norm: on several GPUs, normalise by the batches of all; false: each by its own.
         precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
         gradient_clip: norm at which gradients are clipped; null for none.
         deterministic: repeat a run of as many threads to the last bit; null: on the processor,
@@ -128,6 +129,7 @@ class FixedSteps:
     steps_per_epoch: PositiveInt = 100
     accelerator: Incidental[Literal["auto", "cpu", "cuda", "mps"]] = "auto"
     devices: PositiveInt = 1
+    sync_batch_norm: bool = False
     precision: Precision = "32-true"
     gradient_clip: PositiveFloat | None = None
     deterministic: Incidental[bool | None] = None

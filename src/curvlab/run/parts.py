@@ -13,6 +13,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation, PlainFiles
@@ -151,6 +152,17 @@ def build_logger(
         job_type=f"{result.dataset}/{result.model}",
         run_config=result.config,
     )
+
+
+def idle_sync_batch_norm(config: DictConfig, task: nn.Module) -> str | None:
+    """Why `trainer.sync_batch_norm=true` changes nothing in a run, if it is set and does not."""
+    if not config.trainer.sync_batch_norm:
+        return None
+    if config.trainer.devices == 1:
+        return "one device has the whole batch"
+    if not any(isinstance(module, _BatchNorm) for module in task.modules()):
+        return f"model={config.model.name} has no batch normalisation"
+    return None
 
 
 def build_trainer(

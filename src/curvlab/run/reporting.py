@@ -71,6 +71,11 @@ def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
     _console.print(f"{label}, {result.manifold}: {how} in {shown(folder)}")
 
 
+def without_effect(word: str, reason: str) -> None:
+    """Say that a word of the command changes nothing."""
+    _console.print(f"{word} changes nothing: {reason}")
+
+
 def seeds_starting(
     model: str, dataset: str, runs: Sequence[tuple[int, Path]], workers: int
 ) -> None:

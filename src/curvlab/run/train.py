@@ -48,6 +48,7 @@ from curvlab.run.distributed import launch
 from curvlab.run.ending import EndsBySignal
 from curvlab.run.group import on_this_machine
 from curvlab.run.hardware import (
+    check_sync_batch_norm,
     peak_memory_mb,
     prepare_determinism,
     prepare_processor,
@@ -55,7 +56,14 @@ from curvlab.run.hardware import (
     trainer_accelerator,
     trainer_devices,
 )
-from curvlab.run.parts import build_data, build_logger, build_selection, build_task, build_trainer
+from curvlab.run.parts import (
+    build_data,
+    build_logger,
+    build_selection,
+    build_task,
+    build_trainer,
+    idle_sync_batch_norm,
+)
 from curvlab.run.sweep import role, written_since
 
 PICTURED_NODES = 100_000
@@ -279,7 +287,9 @@ def _run(
     if devices == 1:
         _run_process(0, config, result, folder, checkpoint)
         return
-    trainer_devices(config.trainer.accelerator, on_this_machine(devices))
+    options = config.trainer
+    trainer_devices(options.accelerator, on_this_machine(devices))
+    check_sync_batch_norm(options.sync_batch_norm, options.accelerator)
     build_data(config).prepare_data()
     launch(_run_process, devices, config, result, folder, checkpoint)
     written = read_result(folder.path)
@@ -338,10 +348,13 @@ def _fit(
     ]
     resumed = checkpoint is not None
     reporting.starting(label, result, folder.path, resumed)
+    if (reason := idle_sync_batch_norm(config, task)) is not None:
+        reporting.without_effect("trainer.sync_batch_norm=true", reason)
     at = folder.step() if resumed else None
     open_logger = build_logger(config, result, folder.path, at) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
-        trainer = build_trainer(config, folder.path, callbacks, logger)
+        shared = options.sync_batch_norm
+        trainer = build_trainer(config, folder.path, callbacks, logger, sync_batchnorm=shared)
         try:
             trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         except Exception as error:
