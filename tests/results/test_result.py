@@ -46,7 +46,8 @@ def test_a_result_comes_back_as_it_was_written(tmp_path):
     path = written.write(tmp_path)
     assert read_result(tmp_path) == written
     assert json.loads(path.read_text()).keys() >= KEYS
-    assert written.versions["torch"] == torch.__version__
+    here, noted = (v.partition("+")[0] for v in (torch.__version__, written.versions["torch"]))
+    assert here == noted  # one of them may say +cpu
 
 
 @pytest.mark.parametrize("content", [None, "", '{"status": "fin', "[]", '{"status": "finished"}'])

@@ -75,6 +75,16 @@ def test_cells_sort_by_the_printed_and_the_reproduced_means(
     assert set(cells["paper_mean"].dropna()) <= set(reader.values)
 
 
+def test_hours_of_runs_that_two_panels_show_count_once(read, write_run):
+    for model in ("gcn", "fpst"):
+        path = write_run(model, "web_edu", 0, 1.0, table="fpst/fig4")
+        costs = {"test": {"inference_ms": 1.0, "inference_mb": 1.0}}
+        result = json.loads(path.read_text()) | {"wall_seconds": 1800.0, "metrics": costs}
+        path.write_text(json.dumps(result))
+    text, _ = read()
+    assert "<dt>hours</dt><dd>1.0</dd>" in text
+
+
 def test_a_cell_lists_its_runs(read, write_run):
     write_run("fpst", "web_edu", 0, 98.765)
     write_run("fpst", "web_edu", 1, 99.0)

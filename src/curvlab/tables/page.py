@@ -7,6 +7,8 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+
 from curvlab.errors import UsageError
 from curvlab.program import command
 from curvlab.tables.collect import collect
@@ -39,9 +41,12 @@ def page(configs: Path, paper: str, results: Path) -> str:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})
         raise UsageError(f"no tables of {paper}: there are those of {', '.join(papers)}")
     tables = {name: load_table(configs, name) for name in names}
-    sections, counts = [], Counter[str]()
+    sections, counts, seconds = [], Counter[str](), dict[str, float]()
     for spec in (spec for specs in tables.values() for spec in specs):
         runs = collect(results / spec.name, spec.report)
+        seconds |= {
+            f"{spec.name}/{path}": s for path, s in zip(runs["path"], runs["seconds"], strict=True)
+        }
         report = report_of(spec, runs)
         sections.append(_section(spec, report, heatmap(spec, report, runs, results / spec.name)))
         counts.update(count(report))
@@ -55,7 +60,8 @@ def page(configs: Path, paper: str, results: Path) -> str:
     pictures = (
         _picture(path, captions.get(path.name) or _caption(path.stem, tables)) for path in paths
     )
-    total = "".join(f"<div><dt>{key}</dt><dd>{n}</dd></div>" for key, n in counts.items())
+    hours = {"hours": f"{np.nansum(list(seconds.values())) / 3600:,.1f}"}  # panels share runs
+    total = "".join(f"<div><dt>{k}</dt><dd>{n}</dd></div>" for k, n in {**counts, **hours}.items())
     body = "\n".join([f'<dl class="totals">{total}</dl>', *sections, *pictures])
     title = tables[names[0]][0].report.title.partition(",")[0]
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
