@@ -15,6 +15,7 @@ from pydantic_core import core_schema
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
+BOUNDS = (Ge, Gt, Le, Lt, Interval, Predicate)
 UNIONS = (typing.Union, types.UnionType)
 PART = "keys of its own"
 WORDS = {
@@ -59,9 +60,7 @@ def is_bounded(kind: Any) -> bool:
         return any(map(is_bounded, args)) and all(is_bounded(arg) or arg in WORDS for arg in args)
     if origin is typing.Annotated:
         base, *marks = get_args(kind)
-        return any(isinstance(mark, Ge | Gt | Le | Lt | Interval) for mark in marks) or is_bounded(
-            base
-        )
+        return is_bounded(base) or any(isinstance(mark, BOUNDS) for mark in marks)
     return origin is typing.Literal
 
 

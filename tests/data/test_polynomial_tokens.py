@@ -74,7 +74,7 @@ def test_what_takes_less_memory_is_chosen(features, dim, dtype, allowed, stored,
 
 
 def test_an_unknown_basis_is_refused():
-    with pytest.raises(UsageError, match="basis=fourier must be one of mono, cheb"):
+    with pytest.raises(UsageError, match="basis='fourier' must be one of mono, cheb"):
         tokens(path(), "fourier", 2)
 
 

@@ -275,11 +275,11 @@ def test_heads_may_be_wider_than_their_share():
 
 
 def test_what_cannot_be_built_is_refused():
-    with pytest.raises(UsageError, match=r"linear.*exact.*softmax"):
+    with pytest.raises(UsageError, match="kind='softmax' must be one of linear, exact"):
         StereographicAttention(4, 2, 2, Euclidean(2), "softmax", True)
     with pytest.raises(UsageError, match=r"out_proj=True.*head_dim=2"):
         StereographicAttention(4, 2, 5, Euclidean(2), "linear", False)
-    with pytest.raises(UsageError, match=r"midpoint='printed' must be None or 'paper'"):
+    with pytest.raises(UsageError, match=r"midpoint='printed' must be one of paper, or None"):
         StereographicAttention(4, 2, 2, Euclidean(2), "linear", True, "printed")
 
 

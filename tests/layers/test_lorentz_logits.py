@@ -59,7 +59,7 @@ def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner
 
 
 def test_a_product_that_there_is_not_is_refused():
-    with pytest.raises(UsageError, match=r"inner is 'as_released', not 'over_k'"):
+    with pytest.raises(UsageError, match=r"inner='over_k' must be one of as_released, or None"):
         LorentzPrototypes(4, 3, Lorentz(), "over_k")
 
 

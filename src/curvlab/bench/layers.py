@@ -115,7 +115,7 @@ def _table(device: torch.device, runs: int) -> None:
 def _softmax(device: torch.device, runs: int) -> None:
     space = Lorentz(-1.0, learnable=False).to(device)
     x = space.from_space(0.1 * torch.randn(TOKENS, DIM, device=device))
-    layers = {
+    layers: dict[str, nn.Module] = {
         "linear": LorentzLinearAttention(DIM, 1, DIM, space, POWER, False, "mean"),
         "softmax": LorentzSoftmaxAttention(DIM, 1, DIM, space),
     }

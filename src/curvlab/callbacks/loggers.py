@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 
+from curvlab.checked import checked
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Project
 from curvlab.results.files import remove
@@ -22,6 +23,7 @@ RUN_TAG = "curvlab.run"
 """Tag by which a run is found again in MLflow, which numbers runs itself."""
 
 
+@checked
 @contextmanager
 def wandb_logger(
     folder: str,

@@ -216,7 +216,9 @@ def _fields(target: str) -> dict[str, Option]:
     for parent in reversed(mro(target)):
         docs = _docs(parent)
         for name, member in parent.members.items():
-            if isinstance(member, griffe.Attribute) and member.annotation is not None:
+            if name.startswith("_") or not isinstance(member, griffe.Attribute):
+                continue
+            if member.annotation is not None:
                 doc = docs.get(name) or (found[name].doc if name in found else "")
                 found[name] = _option(name, member.annotation, member.value, doc)
     return found

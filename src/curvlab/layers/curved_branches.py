@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.manifolds import Curvature, Stereographic
@@ -43,7 +44,7 @@ class FeedForward(nn.Module):
         return self.reduce(self.activation(self.expand(x)))
 
 
-class FeedForwardBranch(nn.Module):
+class FeedForwardBranch(Checked, nn.Module):
     """x + FF(x): a control without attention or geometry.
 
     Args:
@@ -61,7 +62,7 @@ class FeedForwardBranch(nn.Module):
         return x + self.feed_forward(x)
 
 
-class EuclideanBranch(nn.Module):
+class EuclideanBranch(Checked, nn.Module):
     """H = LayerNorm(x + MultiheadAttention(x)); LayerNorm(H + FF(H)). Source: CAT, Section 4.1.
 
     Args:
@@ -96,7 +97,7 @@ class EuclideanBranch(nn.Module):
         return self.attention.out_proj(nn.functional.linear(x, *values))
 
 
-class HyperbolicBranch(nn.Module):
+class HyperbolicBranch(Checked, nn.Module):
     """Distance attention in a ball: q, v = exp0(W x), softmax(-d(q_i, q_j)), FF(W_o log0(sum)).
 
     There is no key and no temperature. The sum of the values is one of
@@ -177,7 +178,7 @@ def hyperbolic_sum(weights: Tensor, points: Tensor, kappa: Tensor, aggregation: 
     return k_space.midpoint_from_sums(sums[..., :-1], sums[..., -1], kappa)
 
 
-class SphericalBranch(nn.Module):
+class SphericalBranch(Checked, nn.Module):
     """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
 
     mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from curvlab.checked import Checked
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
@@ -86,7 +87,7 @@ def transposed(matrix: Tensor) -> Tensor:
     return matrix if all(torch.equal(one, other) for one, other in pairs) else transpose
 
 
-class GraphConvolutionBranch(nn.Module):
+class GraphConvolutionBranch(Checked, nn.Module):
     r"""A graph network whose every layer goes back to the first one's output.
 
     `x_0 = drop(relu(BN(W_in x + b_in)))`; in each layer, with A the normalised adjacency,

@@ -17,7 +17,7 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.hyperboloid import split_time
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
@@ -36,8 +36,7 @@ FIRST_OFFSET = 20.0
 """What is first added to the logits of attention, so that all neighbours count."""
 
 
-@on_spaces
-class SigmoidTime(nn.Module):
+class SigmoidTime(OnSpaces, nn.Module):
     r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
 
     t = exp(log_scale) sigmoid(h_0) + 1 / s + time_offset,
@@ -77,8 +76,7 @@ class SigmoidTime(nn.Module):
         return torch.cat([time, of_space * factor], -1)
 
 
-@on_spaces
-class HyboNetLinear(nn.Linear):
+class HyboNetLinear(OnSpaces, nn.Linear):
     r"""Linear map of all coordinates of a point, `y = SigmoidTime(W drop(act(x)) + b)`.
 
     Activation and dropout act on the time too, as in the code. `W` `[1 + out, 1 + in]` is drawn
@@ -124,8 +122,7 @@ class HyboNetLinear(nn.Linear):
         return self.point(super().forward(dropout(x, self.dropout, self.training)))
 
 
-@on_spaces
-class HyboNetFeatureLinear(FeatureLinear):
+class HyboNetFeatureLinear(OnSpaces, FeatureLinear):
     r"""`HyboNetLinear` of Euclidean features, which the exponential at the origin sends to points.
 
     exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Since c is one number a
@@ -189,8 +186,7 @@ def _draw(linear: nn.Linear) -> None:
         linear.bias.zero_()
 
 
-@on_spaces
-class CentroidAggregation(nn.Module):
+class CentroidAggregation(OnSpaces, nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
     A node without neighbours stays where it is; whether a matrix has any is looked up when it is
@@ -224,8 +220,7 @@ def _has_empty_rows(matrix: Tensor) -> bool:
     return bool((sums <= 0).any())
 
 
-@on_spaces
-class CentroidAttention(nn.Module):
+class CentroidAttention(OnSpaces, nn.Module):
     r"""Centroid of a node's neighbours, weighted by `sigmoid((2 k + 2 <q_i, k_j>_L) / sigma + b)`.
 
     k = -1 / kappa, so that 2 k + 2 <q, k>_L is minus the squared Lorentzian distance; q and k are

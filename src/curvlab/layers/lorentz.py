@@ -11,23 +11,22 @@ Under autocast matrix products are in half precision and points in float32.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from curvlab.errors import UsageError
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
 from curvlab.manifolds.trigonometry import sin_ratio
 
-CURVATURE_MODES = ("rescale", "recalibrate")
-INPUT_LIFTS = ("exp0", "exp0_ref")
-INNERS = ("as_released",)
+CurvatureMode = Literal["rescale", "recalibrate"]
+InputLift = Literal["exp0", "exp0_ref"]
+Inner = Literal["as_released"]
 
 LONGEST_TANGENT = 10.0
 """Length at which tangent vectors at the origin are cut (Hypformer's authors' code)."""
@@ -38,8 +37,7 @@ def lift(space_part: Tensor, space: Lorentz) -> Tensor:
     return lorentz.from_space(working(space_part), space.kappa)
 
 
-@on_spaces
-class LorentzLinear(nn.Linear):
+class LorentzLinear(OnSpaces, nn.Linear):
     r"""HTC: a linear map of all coordinates of a point, `[..., 1 + in] -> [..., 1 + out]`.
 
     With `f = W x + b` and `r = kappa_1 / kappa_2`,
@@ -70,10 +68,9 @@ class LorentzLinear(nn.Linear):
         out_features: int,
         space_in: Lorentz,
         space_out: Lorentz,
-        curvature_mode: str,
+        curvature_mode: CurvatureMode,
         bias: bool = True,
     ) -> None:
-        _require("curvature_mode", curvature_mode, CURVATURE_MODES)
         super().__init__(1 + in_features, out_features, bias)
         self.space_in, self.space_out = space_in, space_out
         self.curvature_mode = curvature_mode
@@ -144,8 +141,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return out
 
 
-@on_spaces
-class LorentzFeatureLinear(FeatureLinear):
+class LorentzFeatureLinear(OnSpaces, FeatureLinear):
     r"""`LorentzLinear` of Euclidean features, which the exponential at the origin sends to points.
 
     `exp_0(x) = (t, c x)` with `c = sinh(sqrt(-kappa) |x|) / (sqrt(-kappa) |x|)` and `|x|` cut at 10
@@ -175,11 +171,9 @@ class LorentzFeatureLinear(FeatureLinear):
         out_features: int,
         space_in: Lorentz,
         space_out: Lorentz,
-        curvature_mode: str,
-        input_lift: str,
+        curvature_mode: CurvatureMode,
+        input_lift: InputLift,
     ) -> None:
-        _require("curvature_mode", curvature_mode, CURVATURE_MODES)
-        _require("input_lift", input_lift, INPUT_LIFTS)
         super().__init__(1 + in_features, out_features)
         self.space_in, self.space_out = space_in, space_out
         self.curvature_mode, self.input_lift = curvature_mode, input_lift
@@ -224,8 +218,7 @@ def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     return torch.cat([time, factor * v], dim=-1)
 
 
-@on_spaces
-class LorentzMap(nn.Module):
+class LorentzMap(OnSpaces, nn.Module):
     """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
 
     Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
@@ -258,8 +251,7 @@ class LorentzMap(nn.Module):
         return lift(out if factor is None else out * factor, self.space_out)
 
 
-@on_spaces
-class LorentzMidpoint(nn.Module):
+class LorentzMidpoint(OnSpaces, nn.Module):
     r"""Midpoint of points of one hyperboloid or of two, the residual of Hypformer (Eqs. 4 and 20).
 
     `(x + y) / (sqrt(-kappa) sqrt(-<x + y, x + y>_L))`, of points as they are: where y lies on
@@ -299,18 +291,6 @@ def rescaling(space_in: Lorentz, space_out: Lorentz, curvature_mode: str) -> Ten
     return (space_in.kappa / space_out.kappa).sqrt()
 
 
-def inner_factor(space: Lorentz, inner: str | None) -> Tensor | float:
-    """What multiplies the Lorentzian product: 1, or 1 / k = -kappa, as in Hypformer's code.
-
-    Raises:
-        UsageError: there is no such product.
-    """
-    if inner is None:
-        return 1.0
-    _require("inner", inner, INNERS)
-    return -space.kappa
-
-
-def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{name} is {' or '.join(map(repr, choices))}, not {value!r}.")
+def inner_factor(space: Lorentz, inner: Inner | None) -> Tensor | float:
+    """What multiplies the Lorentzian product: 1, or 1 / k = -kappa, as in Hypformer's code."""
+    return 1.0 if inner is None else -space.kappa

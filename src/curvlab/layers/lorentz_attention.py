@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from curvlab.errors import UsageError
-from curvlab.layers.lorentz import LorentzLinear, inner_factor, lift
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.lorentz import Inner, LorentzLinear, inner_factor, lift
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import dot, working
 from curvlab.manifolds.products import full_precision
@@ -152,8 +152,7 @@ def _heads_linear(dim: int, heads: int, head_dim: int, space: Lorentz) -> Lorent
     return linear
 
 
-@on_spaces
-class LorentzLinearAttention(_Heads):
+class LorentzLinearAttention(OnSpaces, _Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
     `lift( mean_heads( phi(q) S / (phi(q) n) + psi(v) ) )`, `S = phi(k)^T v`, `n = phi(k)^T 1`, psi
@@ -249,8 +248,7 @@ def _mean_of_heads(x: Tensor) -> Tensor:
     return x.squeeze(-2) if x.shape[-2] == 1 else x.mean(-2)
 
 
-@on_spaces
-class PointAttention(_Heads):
+class PointAttention(OnSpaces, _Heads):
     """Attention whose queries, keys and values are points, of heads as wide as the model.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
@@ -303,7 +301,6 @@ class PointAttention(_Heads):
         return lorentz.centroid(points, points.new_ones(self.heads), self.space.kappa)
 
 
-@on_spaces
 class LorentzSoftmaxAttention(PointAttention):
     r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
 
@@ -328,7 +325,7 @@ class LorentzSoftmaxAttention(PointAttention):
         heads: int,
         head_dim: int,
         space: Lorentz,
-        inner: Literal["as_released"] | None = None,
+        inner: Inner | None = None,
     ) -> None:
         super().__init__(dim, heads, head_dim, space)
         self.inner = inner

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from curvlab.layers.lorentz import LONGEST_TANGENT, shortened
 from curvlab.layers.lorentz_attention import PointAttention
 from curvlab.layers.row_blocks import in_blocks
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz
 from curvlab.manifolds.kernels import curvature_like, working
 from curvlab.manifolds.products import linear, product
 
 
-@on_spaces
-class PoincareLinear(nn.Module):
+class PoincareLinear(OnSpaces, nn.Module):
     r"""The fully connected layer of HNN++, between points in the hyperboloid's coordinates.
 
     In the ball of curvature -c, with `lambda = 2 / (1 - c |x|^2)`, weights `z_k` and offsets `r_k`,
@@ -89,7 +88,6 @@ class _DistanceAttention(PointAttention):
         return in_blocks(of_rows, query.shape[1], self.heads * key.shape[1])
 
 
-@on_spaces
 class TangentDistanceAttention(_DistanceAttention):
     r"""Attention of Hyperbolic Attention Networks: queries, keys and values are `exp_0(W log_0 x)`.
 
@@ -114,7 +112,6 @@ class TangentDistanceAttention(_DistanceAttention):
         return self.space.expmap0(shortened(working(part.movedim(-2, 0))))
 
 
-@on_spaces
 class PoincareDistanceAttention(_DistanceAttention):
     """Attention of Hyperbolic Networks++: queries, keys and values are `PoincareLinear` maps.
 

@@ -4,15 +4,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab.layers.lorentz import inner_factor
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.lorentz import Inner, inner_factor
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.products import linear
 
 
-@on_spaces
-class LorentzPrototypes(nn.Module):
+class LorentzPrototypes(OnSpaces, nn.Module):
     r"""Logits from squared Lorentzian distances to one learned point a class.
 
     `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`: `-b_c`
@@ -37,10 +36,9 @@ class LorentzPrototypes(nn.Module):
     Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
     """
 
-    def __init__(self, dim: int, logits: int, space: Lorentz, inner: str | None = None) -> None:
+    def __init__(self, dim: int, logits: int, space: Lorentz, inner: Inner | None = None) -> None:
         super().__init__()
         self.space, self.inner = space, inner
-        inner_factor(space, inner)  # refuses a product that there is not
         with torch.no_grad():
             points = space.expmap0(F.normalize(torch.randn(logits, dim), dim=-1))
         self.prototypes = geoopt.ManifoldParameter(points, manifold=space)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
 from curvlab.manifolds.kernels import by_rows
 from curvlab.options import PositiveFloat
@@ -19,8 +19,7 @@ FORMS = {"stable": lorentz_sums.STABLE, "maps": lorentz_sums.LITERAL}
 UNWEIGHTED = "parallel_transport"
 
 
-@on_spaces
-class LorentzResidual(nn.Module):
+class LorentzResidual(OnSpaces, nn.Module):
     r"""Sum of a point x and a point y = f(x) of one hyperboloid.
 
     With s = sqrt(-kappa) and `lift` the point with a given space part:

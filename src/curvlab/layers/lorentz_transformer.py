@@ -5,18 +5,19 @@ from torch import Tensor, nn
 
 from curvlab.layers.dropout import Dropout
 from curvlab.layers.lorentz import (
+    CurvatureMode,
+    InputLift,
     LorentzFeatureLinear,
     LorentzLinear,
     LorentzMap,
     LorentzMidpoint,
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention, PointAttention
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
 
 
-@on_spaces
-class HyperbolicTransformer(nn.Module):
+class HyperbolicTransformer(OnSpaces, nn.Module):
     r"""The attention's branch (Hypformer, Section 4 and Figure 4): features to points.
 
     With HTC a linear map of points, HRC a function of their space parts, and `(.)` the midpoint:
@@ -57,8 +58,8 @@ class HyperbolicTransformer(nn.Module):
         space_in: Lorentz,
         space: Lorentz,
         attentions: list[nn.Module],
-        curvature_mode: str,
-        input_lift: str,
+        curvature_mode: CurvatureMode,
+        input_lift: InputLift,
         positional_encoding: bool,
         layer_norm: bool,
         input_activation: bool,

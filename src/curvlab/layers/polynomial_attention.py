@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout, kept_entries
 from curvlab.layers.tanh_attention import by_node_and_head, tanh_attention
@@ -33,7 +34,7 @@ class OrderwiseMLP(nn.Module):
         return torch.baddbmm(self.bias2, hidden, self.weight2)
 
 
-class PolynomialAttention(nn.Module):
+class PolynomialAttention(Checked, nn.Module):
     r"""PolyAttn: attention among the tokens of one node.
 
     With V = LN(H), T the order-wise networks of V, `Q = T W_Q` and `K = T W_K`, in every head

@@ -1,61 +1,49 @@
-"""Layers and models refuse, when they are built, what their constructors do not take."""
+"""Layers and models refuse, when they are built, spaces that their constructors do not take."""
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import isabstract, signature
-from typing import Any, TypeVar, get_args, get_type_hints
-
-import numpy as np
-from torch import nn
+from collections.abc import Mapping
+from functools import cache
+from inspect import isabstract
+from typing import Any, get_args, get_type_hints
 
 from curvlab import manifolds
+from curvlab.checked import Checked, check_values
 from curvlab.errors import UsageError
-from curvlab.kinds import in_words, is_bounded, valid
 from curvlab.manifolds import EmbeddingSpace
 
-M = TypeVar("M", bound=nn.Module)
 Made = tuple[type[EmbeddingSpace], ...]
 
 
-def on_spaces(layer: type[M]) -> type[M]:
-    """Let a class's constructor check the values, spaces, and makers of spaces that it is given.
+def check_spaces(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
+    """Refuse spaces, and makers of spaces, that do not fit an annotation.
 
-    The annotations say which fit: `dim: PositiveInt`, `space: Lorentz`,
-    `manifold: SpaceMaker[Stereographic]`.
+    Raises:
+        UsageError: with what fits.
+    """
+    for name, kinds in _fitting(annotated).items():
+        found = _class_of(given.get(name))
+        if found is not None and not issubclass(found, kinds):
+            raise UsageError(
+                f"{owner} cannot be built with {name}={found.__name__}: it takes "
+                f"{', '.join(_choices(kinds))}"
+            )
+
+
+class OnSpaces(Checked):
+    """Base of classes whose constructors check the spaces and makers of spaces, too.
+
+    The annotations say which fit: `space: Lorentz`, `manifold: SpaceMaker[Stereographic]`.
 
     Raises:
         UsageError: by the constructor, with what fits.
     """
-    layer.__init__ = _checked(layer.__name__, layer.__init__)  # type: ignore[method-assign]
-    return layer
+
+    _checks = (check_values, check_spaces)
 
 
-def _checked(owner: str, made: Callable[..., None]) -> Callable[..., None]:
-    named, hints = signature(made), get_type_hints(made, include_extras=True)
-    bounded = {name: hint for name, hint in hints.items() if is_bounded(hint)}
-    fitting = {name: found for name, hint in hints.items() if (found := _spaces(hint))}
-
-    @wraps(made)
-    def checked(*args: Any, **options: Any) -> None:
-        try:
-            given = named.bind_partial(*args, **options).arguments
-        except TypeError:  # which the call below says better
-            given = {}
-        for name in given.keys() & bounded:
-            value = given[name].item() if isinstance(given[name], np.generic) else given[name]
-            if not valid(bounded[name], value):
-                kind = in_words(bounded[name]).replace("null", "None")
-                raise UsageError(f"{type(args[0]).__name__}: {name}={value!r} must be {kind}")
-        for name, kinds in fitting.items():
-            found = _class_of(given.get(name))
-            if found is not None and not issubclass(found, kinds):
-                raise UsageError(
-                    f"{owner} cannot be built with {name}={found.__name__}: it takes "
-                    f"{', '.join(_choices(kinds))}"
-                )
-        made(*args, **options)
-
-    return checked
+@cache
+def _fitting(annotated: Any) -> dict[str, Made]:
+    hints = get_type_hints(annotated)
+    return {name: found for name, hint in hints.items() if (found := _spaces(hint))}
 
 
 def _class_of(value: Any) -> type[EmbeddingSpace] | None:

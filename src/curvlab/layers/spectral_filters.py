@@ -7,12 +7,13 @@ import torch.nn.functional as F
 from scipy.special import comb
 from torch import Tensor, nn
 
+from curvlab.checked import Checked
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.polynomials import polynomials
 from curvlab.options import NonNegativeInt, Share
 
 
-class GPRFilter(nn.Module):
+class GPRFilter(Checked, nn.Module):
     """Generalised PageRank, `Z = sum_k gamma_k A^k Y`, with coefficients of any sign.
 
     They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`.
@@ -42,7 +43,7 @@ class GPRFilter(nn.Module):
         return _weighted_sum(self.gamma, list(powers))
 
 
-class BernsteinFilter(nn.Module):
+class BernsteinFilter(Checked, nn.Module):
     r"""Bernstein polynomials of the Laplacian `L = I - A` with non-negative coefficients.
 
     `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, whose value at eigenvalue
@@ -78,7 +79,7 @@ class BernsteinFilter(nn.Module):
         return total
 
 
-class ChebyshevInterpolation(nn.Module):
+class ChebyshevInterpolation(Checked, nn.Module):
     r"""Chebyshev interpolation of a filter whose values at the nodes are learned.
 
     With `x_j = cos((K - j + 1/2) pi / (K + 1))`, `c_k = 2 / (K + 1) sum_j relu(theta_j) T_k(x_j)`,

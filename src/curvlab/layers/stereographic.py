@@ -13,15 +13,19 @@ sweeps over long rows, several times faster than with the few coordinates of a t
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Space, kernels
 from curvlab.manifolds.sums import half_quotient
+
+AttentionKind = Literal["linear", "exact"]
+Midpoint = Literal["paper"]
 
 TOKENS_AT_ONCE = 2**15
 """Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
@@ -45,8 +49,7 @@ class TokenLinear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
-@on_spaces
-class StereographicLinear(nn.Linear):
+class StereographicLinear(OnSpaces, nn.Linear):
     r"""Linear map in the tangent space at the origin, bias by Moebius addition.
 
     `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
@@ -95,8 +98,7 @@ class StereographicLinear(nn.Linear):
         return self.space.expmap0_sum(out, self.bias)
 
 
-@on_spaces
-class StereographicLayerNorm(nn.LayerNorm):
+class StereographicLayerNorm(OnSpaces, nn.LayerNorm):
     """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
 
     Shapes: `[..., dim] -> [..., dim]`.
@@ -117,8 +119,7 @@ class StereographicLayerNorm(nn.LayerNorm):
         return torch.addcmul(self.bias, centred * scale, self.weight)
 
 
-@on_spaces
-class StereographicActivation(nn.Module):
+class StereographicActivation(OnSpaces, nn.Module):
     """A pointwise function of the logarithm at the origin (FPS-T, Section 3.2).
 
     Args:
@@ -136,8 +137,7 @@ class StereographicActivation(nn.Module):
         return self.space.expmap0_projected(self.function(self.space.logmap0(x)))
 
 
-@on_spaces
-class StereographicFeedForward(nn.Module):
+class StereographicFeedForward(OnSpaces, nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 
     Args:
@@ -174,8 +174,7 @@ class StereographicFeedForward(nn.Module):
         return self.outer.from_tangent(hidden)
 
 
-@on_spaces
-class StereographicAttention(nn.Module):
+class StereographicAttention(OnSpaces, nn.Module):
     r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
 
     Values are points; queries and keys are tangent vectors at the values, transported to the
@@ -203,20 +202,18 @@ class StereographicAttention(nn.Module):
         heads: int,
         head_dim: int,
         space: Space,
-        kind: str,
+        kind: AttentionKind,
         out_proj: bool,
-        midpoint: str | None = None,
+        midpoint: Midpoint | None = None,
     ) -> None:
         super().__init__()
-        if kind not in ("linear", "exact"):
-            raise UsageError(f"attention is 'linear' or 'exact', not {kind!r}")
         if not out_proj and heads * head_dim != dim:
             raise UsageError(
                 f"without out_proj {heads} heads of width {head_dim} must add up to the model's "
                 f"{dim}; set out_proj=True or head_dim={dim // heads}"
             )
         inner = heads * head_dim
-        self.printed = printed_midpoint(midpoint)
+        self.printed = midpoint == "paper"
         self.heads = heads
         self.kind = kind
         self.space = space
@@ -254,17 +251,6 @@ class StereographicAttention(nn.Module):
 def positive_features(u: Tensor) -> Tensor:
     """The kernel's feature map `phi(u) = elu(u) + 1 > 0`, elementwise (FPS-T, Eq. 11)."""
     return F.elu(u) + 1
-
-
-def printed_midpoint(midpoint: str | None) -> bool:
-    """Whether midpoints are taken as printed, of an option that is None or `paper`.
-
-    Raises:
-        UsageError: The option is neither.
-    """
-    if midpoint not in (None, "paper"):
-        raise UsageError(f"midpoint={midpoint!r} must be None or 'paper'")
-    return midpoint == "paper"
 
 
 def midpoint_attention(

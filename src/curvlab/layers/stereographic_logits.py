@@ -1,18 +1,20 @@
 r"""Multinomial regression on products of constant-curvature spaces (FPS-T, Section 3.4, Eq. 4)."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
-from curvlab.errors import UsageError
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Space, kernels, stereographic
 from curvlab.manifolds.products import product
 
 _SMALLEST_SQUARE = 1e-15
 
+LogitCurvature = Literal["geometric", "paper"]
 
-@on_spaces
-class StereographicLogits(nn.Module):
+
+class StereographicLogits(OnSpaces, nn.Module):
     r"""Logits from signed distances to one hyperplane a class.
 
     Class `c` has an offset `P = exp_0(p)` and a normal `A`, the transport of `a` from the origin to
@@ -41,10 +43,10 @@ class StereographicLogits(nn.Module):
     Source: FPS-T, Eq. 4 and its product form; Ganea et al. 2018.
     """
 
-    def __init__(self, dim: int, classes: int, space: Space, curvature: str = "geometric") -> None:
+    def __init__(
+        self, dim: int, classes: int, space: Space, curvature: LogitCurvature = "geometric"
+    ) -> None:
         super().__init__()
-        if curvature not in ("geometric", "paper"):
-            raise UsageError(f"curvature is 'geometric' or 'paper', not {curvature!r}.")
         self.space = space
         self.curvature = curvature
         self.normal = nn.Parameter(0.01 * torch.randn(classes, dim))

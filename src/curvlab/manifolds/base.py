@@ -6,13 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.pairs.form import PairForm
 from curvlab.manifolds.trigonometry import safe_sqrt
+from curvlab.options import PositiveInt
 
 
-class EmbeddingSpace(ABC):
+class EmbeddingSpace(Checked, ABC):
     """What a task asks of the space that embeddings `[..., dim]` lie in.
 
     Attributes:
@@ -84,10 +86,8 @@ class Space(EmbeddingSpace, geoopt.Manifold):
     ndim = 1
     reversible = False
 
-    def __init__(self, components: int = 1) -> None:
+    def __init__(self, components: PositiveInt = 1) -> None:
         super().__init__()
-        if components < 1:
-            raise UsageError(f"A space needs at least one component, not {components}.")
         self.components = components
 
     __repr__ = torch.nn.Module.__repr__

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from curvlab.errors import UsageError
 from curvlab.manifolds import pseudo_hyperboloid as pseudo
 from curvlab.manifolds.base import EmbeddingSpace
 from curvlab.manifolds.curvature import Curvature, not_positive
@@ -26,7 +25,7 @@ class PseudoHyperboloid(EmbeddingSpace, nn.Module):
         max: open upper bound of the curvature, at most 0.
 
     Raises:
-        UsageError: There is no axis of time, or the curvature is not between its bounds.
+        UsageError: the curvature is not between its bounds.
 
     Source: Xiong et al. 2022; see `curvlab.manifolds.pseudo_hyperboloid`.
     """
@@ -42,8 +41,6 @@ class PseudoHyperboloid(EmbeddingSpace, nn.Module):
         max: float = 0.0,
     ) -> None:
         super().__init__()
-        if time_dims < 1:
-            raise UsageError(f"time_dims={time_dims} must be at least 1")
         self.time_dims = time_dims
         self.curvature = Curvature(kappa, None, learnable, min, not_positive(max))
 

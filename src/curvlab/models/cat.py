@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.layers.curved_branches import (
     BranchRouter,
@@ -35,7 +36,7 @@ from curvlab.options import (
 Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 
 
-class RoutingEntropy(nn.Module):
+class RoutingEntropy(Checked, nn.Module):
     """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
 
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The

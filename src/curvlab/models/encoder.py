@@ -2,17 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, complete
-from curvlab.layers.spaces import on_spaces
+from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import EmbeddingSpace, Euclidean
 
 
-class Encoder(nn.Module):
+class Encoder(OnSpaces, nn.Module):
     """Maps a prepared graph to points, one a node, of `manifold_out`.
 
     Attributes:
@@ -25,11 +24,6 @@ class Encoder(nn.Module):
     tied: str = ""
     directed = False
     unused_parameters = False
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            on_spaces(cls)
 
     @property
     @abstractmethod

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
-from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.compilation import Compilable
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.stereographic import (
+    AttentionKind,
+    Midpoint,
     StereographicAttention,
     StereographicFeedForward,
     StereographicLayerNorm,
@@ -28,12 +30,14 @@ from curvlab.models.encoder import Encoder
 from curvlab.models.widths import check_divides
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
+Fusion = Literal["sum", "linear"]
+
 
 class TokenFeatures(FeatureLinear, TokenLinear):
     """A linear map of features that may be sparse, else in the layout of tokens."""
 
 
-class GraphTokens(nn.Module):
+class GraphTokens(Checked, nn.Module):
     """Node and edge tokens of a graph (FPS-T, Section 4.1; TokenGT).
 
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
@@ -53,11 +57,9 @@ class GraphTokens(nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, eigenvectors: int, dim: int, fusion: str, sign_flips: bool
+        self, in_channels: int, eigenvectors: int, dim: int, fusion: Fusion, sign_flips: bool
     ) -> None:
         super().__init__()
-        if fusion not in ("sum", "linear"):
-            raise UsageError(f"token_fusion is 'sum' or 'linear', not {fusion!r}")
         self.features = TokenFeatures(in_channels, dim)
         self.identifiers = nn.Linear(2 * eigenvectors, dim, bias=False)
         self.types = nn.Embedding(2, dim)
@@ -109,10 +111,10 @@ class FPSTBlock(Compilable):
         ffn_ratio: int,
         activation: Callable[[Tensor], Tensor],
         layer_norm: bool,
-        attention: str,
+        attention: AttentionKind,
         out_proj: bool,
         dropout: float,
-        midpoint: str | None = None,
+        midpoint: Midpoint | None = None,
     ) -> None:
         super().__init__()
         self.space = space
@@ -190,12 +192,12 @@ class FPST(Encoder):
         ffn_ratio: PositiveInt = 1,
         activation: Activation = "relu",
         layer_norm: bool = True,
-        attention: Literal["linear", "exact"] = "linear",
+        attention: AttentionKind = "linear",
         out_proj: bool = True,
-        midpoint: Literal["paper"] | None = None,
+        midpoint: Midpoint | None = None,
         dropout: Dropout = 0.0,
         eigenvectors: PositiveInt = 32,
-        token_fusion: Literal["sum", "linear"] = "sum",
+        token_fusion: Fusion = "sum",
         sign_flips: bool = False,
     ) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.layers.lorentz import LorentzLinear, lift_vectors
+from curvlab.layers.lorentz import CurvatureMode, InputLift, LorentzLinear, lift_vectors
 from curvlab.layers.lorentz_attention import LorentzLinearAttention
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
@@ -74,8 +74,8 @@ class Hypformer(Encoder):
         attention: Callable[..., nn.Module] = LorentzLinearAttention,
         graph_branch: Callable[..., GraphConvolutionBranch] = GraphConvolutionBranch,
         kappa_in: NegativeFloat = -1.0,
-        curvature_mode: Literal["rescale", "recalibrate"] = "rescale",
-        input_lift: Literal["exp0", "exp0_ref"] = "exp0",
+        curvature_mode: CurvatureMode = "rescale",
+        input_lift: InputLift = "exp0",
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         heads: PositiveInt = 1,

@@ -3,13 +3,13 @@
 Bachmann et al. 2020, arXiv:1911.05076.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from curvlab.layers.graph_propagation import SparsePropagation
-from curvlab.layers.stereographic import StereographicLinear, printed_midpoint
+from curvlab.layers.stereographic import Midpoint, StereographicLinear
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.kernels import working
@@ -42,12 +42,12 @@ class KappaGCN(StereographicGCN):
         in_channels: int,
         manifold: SpaceMaker[Stereographic] = Stereographic,
         components: PositiveInt = 2,
-        midpoint: Literal["paper"] | None = None,
+        midpoint: Midpoint | None = None,
         **options: Any,
     ) -> None:
         super().__init__(manifold(components=components), **options)
         check_divides("components", components, self.dim)
-        self.printed = printed_midpoint(midpoint)
+        self.printed = midpoint == "paper"
         self.propagation = SparsePropagation()
         self.linears = self.of_one_space(in_channels)
 

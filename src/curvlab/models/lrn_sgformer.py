@@ -7,7 +7,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.layers.lorentz_residual import UNWEIGHTED, LorentzResidual, Operator, Weights
-from curvlab.layers.spaces import on_spaces
 from curvlab.manifolds import Lorentz
 from curvlab.models.sgformer import TwoBranches
 from curvlab.options import Fraction, PositiveFloat, SpaceMaker
@@ -16,7 +15,6 @@ IN_TANGENT_SPACE = (UNWEIGHTED, "tangent_space")
 """Operators whose operands are scaled before they are lifted."""
 
 
-@on_spaces
 class BranchSum(LorentzResidual):
     r"""Sum on the hyperboloid of two flat branches, attention Z and graph network G.
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
@@ -124,7 +125,7 @@ class SimpleTransformer(nn.Module):
         return dropout(x, self.dropout, self.training)
 
 
-class GCNBranch(nn.Module):
+class GCNBranch(Checked, nn.Module):
     """The graph's branch on small graphs, a GCN: `x <- drop(relu(A x W + b))`, the last layer bare.
 
     Unlike `GraphNetwork` it drops hidden features only.

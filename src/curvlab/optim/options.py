@@ -12,13 +12,14 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.optim.groups import manifold_parameters, parameter_groups
 from curvlab.optim.riemannian import RiemannianAdam, RiemannianAdamW
 from curvlab.options import Fraction, Incidental, NonNegativeFloat, PositiveFloat, PositiveInt
 
 
-class GroupedOptimizer:
+class GroupedOptimizer(Checked):
     """Options of an optimiser of torch whose parameter groups have rates of their own.
 
     Args:
@@ -98,7 +99,7 @@ class SGD(GroupedOptimizer):
     optimizer = torch.optim.SGD
 
 
-class ReduceOnPlateau:
+class ReduceOnPlateau(Checked):
     """Lowers the learning rate when the validation score no longer rises.
 
     Args:

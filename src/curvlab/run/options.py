@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
+from curvlab.checked import Checked
 from curvlab.options import (
     FilterPair,
     Incidental,
@@ -104,7 +105,7 @@ class DatasetOptions:
 
 
 @dataclass
-class FixedSteps:
+class FixedSteps(Checked):
     """A fixed number of steps; the last weights count.
 
     Attributes:

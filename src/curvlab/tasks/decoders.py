@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.lorentz import Inner
 from curvlab.layers.lorentz_logits import LorentzPrototypes
-from curvlab.layers.stereographic_logits import StereographicLogits
+from curvlab.layers.stereographic_logits import LogitCurvature, StereographicLogits
 from curvlab.manifolds import EmbeddingSpace, Lorentz, Space
 from curvlab.models.encoder import Encoder
 
@@ -45,8 +46,6 @@ class TangentLogits(nn.Linear):
 
 
 Decoder = Literal["auto", "stereographic", "prototype", "linear"]
-LogitCurvature = Literal["geometric", "paper"]
-Inner = Literal["as_released"]
 
 
 def decoder_of(

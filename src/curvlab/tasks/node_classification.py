@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,10 +10,12 @@ from torch_geometric.data import Data
 
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
+from curvlab.layers.lorentz import Inner
+from curvlab.layers.stereographic_logits import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.tasks.decoders import decoder_of
+from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import OneOfMany, kind_of_labels
 from curvlab.tasks.task import SelectedTask
 
@@ -71,9 +73,9 @@ class NodeClassification(SelectedTask):
         multi_label: FromData[bool] = False,
         optimizer: Passed[GroupedOptimizer | None] = None,
         metric: str | None = None,
-        decoder: Literal["auto", "stereographic", "prototype", "linear"] = "auto",
-        logit_curvature: Literal["geometric", "paper"] = "geometric",
-        inner: Literal["as_released"] | None = None,
+        decoder: Decoder = "auto",
+        logit_curvature: LogitCurvature = "geometric",
+        inner: Inner | None = None,
         margin: PositiveFloat | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)

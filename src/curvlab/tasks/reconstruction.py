@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.errors import UsageError
 from curvlab.manifolds.pairs.kernel import PairKernel
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
@@ -41,8 +40,6 @@ class Reconstruction(Task):
         power: Literal[1, 2] = 2,
     ) -> None:
         super().__init__(encoder, optimizer)
-        if power not in (1, 2):
-            raise UsageError(f"power={power!r} must be 1 (distances) or 2 (squared distances).")
         self.power = power
         self.kernel = PairKernel()
         self._tiles: PairTiles | None = None

@@ -8,11 +8,12 @@ from lightning import LightningModule
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam, GroupedOptimizer, ReduceOnPlateau
 
 
-class Task(LightningModule):
+class Task(Checked, LightningModule):
     """Trains a model; the last weights count.
 
     Attributes:

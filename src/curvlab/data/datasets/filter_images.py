@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from torch_geometric.data import Data
 from torch_geometric.utils import grid
 
+from curvlab.checked import Checked
 from curvlab.data.files.sources import RemoteFile, fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
@@ -48,7 +49,7 @@ PolyFormer, Table 10, whose last two rows are swapped: these fit the text and th
 """
 
 
-class FilterImages:
+class FilterImages(Checked):
     """One grey image on a grid of pixels; one of two filters makes the target of each pixel.
 
     `z_v = (h_a(L) x)_v` where `x_v < 0.5`, else `(h_b(L) x)_v`, with the whole image x and the

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.config.checksums import checksum
 from curvlab.data.datasets.labelled import GIVEN, class_counts
 from curvlab.data.files.cache import cached
@@ -33,7 +34,7 @@ COUNTS = ("self_loops", "repeated", "both_ways")
 """What a reader leaves out or merges, counted."""
 
 
-class OwnGraph(ABC):
+class OwnGraph(Checked, ABC):
     """A graph without statistics in its configuration: they are counted and logged when read.
 
     What is read is kept in the folder `processed` of `data_dir`, by the content of the files, the

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.data.datasets.triples import MASKS, check_triples
 from curvlab.data.files.triple_files import (
     Triple,
@@ -27,7 +28,7 @@ _COUNTS: dict[Any, int] = {}  # of training triples, which a configuration is re
 FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
 
 
-class TripleFolder:
+class TripleFolder(Checked):
     """A folder with `train.txt`, `valid.txt` and `test.txt`, each of which may end in `.gz`.
 
     A line is head, relation and tail, separated by tabs. Entities and relations are numbered by
@@ -61,12 +62,6 @@ class TripleFolder:
         valid_share: Fraction | None = None,
         seed: Seed = 0,
     ) -> None:
-        number = isinstance(valid_share, int | float) and not isinstance(valid_share, bool)
-        if valid_share is not None and not (number and 0 < valid_share < 1):
-            raise UsageError(
-                f"valid_share={valid_share} must be a number between 0 and 1, or "
-                "null where there is a valid.txt"
-            )
         self.path = Path(path)
         self.unseen = unseen
         self.kind = TripleFormat(tuple(columns), separator, header)

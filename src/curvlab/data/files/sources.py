@@ -13,6 +13,7 @@ import requests
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.data.files.cache import cached
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Inside, Passed
@@ -46,7 +47,7 @@ class RemoteFile:
     sha256: str | None
 
 
-class Generated:
+class Generated(Checked):
     """A source that needs no file."""
 
     def download(self) -> list[Path]:
@@ -54,7 +55,7 @@ class Generated:
         return []
 
 
-class Downloaded:
+class Downloaded(Checked):
     """A source that reads downloaded files once and keeps the result on disk.
 
     The result lies in the folder `processed` beside the raw files, under a name made from their

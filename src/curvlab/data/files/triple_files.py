@@ -52,8 +52,6 @@ class TripleFormat:
                 f"columns={list(self.columns)} must be head, relation and tail in "
                 "the order of the files"
             )
-        if self.separator not in SEPARATORS:
-            raise UsageError(f"separator={self.separator!r} must be one of {', '.join(SEPARATORS)}")
         if self.header not in (None, True, False):
             raise UsageError(
                 f"header={self.header} must be True, False, or None to refuse what looks like one"

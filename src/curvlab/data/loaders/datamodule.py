@@ -9,6 +9,7 @@ from lightning import LightningDataModule
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.config.words import in_words_of
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
@@ -48,7 +49,7 @@ def in_default_dtype(data: Data) -> Data:
     return data.clone().apply(lambda t: t.to(dtype) if t.dtype == torch.float32 else t)
 
 
-class GraphDataModule(LightningDataModule):
+class GraphDataModule(Checked, LightningDataModule):
     """One graph, prepared once, kept on the device; an epoch is `steps_per_epoch` steps on it.
 
     Args:

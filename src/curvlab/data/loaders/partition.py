@@ -36,8 +36,6 @@ class RandomPartition:
     """
 
     def __init__(self, nodes: int, size: int, batches: int, seed: int) -> None:
-        if size < 1:
-            raise UsageError(f"batching.size={size} must be a whole number of at least 1.")
         self.nodes = nodes
         self.parts = batches * -(-nodes // (size * batches))
         if self.parts > nodes:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.errors import UsageError
@@ -56,7 +57,7 @@ class NonEdges:
         return self.pairs(torch.randint(self.count, (size,), device=device))
 
 
-class LinkSplit:
+class LinkSplit(Checked):
     """Takes a part of the edges out of the graph, for validation and test, as HGCN does.
 
     Of M undirected edges `floor(val M)` and `floor(test M)` are held out, drawn at random, with as

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.checks import check_labels
 from curvlab.errors import UsageError
@@ -27,7 +28,7 @@ class Parts(NamedTuple):
     test: Tensor
 
 
-class Split(ABC):
+class Split(Checked, ABC):
     """Adds `train_mask`, `val_mask` and `test_mask` `[nodes]` and drops the given splits.
 
     Where some nodes have no label (`labelled [nodes]`), it divides the others.

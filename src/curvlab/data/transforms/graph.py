@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from curvlab.checked import Checked
 from curvlab.data.files.cache import cached, fingerprint
 from curvlab.errors import UsageError
 from curvlab.options import NonNegativeFloat, PositiveInt
@@ -26,7 +27,7 @@ DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos ite
 LANCZOS_SEED = 0
 
 
-class GraphTransform(BaseTransform, ABC):
+class GraphTransform(Checked, BaseTransform, ABC):
     """A transform that adds tensor attributes to a graph.
 
     `reads` and `writes` name the attributes that it depends on and adds. With `cacheable = True`

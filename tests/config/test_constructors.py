@@ -1,0 +1,45 @@
+"""Constructors that a configuration can name refuse the same values when Python calls them."""
+
+import re
+from inspect import signature
+from pathlib import Path
+
+import pytest
+from hydra.utils import get_object
+
+from curvlab.config.schema import options_of
+from curvlab.errors import UsageError
+from curvlab.kinds import is_bounded
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+TARGETS = {
+    target
+    for file in CONFIGS.rglob("*.yaml")
+    for target in re.findall(r"_target_: *(curvlab[.\w]+)", file.read_text(encoding="utf-8"))
+}
+BOUNDED = {
+    target: options
+    for target in sorted(TARGETS)
+    if (
+        options := [
+            o for o in options_of(target).values() if is_bounded(o.annotation) and not o.required
+        ]
+    )
+}
+WRONG = (-1, 0, "no/such?choice")
+
+
+@pytest.mark.parametrize("target", BOUNDED)
+def test_a_value_that_is_out_of_bounds_or_no_choice_is_refused(target):
+    made = get_object(target)
+    required = {
+        parameter.name: 0.5  # which is within all bounds
+        for parameter in signature(made).parameters.values()
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    }
+    for option in BOUNDED[target]:
+        wrong = next(value for value in WRONG if option.problem(value))
+        says = f"{made.__name__}: {option.name}={wrong!r} must be {option.says}"
+        with pytest.raises(UsageError) as refused:
+            made(**(required | {option.name: wrong}))
+        assert str(refused.value) == says.replace("null", "None")
