@@ -351,9 +351,11 @@ def _cited() -> dict[str, str]:
 
 
 def _citation(target: str) -> str:
-    """The papers that a model's module names and CITATION.cff has."""
-    numbers = re.findall(r"abs/(\d{4}\.\d+)", _paper(target))
-    return "\n\n".join(_cited()[n] for n in dict.fromkeys(numbers) if n in _cited())
+    """The papers that a model's module names, as BibTeX if CITATION.cff has one of them."""
+    paper = _paper(target)
+    numbers = re.findall(r"abs/(\d{4}\.\d+)", paper)
+    cited = "\n\n".join(_cited()[n] for n in dict.fromkeys(numbers) if n in _cited())
+    return cited or (paper if re.search(r"\b\d{4}\b", paper) else "")
 
 
 def _options(target: str) -> str:

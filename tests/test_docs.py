@@ -45,7 +45,7 @@ def test_a_models_page_is_five_sentences_a_drawing_and_equations_with_their_code
     drawing = ET.parse(page.with_suffix(".svg")).getroot()
     assert drawing.get("stroke") == "currentColor"  # legible on light and dark pages
     equations = re.findall(r"^- .*$", text.partition("## Equations")[2], flags=re.MULTILINE)
-    assert len(equations) > 5
+    assert len(equations) >= 3
     for equation in equations:
         name = re.search(r"`(curvlab\.[\w.]+)`$", equation)
         assert name is not None, equation
