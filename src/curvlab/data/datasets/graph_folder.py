@@ -11,6 +11,7 @@ import psutil
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
+from curvlab.data.datasets.graph_from_tables import graph_of
 from curvlab.data.datasets.graph_tables import (
     ID,
     LABEL,
@@ -20,7 +21,6 @@ from curvlab.data.datasets.graph_tables import (
     Edges,
     Nodes,
     edges_of,
-    graph_of,
     named,
     nodes_of,
 )

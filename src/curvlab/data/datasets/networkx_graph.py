@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_tables import edges_of, graph_of, nodes_of
+from curvlab.data.datasets.graph_from_tables import graph_of
+from curvlab.data.datasets.graph_tables import edges_of, nodes_of
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_is_file, check_memory
 from curvlab.errors import UsageError

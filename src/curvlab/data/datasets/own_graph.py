@@ -102,7 +102,7 @@ class OwnGraph(Checked, ABC):
         """Read the files.
 
         Returns:
-            As `curvlab.data.datasets.graph_tables.graph_of`.
+            As `curvlab.data.datasets.graph_from_tables.graph_of`.
         """
 
     def load(self, say: Callable[[str], None] = log.info) -> Data:
