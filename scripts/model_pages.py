@@ -1,0 +1,255 @@
+"""Pages of the site about models: equations, options, tests, results. `pages.py` adds them."""
+
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import yaml
+from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
+
+from curvlab.config.schema import MISSING, completed, locate
+from curvlab.tables import load_table, table_names
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"
+
+MATH = re.compile(r"\$([^$\n]+)\$")
+LARGE = 'displaystyle="true" style="font-size: 1.15em"'
+NAMED = re.compile(r"`(curvlab\.[\w.]+)`")
+DRAWING = re.compile(r"!\[[^\]]*\]\(([\w-]+\.svg)\)")
+
+
+def docstring(source: str) -> str:
+    """The docstring of a module's source; empty without one."""
+    match = re.match(r'r?"""(.*?)"""', source, re.DOTALL)
+    return match[1].strip() if match else ""
+
+
+def model_pages() -> dict[str, str]:
+    """The page of each class and their index, by their places under docs/."""
+    models = _models()
+    pages = {_page_of(target): _page(target, names) for target, names in models.items()}
+    return {"models/index.md": _index(models)} | pages
+
+
+def _models() -> dict[str, list[str]]:
+    """Classes of models with the choices of `model=` that build them."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((CONFIGS / "model").glob("*.yaml")):
+        found[_target(path.stem)].append(path.stem)
+    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _target(model: str) -> str:
+    """The class of a choice, its own or that of the choice it starts from."""
+    config = yaml.safe_load((CONFIGS / "model" / f"{model}.yaml").read_text(encoding="utf-8"))
+    if "_target_" in config:
+        return str(config["_target_"])
+    above = [d for d in config["defaults"] if isinstance(d, str) and d != "_self_"]
+    return _target(above[0].rpartition("/")[2])
+
+
+def _page_of(target: str) -> str:
+    return f"models/{target.rpartition('.')[2].lower()}.md"
+
+
+def _index(models: dict[str, list[str]]) -> str:
+    rows = [
+        f"| [{target.rpartition('.')[2]}]({Path(_page_of(target)).name}) "
+        f"| {_paper(target).split('. ')[0].strip('.')} | {_listed(names)} |"
+        for target, names in models.items()
+    ]
+    return "\n".join(["# Models", "", "| class | paper | `model=` |", "|---|---|---|", *rows, ""])
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _module_of(target: str) -> str:
+    found = locate(target)
+    assert found is not None
+    return found.module.path
+
+
+def _paper(target: str) -> str:
+    """The module's docstring, arXiv numbers as links."""
+    path = SOURCE.joinpath(*_module_of(target).split(".")).with_suffix(".py")
+    text = docstring(path.read_text(encoding="utf-8"))
+    text = re.sub(r"arXiv:(\d{4}\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
+    return " ".join(text.split())
+
+
+def _page(target: str, names: list[str]) -> str:
+    written = _written(target)
+    head = written.pop("", "")
+    module = _module_of(target)
+    parts = {
+        "Equations": written.get("Equations", ""),
+        "Options": _options(target),
+        "Configurations": _configurations(names),
+        "Differences from the paper": _differences(target, written),
+        "How it was verified": _verified(target, written),
+        "Results": _results(names),
+        "Citation": _citation(target),
+        "Source": f"[`{module}`](../api/{module}.md)",
+    }
+    body = "\n\n".join(f"## {title}\n\n{text}" for title, text in parts.items() if text)
+    if not head:
+        idea = re.split(r"\n(?:Args|Attributes|Shapes|Raises):", _says(target))[0].strip()
+        head = f"# {target.rpartition('.')[2]}\n\n{_paper(target)}\n\n{idea}"
+    return f"{head}\n\n{body}\n"
+
+
+def _says(target: str) -> str:
+    """A class's docstring."""
+    found = locate(target)
+    return found.docstring.value if found is not None and found.docstring else ""
+
+
+def _written(target: str) -> dict[str, str]:
+    """What docs/models/ says of a class, by title; the text above the first one by "".
+
+    Formulas become MathML, which needs no script, drawings parts of the page, whose colours they
+    take, and names of the code links with their lines.
+    """
+    path = DOCS / _page_of(target)
+    if not path.exists():
+        return {}
+    text = DRAWING.sub(lambda m: _drawing(path.parent / m[1]), path.read_text(encoding="utf-8"))
+    text = NAMED.sub(_place, MATH.sub(_formula, text))
+    pieces = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {
+        title: piece.strip() for title, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True)
+    }
+
+
+def _formula(match: re.Match[str]) -> str:
+    """A formula, which breaks at the wide spaces between its parts."""
+    parts = [
+        convert(part).replace(" display=", f" {LARGE} display=", 1)
+        for part in match[1].split(r"\quad")
+    ]
+    return " &emsp;".join(parts)
+
+
+def _drawing(path: Path) -> str:
+    svg = re.sub(r"<style>.*?</style>\n?", "", path.read_text(encoding="utf-8"))
+    return f'<figure style="width: 100%; max-width: 24rem">\n{svg.strip()}\n</figure>'
+
+
+def _place(match: re.Match[str]) -> str:
+    """A name of the code as a link to its documentation, with its file and line."""
+    found = locate(match[1])
+    if found is None:
+        raise PluginError(f"{match[1]} of docs/models is not in the code: mend the name")
+    file = found.relative_package_filepath.as_posix()
+    return f"[`{match[1].rpartition('.')[2]}`][{match[1]}] ({file}, line {found.lineno})"
+
+
+def _differences(target: str, written: dict[str, str]) -> str:
+    found = re.search(
+        r"^Differences from the (?:paper|code):.*?(?=\n\n|\Z)", _says(target), re.M | re.S
+    )
+    said = written.get("Differences from the paper", "")
+    if found is None:
+        return said
+    differences = " ".join(found[0].partition(": ")[2].split())
+    return "\n\n".join([f"{differences[0].upper()}{differences[1:]}", said]).strip()
+
+
+@cache
+def _cited() -> dict[str, str]:
+    """The papers of CITATION.cff as BibTeX, by their arXiv numbers."""
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    found = {}
+    for paper in cff["references"]:
+        number = paper["identifiers"][0]["value"].removeprefix("arXiv:")
+        authors = [f"{a['family-names']}, {a['given-names']}" for a in paper["authors"]]
+        key = f"{paper['authors'][0]['family-names'].lower()}{paper['year']}"
+        found[number] = f"""```bibtex
+@article{{{key},
+  title = {{{{{paper["title"]}}}}},
+  author = {{{" and ".join(authors)}}},
+  journal = {{arXiv:{number}}},
+  year = {{{paper["year"]}}},
+}}
+```"""
+    return found
+
+
+def _citation(target: str) -> str:
+    """The papers that a model's module names, as BibTeX if CITATION.cff has one of them."""
+    paper = _paper(target)
+    numbers = re.findall(r"abs/(\d{4}\.\d+)", paper)
+    cited = "\n\n".join(_cited()[n] for n in dict.fromkeys(numbers) if n in _cited())
+    return cited or (paper if re.search(r"\b\d{4}\b", paper) else "")
+
+
+def _options(target: str) -> str:
+    rows = []
+    for name, option in completed(target).items():
+        default = "" if option.default is MISSING else f"`{option.default}`"  # made by the class
+        doc = option.doc.replace("|", "\\|").replace("[", "\\[")
+        rows.append(f"| `{name}` | {option.says} | {default} | {doc} |")
+    head = ["Each is `model.OPTION=VALUE` on the command line.", ""]
+    table = ["| option | values | default | meaning |", "|---|---|---|---|", *rows]
+    return "\n".join([*head, *table]) if rows else ""
+
+
+def _configurations(names: list[str]) -> str:
+    rows = []
+    for name in names:
+        lines = (CONFIGS / "model" / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+        says = next((li[2:] for li in lines if li.startswith("# ") and "@package" not in li), "")
+        rows.append(f"- `model={name}`: {says}".rstrip(": "))
+    return "\n".join(rows)
+
+
+def _verified(target: str, written: dict[str, str]) -> str:
+    """Tests of the model and of the layers in its equations, and the errata that they show."""
+    module, cls = _module_of(target).rpartition(".")[2], target.rpartition(".")[2]
+    layers = re.findall(r"\]\[[\w.]+\.(\w+)\]", written.get("Equations", ""))
+    named = "|".join(dict.fromkeys([cls, *layers]))
+    naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|models\.(triples\.)?{module}\b)")
+    tests = {
+        path.relative_to(ROOT).as_posix(): text
+        for path in sorted((ROOT / "tests").glob("*/test_*.py"))
+        if path.parent.name in ("models", "layers")
+        and naming.search(text := path.read_text(encoding="utf-8"))
+    }
+    errata = [
+        line
+        for line in (DOCS / "errata.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and any(f"{test}::" in line for test in tests)
+    ]
+    rows = [
+        f"- `pytest {test}`: {docstring(text).partition(chr(10))[0]}"
+        for test, text in tests.items()
+    ]
+    if errata:
+        head = ["| where | printed | holds | shown by |", "|---|---|---|---|"]
+        rows += ["", "They show these [errata](../errata.md):", "", *head, *errata]
+    return "\n".join(rows)
+
+
+@cache
+def _rows_of_tables() -> list[tuple[str, str, tuple[str, ...]]]:
+    """Each table: its name, title and the models in its rows or columns."""
+    specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
+    return [
+        (s.name, s.report.title, tuple(map(str, (*s.planned_rows, *s.planned_columns))))
+        for s in specs
+    ]
+
+
+def _results(names: list[str]) -> str:
+    found = {
+        f"- [{title}](../results/{name.partition('/')[0]}.md): {_listed(here)}"
+        for name, title, coordinates in _rows_of_tables()
+        if (here := [n for n in names if n in coordinates])
+        and (DOCS / "results" / f"{name.partition('/')[0]}.md").exists()
+    }
+    return "\n".join(sorted(found))
