@@ -363,3 +363,12 @@ def test_what_is_said_is_never_longer_than_one_reads(capsys):
 def test_of_two_files_the_one_that_was_written_is_named():
     error = OSError(errno.ENOSPC, "No space left on device", "mirror/edges.csv", None, "data/edges")
     assert of_system(error) == "data/edges: No space left on device"
+
+
+@pytest.mark.slow
+def test_a_reader_who_leaves_is_no_disk_that_is_full(tmp_path):
+    words = [sys.executable, "-m", "curvlab", "train", "model=fpst", "print_config=true"]
+    with subprocess.Popen(words, stdout=-1, stderr=-1, text=True, cwd=tmp_path) as left:
+        left.stdout.close()
+        said = left.stderr.read()
+    assert said == ""

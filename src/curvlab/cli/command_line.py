@@ -1,6 +1,7 @@
 """The command line: wrong words are answered in one sentence before anything is composed."""
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,8 +58,17 @@ def complain(message: str) -> NoReturn:
 
 def inform(text: str) -> NoReturn:
     """Print what was asked for and leave."""
-    print(text)
+    show(f"{text}\n")
     sys.exit(0)
+
+
+def show(text: str) -> None:
+    """Print a text; leave in silence if nobody reads it to its end, as with `| head`."""
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where exit flushes to
+        sys.exit(1)
 
 
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:

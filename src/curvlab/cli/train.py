@@ -19,6 +19,7 @@ from curvlab.cli.command_line import (
     check_command_line,
     complain,
     only_prints,
+    show,
     take_folders,
     without_traces,
 )
@@ -50,7 +51,7 @@ def run(config: DictConfig) -> float | None:
         except UsageError as error:
             complain(str(error))
         words = HydraConfig.get().overrides.task
-        print(with_origins(config, origins(words)), end="")
+        show(with_origins(config, origins(words)))
         return None
     from curvlab.run.sweep import attempt  # here, so that --help need not wait for torch
 

@@ -6,7 +6,6 @@ table a dataset has one protocol: the table's own where two models have it, else
 models have. Then its column says so and takes no part in any ranking.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
@@ -198,8 +197,8 @@ def _labels(specs: Iterable[TableSpec], runs: pd.DataFrame, axis: int) -> dict[C
     others = sorted(present - set(planned), key=str)
     names = [value for value in dict.fromkeys([*planned, *others]) if value in present]
     found = {value: ordered[0].label(AXES[axis], value) for value in names}
-    same = Counter(found.values())
-    return {k: f"{label} ({k})" if same[label] > 1 else label for k, label in found.items()}
+    first = {label: value for value, label in reversed(found.items())}
+    return {v: label if first[label] == v else f"{label} ({v})" for v, label in found.items()}
 
 
 def _beaten(means: pd.DataFrame, better: Better) -> "pd.Series[float]":
