@@ -211,7 +211,8 @@ def _configurations(names: list[str]) -> str:
 def _verified(target: str, written: dict[str, str]) -> str:
     """Tests of the model and of the layers in its equations, and the errata that they show."""
     module, cls = _module_of(target).rpartition(".")[2], target.rpartition(".")[2]
-    layers = re.findall(r"\]\[[\w.]+\.(\w+)\]", written.get("Equations", ""))
+    equations = written.get("Equations", "")
+    layers = re.findall(r"\]\[curvlab\.(?!data|tasks|metrics)[\w.]+\.(\w+)\]", equations)
     named = "|".join(dict.fromkeys([cls, *layers]))
     naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|models\.(triples\.)?{module}\b)")
     tests = {
