@@ -46,12 +46,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what runs as a whole, unless it is a smoke test, and what reads raw data."""
+    """Mark as slow what runs as a whole, unless it is a smoke test, and what reads raw data.
+
+    What needs a GPU is skipped where there is none.
+    """
     for item in items:
         run = INTEGRATION in item.path.parents and item.get_closest_marker("smoke") is None
         nightly = item.get_closest_marker("nightly") is not None
         if run or nightly or "mirror" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
+        if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="there is no GPU"))
 
 
 @pytest.fixture(scope="session")

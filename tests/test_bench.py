@@ -9,7 +9,7 @@ import curvlab.bench
 from curvlab.bench import sparse
 from curvlab.errors import UsageError
 
-HELPERS = {"cost", "estimate", "runs", "timing"}
+HELPERS = {"apart", "check", "cost", "estimate", "runs", "timing"}
 
 
 def test_help_names_every_benchmark(script):

@@ -6,6 +6,7 @@ import torch
 from omegaconf import OmegaConf, open_dict, read_write
 from torch_geometric.data import Data
 
+from composing import composed, tasks_of
 from curvlab.run.parts import build_data, build_task
 
 NODES = 90
@@ -134,3 +135,26 @@ def takes_a_step(config, folder):
     STEPPED.add(tuple(parts))
     loss, change = take_a_step(config)
     return math.isfinite(loss) and (change > 0 or config.task.name == "residual_cost")
+
+
+OF_LABELS = {"cat__neighbours", "idgl", "lds"}
+"""Models that a generated web has no task for."""
+
+
+def said(model, folder, device="cpu"):
+    """What an untrained model says of a tiny graph, and the loss of a step."""
+    words = ["dataset=synthetic_web"]
+    if model in OF_LABELS:
+        words = ["dataset=cora", "task=node_classification"]
+    elif "kg_completion" in tasks_of(model):
+        words = ["dataset=synthetic_kg"]
+    config = composed(f"model={model}", *words)
+    shrink(config, folder)
+    torch.manual_seed(0)
+    data = build_data(config)
+    data.setup()
+    task = build_task(config, data).to(device)
+    batch = next(iter(data.train_dataloader())).to(device)
+    outputs = task.eval().encoder(batch).detach()
+    torch.manual_seed(1)
+    return outputs, task.train().training_step(batch, 0).detach()

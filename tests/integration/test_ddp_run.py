@@ -144,7 +144,10 @@ def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
 
 
 SHARED = "trainer.sync_batch_norm=true"
-GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
+GPUS = (
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU"),
+)
 
 
 @pytest.mark.usefixtures("keeps_last")

@@ -345,7 +345,7 @@ def test_accelerators_compute_the_same_without_looking(kappas, power, monkeypatc
     assert_close(there, here, 1e-13)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kappas", CURVATURES)
 def test_gpu_and_processor_agree(kappas, power):

@@ -155,6 +155,13 @@ def check_cells(configs: Path, table: str, words: Sequence[str]) -> None:
                 )
 
 
+def sweep_choices(configs: Path, table: str) -> list[tuple[str, ...]]:
+    """The choices that make each cell of a table's sweep, in its order, finished or not."""
+    register_resolvers()
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        return _chosen(table, ())[0]
+
+
 def planned_seeds(configs: Path, table: str) -> list[int]:
     """The seeds of a table's sweep, in their order; 0 alone where it sweeps none."""
     register_resolvers()
