@@ -210,22 +210,20 @@ def _configurations(names: list[str]) -> str:
 
 def _verified(target: str, written: dict[str, str]) -> str:
     """Tests of the model and of the layers in its equations, and the errata that they show."""
-    module, cls = _module_of(target).rpartition(".")[2], target.rpartition(".")[2]
-    equations = written.get("Equations", "")
-    layers = re.findall(r"\]\[curvlab\.(?!data|tasks|metrics)[\w.]+\.(\w+)\]", equations)
+    cls, equations = target.rpartition(".")[2], written.get("Equations", "")
+    shown = re.findall(r"\]\[(curvlab\.(?!data|tasks|metrics)[\w.]+)\.(\w+)\]", equations)
+    of_models = [path for path, _ in shown if path.startswith("curvlab.models.")]
+    layers = [name for path, name in shown if path not in of_models]
     named = "|".join(dict.fromkeys([cls, *layers]))
-    naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|models\.(triples\.)?{module}\b)")
+    files = "|".join(dict.fromkeys(p.partition(".")[2] for p in [_module_of(target), *of_models]))
+    naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|({files})\b)")
     tests = {
         path.relative_to(ROOT).as_posix(): text
         for path in sorted((ROOT / "tests").glob("*/test_*.py"))
         if path.parent.name in ("models", "layers")
         and naming.search(text := path.read_text(encoding="utf-8"))
     }
-    errata = [
-        line
-        for line in (DOCS / "errata.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ") and any(f"{test}::" in line for test in tests)
-    ]
+    errata = [row for row in _errata() if any(f"{test}::" in row for test in tests)]
     rows = [
         f"- `pytest {test}`: {docstring(text).partition(chr(10))[0]}"
         for test, text in tests.items()
@@ -234,6 +232,18 @@ def _verified(target: str, written: dict[str, str]) -> str:
         head = ["| where | printed | holds | shown by |", "|---|---|---|---|"]
         rows += ["", "They show these [errata](../errata.md):", "", *head, *errata]
     return "\n".join(rows)
+
+
+@cache
+def _errata() -> list[str]:
+    """Rows of the errata, with the names of their papers."""
+    text = (DOCS / "errata.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## ([^\n( ]+)[^\n]*\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    return [
+        f"| {paper}, {row}"
+        for paper, rows in sections
+        for row in re.findall(r"^\| (.*)$", rows, re.M)
+    ]
 
 
 @cache
