@@ -7,7 +7,7 @@ import torch
 from test_filter_regression_run import GRID
 from tiny_runs import TREE
 
-import curvlab.run.train
+import curvlab.run.fit
 from composing import different_models, tasks_of
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -66,7 +66,7 @@ CASES += [("filter_regression", model) for model in ("gcn", "polyattn_cheb")]
 def run_double(run_here, monkeypatch):
     """Run, and return the result and the types of float that modules returned beside float64."""
     made, seen = [], set()
-    build = curvlab.run.train.build_task
+    build = curvlab.run.fit.build_task
 
     def look(module, _, output):
         tensors = output if isinstance(output, tuple) else (output,)
@@ -80,7 +80,7 @@ def run_double(run_here, monkeypatch):
         made.append((task, data))
         return task
 
-    monkeypatch.setattr(curvlab.run.train, "build_task", watched)
+    monkeypatch.setattr(curvlab.run.fit, "build_task", watched)
 
     def run(*words):
         result = run_here(*words)

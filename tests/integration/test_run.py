@@ -17,7 +17,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Stereographic
 from curvlab.results.result import read_result
 from curvlab.results.seals import check_seal, seal
-from curvlab.run import train as training
+from curvlab.run import fit, train
 from curvlab.run.train import RunFailedError
 
 FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
@@ -111,7 +111,7 @@ def test_a_finished_run_is_not_repeated_unless_asked(run_here, folder, monkeypat
     first = run_here(*FAST)
     before = (folder / "result.json").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(training, "_run", None)  # cannot be called
+        patch.setattr(train, "run", None)  # cannot be called
         assert run_here(*FAST, "trainer.progress=false") == first
     assert (folder / "result.json").read_bytes() == before
     assert run_here(*FAST, "rerun=true").metrics == first.metrics
@@ -131,7 +131,7 @@ def test_another_configuration_in_the_same_folder_starts_anew(run_here, folder):
 def test_going_back_to_a_configuration_repeats_nothing(run_here, folder, monkeypatch):
     first = run_here(*FAST)
     run_here(*FAST, "model.dim=8")
-    monkeypatch.setattr(training, "_run", None)  # cannot be called
+    monkeypatch.setattr(train, "run", None)  # cannot be called
     assert run_here(*FAST) == first
 
 
@@ -300,7 +300,7 @@ def test_whatever_ends_a_cell_is_written_and_the_sweep_goes_on(
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(training, "build_task", fail)
+    monkeypatch.setattr(fit, "build_task", fail)
     result = run_here(*FAST, mode=RunMode.MULTIRUN)
     assert result == read_result(folder)
     assert result.status == status
@@ -314,7 +314,7 @@ def test_a_surprise_in_a_single_run_is_raised_and_written(run_here, folder, monk
     def fail(*_):
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr(training, "build_task", fail)
+    monkeypatch.setattr(fit, "build_task", fail)
     with pytest.raises(ZeroDivisionError):
         run_here(*FAST)
     assert read_result(folder).error == "ZeroDivisionError: a mistake"

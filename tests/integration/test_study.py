@@ -68,7 +68,7 @@ def test_a_study_goes_on_and_its_page_says_what_its_json_says(study_here, monkey
     ran = []
     whole = study_run.train_in
     monkeypatch.setattr(
-        "curvlab.run.train._run", lambda config, *_: ran.append(config.seed) or whole
+        "curvlab.run.train.run", lambda config, *_: ran.append(config.seed) or whole
     )
     again, _ = study_here(*words)
     assert again.status == "finished"

@@ -93,7 +93,7 @@ def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys)
 def test_a_cell_of_two_tables_is_run_once(cell, tmp_path, capsys, monkeypatch):
     words = (*CLASSIFICATION[1:], "model=gcn", "seed=0")
     first = cell("table=fpst/table1", *words)
-    monkeypatch.setattr("curvlab.run.train._run", None)
+    monkeypatch.setattr("curvlab.run.train.run", None)
     second = cell("table=hypformer/table2", *words)
     assert second.config_hash == first.config_hash
     assert second == dataclasses.replace(first, experiment="hypformer/table2")

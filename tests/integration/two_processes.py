@@ -12,7 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention
 from curvlab.layers.global_sums import summed_over_processes
 from curvlab.manifolds import Lorentz
-from curvlab.run.train import _run_process
+from curvlab.run.fit import _run_process
 from curvlab.tasks.node_classification import NodeClassification
 
 

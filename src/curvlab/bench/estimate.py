@@ -17,10 +17,10 @@ from rich.table import Table
 from curvlab.bench.runs import training_step
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
+from curvlab.run.ending import one_sentence
 from curvlab.run.hardware import run_device, trainer_devices
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
-from curvlab.run.train import one_sentence
 from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
 from curvlab.tasks.cost.timing import median_ms
 

@@ -1,11 +1,17 @@
-"""The place in a training where a signal may end it."""
+"""How a run ends that does not finish: by a signal, at its place in a training, or by an error."""
 
+import traceback
 from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
 
+from curvlab.callbacks import DivergedError
+from curvlab.errors import UsageError, of_system, shortened
 from curvlab.process import in_group
+from curvlab.results.files import atomic_write
+from curvlab.results.folder import TRACEBACK, RunDirectory
+from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import signals
 
 
@@ -60,3 +66,51 @@ class EndsBySignal(Callback):
         if self._trains:
             self._trains = False
             signals.release()
+
+
+def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
+    """Write how a run ended that did not finish, and where in the code if that is a surprise."""
+    result.status, result.error = _status(error), one_sentence(error)
+    if isinstance(error, UsageError) and folder.undo():
+        return  # a refusal, which displaces no result of other settings
+    folder.prepare(result, fresh=False)
+    if result.status == "failed" and not isinstance(error, UsageError):
+        atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
+    result.write(folder.path)
+
+
+def refused(error: OSError, folder: RunDirectory) -> str:
+    """What the system refused a run, and what is kept of it."""
+    step = folder.step()
+    kept = f"its state after step {step} is kept" if step else "nothing of it was begun before"
+    return f"{of_system(error, folder.path)}; {kept}: the same command goes on when that is mended"
+
+
+def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
+    """Write that a signal has ended a run, unless its result is there, and say so."""
+    name, done = error.signal.name, folder.conclusion(result.config_hash)
+    if done is not None:
+        signals.say(f"ended by {name} after {folder.path / FILE} was written")
+        return
+    result.status, result.steps = INTERRUPTED, folder.step()
+    result.error = f"{name} ended it; the same command goes on from step {result.steps}"
+    signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
+    if folder.is_own(result.config_hash):
+        result.write(folder.path)
+
+
+def _status(error: Exception) -> str:
+    """How a run ended that did not finish."""
+    if isinstance(error, DivergedError):
+        return "diverged"
+    memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    if memory or "can't allocate memory" in str(error):
+        return "out_of_memory"
+    return "failed"
+
+
+def one_sentence(error: Exception) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())
+    expected = isinstance(error, UsageError | DivergedError)
+    return shortened(text if expected else f"{type(error).__name__}: {text}")

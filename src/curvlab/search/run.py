@@ -27,10 +27,11 @@ from curvlab.results.folder import CONFIG, RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run import reporting
+from curvlab.run.ending import conclude, one_sentence
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.run.sweep import LOOKS, written_since
-from curvlab.run.train import conclude, describe, one_sentence
+from curvlab.run.train import describe
 from curvlab.search.report import search_finished, search_left, search_starting, trial_done
 from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import (

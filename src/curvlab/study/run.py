@@ -18,9 +18,10 @@ from curvlab.errors import UsageError
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
 from curvlab.run.distributed import end_with_parent, start_context
+from curvlab.run.ending import conclude
 from curvlab.run.hardware import prepare_processor, run_device
 from curvlab.run.parts import build_data
-from curvlab.run.train import conclude, describe, train_in
+from curvlab.run.train import describe, train_in
 from curvlab.study import page
 from curvlab.study.twins import Twin, given, trials_of, twins_of
 from curvlab.study.verdict import (
