@@ -5,6 +5,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import jvp, vmap
 
+from curvlab.manifolds import products
 from curvlab.manifolds.products import full_precision, linear, product
 from reduced_products import ten_bits, tf32
 
@@ -84,17 +85,33 @@ def test_the_setting_is_put_back(setting):
         torch.set_float32_matmul_precision("highest")
 
 
-def test_a_setting_of_one_backend_is_put_back():
-    matmul = torch.backends.cuda.matmul
-    if not hasattr(matmul, "fp32_precision"):
-        pytest.skip("torch before 2.9")
-    matmul.fp32_precision = "tf32"
+@pytest.mark.skipif(not products._BACKENDS, reason="torch before 2.9")
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_setting_of_one_backend_is_put_back(number):
+    backends = products._BACKENDS
+    before = [backend.fp32_precision for backend in backends]
+    backends[number].fp32_precision = "tf32"
     try:
+        chosen = [backend.fp32_precision for backend in backends]
         with full_precision():
-            assert matmul.fp32_precision == "ieee"
-        assert matmul.fp32_precision == "tf32"
+            assert [backend.fp32_precision for backend in backends] == ["ieee", "ieee"]
+        assert [backend.fp32_precision for backend in backends] == chosen
     finally:
-        matmul.fp32_precision = "ieee"
+        backends[number].fp32_precision = before[number]
+
+
+def test_a_setting_for_gpus_does_not_become_one_of_processors():
+    before = [backend.fp32_precision for backend in products._BACKENDS]
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        chosen = [backend.fp32_precision for backend in products._BACKENDS]
+        with full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.backends.cuda.matmul.allow_tf32
+        assert [backend.fp32_precision for backend in products._BACKENDS] == chosen
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+    assert [backend.fp32_precision for backend in products._BACKENDS][1:] == before[1:]
 
 
 def test_a_compiler_traces_a_product():

@@ -10,10 +10,9 @@ Without either setting, which is PyTorch's default, the products here are PyTorc
 code keeps the precision with which it is called.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,20 +21,40 @@ from torch.autograd import Function
 
 from curvlab.manifolds.kernels import working
 
+# Each has a precision of its own since torch 2.9, which then refuses to name one of all.
+_BACKENDS: list[Any] = [
+    backend
+    for backend in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None))
+    if hasattr(backend, "fp32_precision")
+]
+
+
+class _Precision(NamedTuple):
+    """What is chosen for products of float32: for all, None where not by one word, and for each."""
+
+    overall: str | None
+    each: list[str]
+
+    def choose(self) -> None:
+        """Choose it."""
+        if self.overall is not None:
+            torch.set_float32_matmul_precision(self.overall)
+        for backend, precision in zip(_BACKENDS, self.each, strict=True):
+            backend.fp32_precision = precision
+
 
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Compute matrix products of float32 without TF32 as long as it is open."""
-    reduced = None if torch.compiler.is_compiling() else _reduced()
-    if reduced is None:
+    chosen = None if torch.compiler.is_compiling() else _reduced()
+    if chosen is None:
         yield
         return
-    choose, full, chosen = reduced
-    choose(full)
+    _Precision(chosen.overall and "highest", ["ieee"] * len(_BACKENDS)).choose()
     try:
         yield
     finally:
-        choose(chosen)
+        chosen.choose()
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -61,17 +80,15 @@ def _is_full(x: Tensor) -> bool:
     return torch.compiler.is_compiling() or _reduced() is None
 
 
-def _reduced() -> tuple[Callable[[str], None], str, str] | None:
-    """What sets the precision of products, its word for the full one, and the one that is chosen.
-
-    None where the full one is.
-    """
+def _reduced() -> _Precision | None:
+    """What is chosen; None where that is full precision."""
     try:
-        chosen = torch.get_float32_matmul_precision()
-    except RuntimeError:  # chosen per backend (torch 2.9), which PyTorch keeps apart
-        matmul = torch.backends.cuda.matmul
-        return partial(setattr, matmul, "fp32_precision"), "ieee", matmul.fp32_precision
-    return None if chosen == "highest" else (torch.set_float32_matmul_precision, "highest", chosen)
+        overall: str | None = torch.get_float32_matmul_precision()
+    except RuntimeError:  # chosen for a backend by itself
+        overall = None
+    if overall == "highest":
+        return None
+    return _Precision(overall, [backend.fp32_precision for backend in _BACKENDS])
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
