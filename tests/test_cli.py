@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from curvlab.cli import command_line as cli
-from curvlab.cli.command_line import check_command_line, check_overrides, complain
+from curvlab.cli import overrides
+from curvlab.cli.command_line import check_command_line, complain
 from curvlab.cli.help import choices
+from curvlab.cli.overrides import check_overrides
 from curvlab.config.schema import completed
 from curvlab.errors import LONGEST, UsageError, of_system, shortened
 
@@ -266,7 +267,7 @@ def test_no_seed_is_in_two_cells(words):
 
 
 def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    monkeypatch.setattr(overrides, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):
         check_overrides(["hydra/launcher=slurm", "seed=0,1"], CONFIGS, multirun=True)
 
@@ -340,7 +341,7 @@ def test_help_that_is_not_there_names_what_is_near(capsys):
 def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
     code = (
         "import sys; from pathlib import Path; "
-        "from curvlab.cli.command_line import check_overrides; "
+        "from curvlab.cli.overrides import check_overrides; "
         f"check_overrides(['model=gcn'], Path({str(CONFIGS)!r}), multirun=False); "
         "sys.exit('torch' in sys.modules)"
     )

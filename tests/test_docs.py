@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from curvlab.cli.command_line import check_overrides
+from curvlab.cli.overrides import check_overrides
 from curvlab.cli.tables import parse_arguments
 from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import locate
@@ -80,7 +80,7 @@ def test_findings_of_a_table_are_at_most_five_sentences(page):
 
 def test_commands_about_several_machines_are_taken(monkeypatch):
     """The tutorial on it, `examples/two_machines.py`, runs them on a small graph."""
-    monkeypatch.setattr("curvlab.cli.command_line.find_spec", lambda _: True)  # submitit
+    monkeypatch.setattr("curvlab.cli.overrides.find_spec", lambda _: True)  # submitit
     page = (ROOT / "docs" / "several_machines.md").read_text(encoding="utf-8")
     lines = re.findall(r"^    python (\S+) (.*?)(?:  +#.*)?$", page, re.MULTILINE)
     assert {script for script, _ in lines} == {"train.py", "scripts/tables.py"}

@@ -18,7 +18,7 @@ from tiny_runs import ROOT, composed
 import composing
 import curvlab.search.run as search_run
 from curvlab.callbacks import DivergedError
-from curvlab.cli.command_line import check_overrides
+from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
 from curvlab.results import leases
 from curvlab.results.result import read_result

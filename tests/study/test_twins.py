@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from composing import composed
-from curvlab.cli.command_line import check_overrides
+from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored

@@ -3,9 +3,9 @@
 import difflib
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -15,6 +15,7 @@ from curvlab.config.folder import find, folders, is_group
 from curvlab.config.options import GROUPS, option_of
 from curvlab.config.schema import summary
 from curvlab.errors import UsageError
+from curvlab.program import command
 
 SCREEN = """\
 curvlab: transformers and graph networks in curved spaces.
@@ -40,6 +41,8 @@ What to type next:
 COUNTED = ("model", "dataset", "task", "manifold", "split", "batching", "optimizer", "logger")
 SWEEPS = ("table", "search", "study")
 LINE = 100
+LISTED = 240
+"""Characters of the names that there are, where none is close."""
 
 
 def screen(configs: Path, program: str) -> str:
@@ -78,6 +81,24 @@ def page(topic: str, configs: Path) -> str:
 def choices(configs: Path, group: str) -> list[str]:
     """Names of a group's choices, sorted; tables are named with their paper."""
     return folder.choices(configs, group, "*/*.yaml" if group == "table" else "*.yaml")
+
+
+def refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:
+    """Say that a name is none of some, and which of them the user may have meant.
+
+    Raises:
+        UsageError: there is no `what`.
+    """
+    names = [n for n in names if "._" not in n]  # a class or a partial is not for users
+    matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    last = [n for n in names if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and "." in n]
+    close = list(dict.fromkeys(last[:2] + matches))[:3]
+    if close:
+        raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
+    listed = ", ".join(n for n in names if "." not in n and "__" not in n)  # variants of them
+    if len(listed) > LISTED:
+        listed = f"{listed[:LISTED].rpartition(',')[0]} ...: {command('train')} --help has them all"
+    raise UsageError(f"there is no {what}; there is {listed}")
 
 
 def _options(group: str, choice: str, configs: Path) -> Iterator[str]:

@@ -28,7 +28,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from curvlab.cli.command_line import check_overrides
+from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
