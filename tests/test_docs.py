@@ -1,7 +1,9 @@
 """Pages that people read: what they link to is there."""
 
+import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -10,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from curvlab.cli.overrides import check_overrides
-from curvlab.cli.tables import parse_arguments
 from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import locate
 
@@ -78,17 +79,40 @@ def test_findings_of_a_table_are_at_most_five_sentences(page):
         assert len(sentences) <= 5 or page.stem in ("README", "changes"), section.splitlines()[0]
 
 
-def test_commands_about_several_machines_are_taken(monkeypatch):
-    """The tutorial on it, `examples/two_machines.py`, runs them on a small graph."""
-    monkeypatch.setattr("curvlab.cli.overrides.find_spec", lambda _: True)  # submitit
-    page = (ROOT / "docs" / "several_machines.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^    python (\S+) (.*?)(?:  +#.*)?$", page, re.MULTILINE)
-    assert {script for script, _ in lines} == {"train.py", "scripts/tables.py"}
-    for script, words in lines:
-        if script == "train.py":
-            check_overrides(words.split()[1:], CONFIGS, multirun=True)
-        else:
-            assert parse_arguments(words.split()).words[-1] == "fpst/fig3"
+PARSED = {
+    "tables": "tables", "plot": "plot", "adopt": "adopt", "bench": "bench",
+    "download": "data", "data": "data", "wandb_sync": "wandb_sync",
+}  # fmt: skip
+"""Modules whose words are read here, by script or verb."""
+
+PLACES = re.compile(
+    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx)"
+)
+"""What stands for something of the reader's own."""
+
+
+def commands(page):
+    """Commands of a page, as words: the lines of code that begin with one of ours."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(
+        r"^    (?:python (?:scripts/)?(\w+)\.py|curvlab (\w+)) (.*)$", text, re.MULTILINE
+    )
+    for script, verb, words in lines:
+        if not PLACES.search(words):
+            yield script or verb, shlex.split(words, comments=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_of_a_page_are_taken(page, monkeypatch):
+    """Each is composed and checked as at its start; tutorials and `make demo` run some."""
+    monkeypatch.setattr("curvlab.cli.overrides.find_spec", lambda _: True)  # submitit, wandb
+    for name, words in commands(page):
+        if name == "train" and not words[0].startswith("--"):
+            multirun = "-m" in words
+            check_overrides([word for word in words if word != "-m"], CONFIGS, multirun=multirun)
+        elif name in PARSED:
+            importlib.import_module(f"curvlab.cli.{PARSED[name]}").parse_arguments(words)
 
 
 def test_readme_is_short():

@@ -44,13 +44,11 @@ def store(result, folder, run=RUN):
     result.save(folder / run)
 
 
-def test_a_finished_run_is_added_with_the_files_that_its_cell_has_had(result, folders):
+def test_a_finished_run_is_added_with_its_curves_and_files_that_its_cell_has_had(result, folders):
     source, into, known = folders
     store(result, source)
     for name in ("metrics.csv", "routing.csv"):
         (source / RUN / name).write_text("new")
-    (into / RUN).mkdir(parents=True)
-    (into / RUN / "metrics.csv").write_text("old")
     taken = take_over(source, into, known)
     assert (taken.added, taken.refused) == ([RUN], {})
     assert read_result(into / RUN) == result

@@ -109,7 +109,7 @@ def test_curves_are_those_of_the_runs_that_kept_them(read, write_run):
     steps = range(0, 1000, 5)
     path = write_run("fpst", "web_edu", 0, 98.765)
     rows = [f"{step},{0.5},{step / 10 if step % 10 else ''}" for step in steps]
-    (path.parent / "metrics.csv").write_text("\n".join(["step,loss,test/map", *rows]))
+    (path.parent / "metrics.csv").write_text("\n".join(["step,loss,map", *rows]))
     write_run("fpst", "web_edu", 1, 99.0)
     _, reader = read()
     (curve,) = reader.cells["FPS-T", "Web-Edu"]["curves"]

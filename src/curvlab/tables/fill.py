@@ -19,8 +19,11 @@ from curvlab.results.identity import identity_hash, older
 from curvlab.results.result import CONCLUSIVE, Result, read_result, result_files
 from curvlab.tables.planning import planned_seeds
 
-BESIDE = ("metrics.csv", "routing.csv")
-"""Files of a run that a table's pictures and pages read, kept where the cell has had them."""
+CURVES = "metrics.csv"
+"""What heat maps draw of a run."""
+
+BESIDE = ("routing.csv",)
+"""Files of a run that a table's pictures read, kept where the cell has had them."""
 
 RESULTS = Path("docs", "results", "tables")
 """Where a repository keeps checked results."""
@@ -78,8 +81,9 @@ def take_over(source: Path, into: Path, known: Path) -> Taken:
             continue
         (into / run).mkdir(parents=True, exist_ok=True)
         new.save(into / run)
-        for name in BESIDE:
-            if (into / run / name).exists() and (path.parent / name).exists():
+        for name in (CURVES, *BESIDE):
+            had = name == CURVES or (into / run / name).exists()
+            if had and (path.parent / name).exists():
                 shutil.copyfile(path.parent / name, into / run / name)
         taken.added.append(str(run))
     return taken

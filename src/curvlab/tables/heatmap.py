@@ -142,7 +142,7 @@ def curve(result: Path, metric: str) -> list[tuple[int, float]]:
         return []
     table = pd.read_csv(path)
     name = metric.rpartition(".")[2]
-    key = next((key for key in (f"val/{name}", f"test/{name}") if key in table), None)
+    key = next((key for key in (f"val/{name}", f"test/{name}", name) if key in table), None)
     if key is None or "step" not in table:
         return []
     known = table[["step", key]].dropna()
