@@ -51,7 +51,7 @@ class Plan:
         benchmarks: their names.
         runs: timed calls of each.
         eager: leave out what is compiled.
-        cells: tables, and the choices of cells of each, of which the first that has its data runs.
+        cells: tables with choices of cells; the first choice that has its data runs.
         words: of all their commands.
         seconds: of one thing that is checked.
     """

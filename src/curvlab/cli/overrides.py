@@ -203,7 +203,7 @@ def parsed(word: str) -> Override:
 
 
 def chooses(key: str, config_dir: Path) -> bool:
-    """Whether a key is a group, of which a word chooses."""
+    """Whether a key is a group, from which a word chooses."""
     return "." not in key and not key.startswith("hydra") and is_group(config_dir, key)
 
 
