@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 TABLES = $(patsubst configs/table/%.yaml,%,$(sort $(wildcard configs/table/*/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly lint format bench tables docs clean
+.PHONY: help setup demo test test-fast coverage test-nightly lint format bench tables docs clean
 .DELETE_ON_ERROR:
 
 help: ## This list
@@ -24,7 +24,11 @@ demo: $(VENV)/.runtime ## Train FPS-T on a generated web graph; ends with its re
 test: $(VENV)/.develop ## Run all tests (no network needed; raw data is used where it is found)
 	$(PYTEST)
 
-test-fast: $(VENV)/.develop ## Run what takes no seconds, and print how many lines that covers
+test-fast: $(VENV)/.develop ## Run the quick tests
+	$(PYTEST) -m 'not slow'
+
+# Tracing the lines takes longer than the tests.
+coverage: $(VENV)/.develop ## Run the quick tests and print how many lines they cover
 	$(PYTEST) -m 'not slow' --cov --cov-fail-under=80
 
 test-nightly: $(VENV)/.develop ## Run what only a nightly job has the time for

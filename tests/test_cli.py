@@ -209,6 +209,7 @@ RIGHT_IN_A_SWEEP = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "answer"), WRONG.items())
 def test_wrong_words_are_refused_with_what_is_near(words, answer):
     with pytest.raises(UsageError, match=answer) as refused:
@@ -236,6 +237,7 @@ def test_sweeps_in_which_all_cells_would_be_wrong_are_refused(words, answer):
         check_overrides(words.split(), CONFIGS, multirun=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", RIGHT)
 def test_right_words_pass(words):
     check_overrides(words.split(), CONFIGS, multirun=False)

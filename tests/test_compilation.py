@@ -94,6 +94,7 @@ def test_a_compiled_block_is_the_block(space):
     torch.testing.assert_close(*results)
 
 
+@pytest.mark.nightly
 def test_nothing_is_compiled_again_for_other_weights_and_curvatures_or_the_next_block():
     blocks = [traced(block(Stereographic(2, (-0.1, 0.1)))) for _ in range(12)]
     made = blocks[0]

@@ -12,6 +12,8 @@ from curvlab.config.building import build
 from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def configs(request):

@@ -28,6 +28,8 @@ from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 
+pytestmark = pytest.mark.slow
+
 
 def metrics(layers=1, heads=2):
     steps = np.arange(10, 110, 10)

@@ -9,6 +9,8 @@ from curvlab.cli import train
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.data.datasets import own_graph
 
+pytestmark = pytest.mark.slow
+
 EDGES = "ann,bob\nbob,cem\ncem,dan\n"
 LABELS = "id,label\nann,x\nbob,y\ncem,x\ndan,y\n"
 FOUND = "4 nodes, 3 edges"

@@ -12,6 +12,8 @@ from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored
 from curvlab.run.parts import build_data
 
+pytestmark = pytest.mark.slow
+
 # The main table's protocol, or the disjoint one where that leaks.
 DEFAULTS = {
     name: default

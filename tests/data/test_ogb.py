@@ -22,6 +22,8 @@ from curvlab.data.files.disk_graph import open_disk_graph
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 NODES = 6
 EDGES = np.array([[0, 1], [1, 2], [2, 0], [2, 1], [4, 4], [3, 4]])  # directed, 5 has none
 FEATURES = np.arange(12.0).reshape(NODES, 2) / 8

@@ -10,6 +10,8 @@ from curvlab.data.files.checks import check_graph
 from curvlab.data.files.cleaning import homophily
 from curvlab.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {
     "num_nodes": 20_000,
     "mean_degree": 10.0,

@@ -21,6 +21,8 @@ from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 NODES, FEATURES = 60, 7
 
 

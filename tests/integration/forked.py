@@ -19,6 +19,8 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing import forkserver, util
 from pathlib import Path
 from typing import NoReturn
 
@@ -122,6 +124,7 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
         os.dup2(opened, number)
         os.close(opened)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
+    util.spawnv_passfds = _fork
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -143,6 +146,33 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
         traceback.print_exc()
         return 1
     return 0
+
+
+def _fork(_: str, words: Sequence[str | bytes], kept: Sequence[int]) -> int:
+    """Stand in for the start of an interpreter by which `multiprocessing` gets its fork server.
+
+    Args:
+        words: of the command line; the last one is a program.
+        kept: the files that stay open, beside the standard ones.
+    """
+    if pid := os.fork():
+        return pid
+    gc.freeze()  # what is freed later would close files by numbers that others have by then
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+        if number > 2 and number not in kept:
+            with suppress(OSError):  # the list's own number
+                os.fstat(number)
+                os.dup2(null, number)  # closed, its number would be taken, and closed by a library
+    forkserver._forkserver.__init__()  # its lock is held by what has started this
+    code = 1
+    try:
+        exec(words[-1])
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def _leave(code: int) -> NoReturn:

@@ -136,8 +136,9 @@ def test_the_adjacency_that_is_kept_is_that_of_one_graph(run_here, monkeypatch):
     assert made == [True, True, False, False]
 
 
+@pytest.mark.nightly  # two processes with batches are killed in test_ddp_run.py
 def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, run_here):
-    words = (*BATCHES, "model=gcn", "trainer.max_steps=400", "trainer.steps_per_epoch=4")
+    words = (*BATCHES, "model=gcn", "trainer.max_steps=120", "trainer.steps_per_epoch=4")
     kill_after(command, command.start(*words), epochs=3)
     done = command(*words)
     assert done.returncode == 0, done.stderr

@@ -227,7 +227,7 @@ def test_numbers_that_are_not_finite_end_the_command_with_a_sentence(command):
 
 
 def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):
-    words = (*PAIR, "model.dropout=0.5", "trainer.max_steps=400")
+    words = (*PAIR, "model.dropout=0.5", "trainer.max_steps=150")
     kill_after(command, command.start(*words), epochs=3)
     assert command.results() == {}
     done = command(*words)

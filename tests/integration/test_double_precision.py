@@ -13,6 +13,7 @@ from composing import different_models, tasks_of
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
+NIGHTLY = pytest.mark.nightly
 DOUBLE = ("trainer.precision=64-true", "trainer.plots=false", "trainer.accelerator=cpu")
 SHORT = (*DOUBLE, "trainer.max_steps=10", "trainer.steps_per_epoch=10")
 WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=40")
@@ -55,7 +56,10 @@ def task_of(model):
     return next(task for task in TASKS if task in tasks or (not tasks and task != "kg_completion"))
 
 
-CASES = [(task_of(model), model) for model in different_models()]
+MODELS = [(task_of(model), model) for model in different_models()]
+CASES = [
+    case if i % 4 == 0 else pytest.param(*case, marks=NIGHTLY) for i, case in enumerate(MODELS)
+]
 CASES += [("kg_completion", "cat")]
 SPACES = ("gcn", "fpst", "hgcn", "hypformer", "lrn")  # a decoder of each
 CASES += [(task, model) for task in ("link_prediction", "reconstruction") for model in SPACES]

@@ -8,7 +8,7 @@ from fault_trials import Outcome
 
 pytestmark = pytest.mark.slow
 SECONDS = 60
-FEW = {"kill": 1, "flip": 2, "word": 6, "disk": 1}
+FEW = {"kill": 1, "flip": 1, "word": 3, "disk": 1}
 MORE = {"kill": 10, "flip": 16, "word": 60, "disk": 10}
 """The same faults on every machine that is fast enough, so that no test fails by chance."""
 

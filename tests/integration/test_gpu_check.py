@@ -20,6 +20,7 @@ from curvlab.tables import table_names
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("sh") is None, reason="there is no shell")
 def test_the_smallest_form_on_the_processor(tmp_path):
     words = ["--reduced", "--device", "cpu", "--output", str(tmp_path)]

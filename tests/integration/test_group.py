@@ -16,7 +16,7 @@ from tiny_runs import ROOT
 from curvlab.cli.train import _with_devices
 
 SHARED = tuple(word for word in PAIR if word != "trainer.devices=2")
-LONG = (*SHARED, "trainer.max_steps=300")
+LONG = (*SHARED, "trainer.max_steps=150")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_torchrun_on_two_nodes_starts_the_run_of_one_command(command, run_here, 
     assert result["metrics"] == run_here(*PAIR, folder="alone").metrics
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
     with torchrun(command, "--standalone", "--nproc-per-node=2", *command.line(*LONG)) as agent:
         while not any(command.outputs.rglob("last.ckpt")):

@@ -159,12 +159,17 @@ def test_a_failed_cell_is_done_for_the_workers_that_were_there(run_here, monkeyp
     assert (tmp_path / "run" / "result.json").stat().st_mtime > at
 
 
+@pytest.mark.nightly
 def test_an_array_of_jobs_fills_a_table_though_one_is_interrupted(command):
     """By submitit's own executor for this machine, in place of SLURM's."""
     pytest.importorskip("submitit")
-    options = ("hydra/launcher=slurm", "hydra.launcher.cluster=local", "hydra.launcher.n_jobs=2")
+    options = (
+        "hydra/launcher=slurm",
+        "hydra.launcher.cluster=local",
+        "hydra.launcher.n_jobs=2",
+    )
     options += ("hydra.launcher.gpus_per_node=0", "hydra.launcher.mem_gb=1")
-    words = (*CELL, "model=mlp", "seed=0,1,2", "trainer.max_steps=400", "trainer.steps_per_epoch=5")
+    words = (*CELL, "model=mlp", "seed=0,1,2", "trainer.max_steps=200", "trainer.steps_per_epoch=5")
     process = command.start(*words, *options)
     deadline = time.monotonic() + 200
     while not (there := list(command.outputs.rglob("seed*/checkpoints/earlier.ckpt"))):

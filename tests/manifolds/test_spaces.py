@@ -32,6 +32,7 @@ def points(space, *size, std=0.4):
     )
 
 
+@pytest.mark.slow
 def test_riemannian_adam_reaches_its_targets(space):
     target = points(space, 6, 4)
     start = space.origin(6, 4, dtype=torch.float64)

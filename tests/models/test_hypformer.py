@@ -331,6 +331,7 @@ def test_points_stay_on_their_hyperboloid_in_float32(options):
     assert not any(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @VARIANTS
 @pytest.mark.parametrize("chunk", [1, 7, 30, 100])

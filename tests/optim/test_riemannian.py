@@ -50,6 +50,7 @@ def trained(optimizer_class, space, steps=60, **options):
     return torch.stack(path), optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("weight_decay", [0.0, 0.03])
 @pytest.mark.parametrize("name", SPACES)
@@ -77,6 +78,7 @@ def test_with_amsgrad_the_trajectory_is_geoopts_and_another(name, monkeypatch):
     assert (state["max_exp_avg_sq"] >= state["exp_avg_sq"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("weight_decay", [0.0, 0.03])
 @pytest.mark.parametrize("name", SPACES)

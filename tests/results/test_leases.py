@@ -14,6 +14,8 @@ import pytest
 from curvlab.results import leases
 from curvlab.results.leases import HeldError, held, look, take
 
+pytestmark = pytest.mark.slow
+
 HOLDING = """
 import os, pathlib, sys, time
 from curvlab.results import leases

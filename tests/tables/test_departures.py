@@ -12,6 +12,8 @@ from curvlab.tables.latex import escape
 from curvlab.tables.page import page
 from curvlab.tables.render import markdown, render, terminal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def mixed(spec, write_run, tmp_path):

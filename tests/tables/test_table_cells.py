@@ -76,7 +76,7 @@ def test_cells_have_folders_of_their_own(name):
 @pytest.mark.parametrize(
     ("name", "swept"),
     [
-        (name, key)
+        pytest.param(name, key, marks=() if key == "model" else pytest.mark.nightly)
         for name in TABLES
         for key, values in sweep(name).items()
         if len(values) > 1 or key == "model"
@@ -94,6 +94,7 @@ def test_cells_compose_and_train(name, swept, tmp_path):
         assert takes_a_step(config, tmp_path), words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_what_a_table_names_exists_or_is_declared_missing(name, tmp_path):
     """A model that has been added since is swept; one that has not is only a label."""

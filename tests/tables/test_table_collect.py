@@ -93,6 +93,7 @@ def test_a_metric_that_is_not_finite_has_diverged(spec, write_run, tmp_path):
     assert collect(tmp_path / "fpst/fig3", spec.report)["status"].tolist() == ["diverged"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value"),
     [

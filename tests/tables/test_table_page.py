@@ -15,6 +15,8 @@ from curvlab.tables.page import page
 from curvlab.tables.report import report_of
 from curvlab.tables.spec import Better
 
+pytestmark = pytest.mark.slow
+
 
 class Reader(HTMLParser):
     """Collects tags that must be closed, addresses, and the values of cells."""

@@ -22,6 +22,7 @@ def cell(report, row, column):
     return cells[(cells["row"] == row) & (cells["column"] == column)].iloc[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", table_names(CONFIGS))
 def test_every_table_reads_its_paper_and_plans_its_cells(name, tmp_path):
     for spec in load_table(CONFIGS, name):
@@ -448,6 +449,7 @@ def test_what_holds_for_a_whole_column_is_said_once(tmp_path):
     assert of_airport.startswith("Paper, Airport; Airport (HGCN split, leaks): ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "said"),
     [

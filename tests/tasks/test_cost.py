@@ -10,6 +10,8 @@ from torch_geometric.data import Data
 
 from curvlab.tasks.cost.measured import MEGABYTE, held_bytes, inference_cost, step_cost
 
+pytestmark = pytest.mark.slow
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the growth of a process is Linux's")
 
 

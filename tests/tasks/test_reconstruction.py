@@ -122,6 +122,7 @@ def test_other_powers_are_refused(power):
         task_at([(0.0, 0.0)], Euclidean(), power)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kappa", [-1.0, 0.0, 1.0])
 def test_training_reduces_the_loss_and_moves_the_curvatures(kappa):
     task, batch = fpst_task(kappa), web()
