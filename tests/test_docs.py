@@ -3,21 +3,18 @@
 import importlib
 import os
 import re
-import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
+from commands_of_pages import PAGES, ROOT, commands
 from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import locate
 
-ROOT = Path(__file__).resolve().parents[1]
 MODELS = sorted((ROOT / "docs" / "models").glob("*.md"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def headings(page):
@@ -85,27 +82,11 @@ PARSED = {
 }  # fmt: skip
 """Modules whose words are read here, by script or verb."""
 
-PLACES = re.compile(
-    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx)"
-)
-"""What stands for something of the reader's own."""
-
-
-def commands(page):
-    """Commands of a page, as words: the lines of code that begin with one of ours."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = re.findall(
-        r"^    (?:python (?:scripts/)?(\w+)\.py|curvlab (\w+)) (.*)$", text, re.MULTILINE
-    )
-    for script, verb, words in lines:
-        if not PLACES.search(words):
-            yield script or verb, shlex.split(words, comments=True)
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_taken(page, monkeypatch):
-    """Each is composed and checked as at its start; tutorials and `make demo` run some."""
+    """Each is composed and checked as at its start; `integration/test_pages_run.py` runs them."""
     monkeypatch.setattr("curvlab.cli.overrides.find_spec", lambda _: True)  # submitit, wandb
     for name, words in commands(page):
         if name == "train" and not words[0].startswith("--"):

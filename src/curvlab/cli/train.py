@@ -36,7 +36,7 @@ from curvlab.run.group import group
 FIRST = (
     "model=fpst",
     "dataset=synthetic_web",
-    "trainer.max_steps=100",
+    "trainer.max_steps=50",
     "trainer.steps_per_epoch=10",
 )
 """What a command without words runs: a minute or two, with pictures."""

@@ -1,0 +1,78 @@
+"""The commands of all pages run, on two steps of the first cell where they train."""
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+
+from commands_of_pages import PAGES, ROOT, commands
+from composing import CONFIGS
+from curvlab.errors import UsageError
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+]
+ALL = list(dict.fromkeys((name, tuple(words)) for page in PAGES for name, words in commands(page)))
+SHORT = {
+    "trainer.max_steps": "2",
+    "trainer.steps_per_epoch": "2",
+    "trainer.validate_every": "1",
+    "trainer.compile": "false",
+    "trainer.accelerator": "cpu",
+    "trainer.parallel_seeds": "1",
+}
+MOST_NODES = 3000
+
+
+def first(key, values):
+    """The first of the values that a word sweeps over."""
+    override = OverridesParser.create().parse_override(f"{key}={values}")
+    return next(override.sweep_string_iterator()) if override.is_sweep_override() else values
+
+
+def shortened(words):
+    """A training's first cell, two steps on a graph that is not large."""
+    said = dict(word.split("=", 1) for word in words if "=" in word)
+    if "table" in said:
+        table = OmegaConf.load(CONFIGS / "table" / f"{said['table']}.yaml")
+        said = {**table.hydra.sweeper.params, **said}
+    said = {key: first(key, value) for key, value in said.items() if not key.startswith("hydra")}
+    said |= SHORT
+    if said.get("dataset") == "synthetic_large" or "dataset.source.num_nodes" in said:
+        said["dataset.source.num_nodes"] = str(MOST_NODES)
+    return [f"{key}={value}" for key, value in said.items() if not key.startswith("paths.")]
+
+
+def trains(words):
+    """Whether a command trains here: not a search, a study or what other tests are about."""
+    choices = {word.partition("=")[0] for word in words}
+    return not choices & {"search", "study", "print_config", "-h", "--help"}
+
+
+@pytest.mark.parametrize(
+    "words", [words for name, words in ALL if name == "train" and trains(words)], ids=" ".join
+)
+def test_a_training_of_a_page(run_here, mirror, words):
+    try:
+        result = run_here(*shortened(words), f"paths.mirror={mirror}")
+    except UsageError as error:
+        if " is missing, " not in str(error) and "pip install 'curvlab[" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert result.status == "finished", result.error
+
+
+OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot", "bench")]
+LONG = {"fill", "--watch", "refresh"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [words for words in OWN if not LONG & {*words} and "outputs/" not in " ".join(words[1:-2])],
+    ids=" ".join,
+)
+def test_a_table_or_picture_of_a_page(script, mirror, monkeypatch, words):
+    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
+    places = [word.replace("docs/", f"{ROOT}/docs/") for word in words[1:]]
+    code, _, said = script(f"{words[0]}.py", *places)
+    assert code in (0, None), said
