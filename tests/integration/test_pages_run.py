@@ -1,4 +1,4 @@
-"""The commands of all pages run, on two steps of the first cell where they train."""
+"""The commands of all pages run, on ten steps of one cell where they train."""
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -14,9 +14,8 @@ pytestmark = [
 ]
 ALL = list(dict.fromkeys((name, tuple(words)) for page in PAGES for name, words in commands(page)))
 SHORT = {
-    "trainer.max_steps": "2",
-    "trainer.steps_per_epoch": "2",
-    "trainer.validate_every": "1",
+    "trainer.max_steps": "10",
+    "trainer.steps_per_epoch": "10",
     "trainer.compile": "false",
     "trainer.accelerator": "cpu",
     "trainer.parallel_seeds": "1",
@@ -24,19 +23,21 @@ SHORT = {
 MOST_NODES = 3000
 
 
-def first(key, values):
-    """The first of the values that a word sweeps over."""
+def one(key, values):
+    """One of the values that a word sweeps over: the first, of data sets the last, mostly small."""
     override = OverridesParser.create().parse_override(f"{key}={values}")
-    return next(override.sweep_string_iterator()) if override.is_sweep_override() else values
+    swept = list(override.sweep_string_iterator()) if override.is_sweep_override() else [values]
+    return swept[-1 if key == "dataset" else 0]
 
 
 def shortened(words):
-    """A training's first cell, two steps on a graph that is not large."""
+    """A training's cell, ten steps on a graph that is not large."""
     said = dict(word.split("=", 1) for word in words if "=" in word)
     if "table" in said:
         table = OmegaConf.load(CONFIGS / "table" / f"{said['table']}.yaml")
-        said = {**table.hydra.sweeper.params, **said}
-    said = {key: first(key, value) for key, value in said.items() if not key.startswith("hydra")}
+        swept = {key: one("", value) for key, value in table.hydra.sweeper.params.items()}
+        said = {**swept, **said}
+    said = {key: one(key, value) for key, value in said.items() if not key.startswith("hydra")}
     said |= SHORT
     if said.get("dataset") == "synthetic_large" or "dataset.source.num_nodes" in said:
         said["dataset.source.num_nodes"] = str(MOST_NODES)
