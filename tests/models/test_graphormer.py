@@ -85,3 +85,9 @@ def test_degrees_are_told_apart_up_to_the_largest(graph):
 def test_heads_divide_the_width():
     with pytest.raises(UsageError, match=r"heads=3 does not divide dim=8"):
         model(heads=3)
+
+
+def test_layers_share_one_bias_for_each_distance():
+    """Section 3.1.2 of arXiv:2106.05234: "shared across all layers"."""
+    biases = [p for name, p in model(layers=3).named_parameters() if name.endswith(".bias")]
+    assert sum(bias.shape == (2, LONGEST + 2) for bias in biases) == 1

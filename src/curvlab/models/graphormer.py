@@ -81,9 +81,11 @@ class Graphormer(FlatEncoder):
         ffn_dim: inner width of the feed-forward networks.
         dropout: of the layers' two parts.
 
-    Source: Section 3, without edge features and without its token
-    for the whole graph; norms follow the layers, as in the tables of Hypformer.
+    Source: Section 3, without edge features and without its token for the whole graph. All layers
+    share the biases (Section 3.1.2); norms follow the layers, as in the tables of Hypformer.
     """
+
+    revision = 2  # 2: the layers share the biases
 
     def __init__(
         self,
@@ -105,6 +107,8 @@ class Graphormer(FlatEncoder):
         self.attentions = nn.ModuleList(
             SpatialAttention(dim, heads, longest_path + 2) for _ in range(layers)
         )
+        for attention in self.attentions[1:]:
+            attention.bias = self.attentions[0].bias
         self.feed_forwards = nn.ModuleList(
             nn.Sequential(nn.Linear(dim, ffn_dim), nn.GELU(), nn.Linear(ffn_dim, dim))
             for _ in range(layers)
