@@ -142,7 +142,7 @@ WRONG_IN_A_SWEEP = {
     "table=fpst/fig3 model.heads=4": "no key model.heads with model=mlp dataset=web_edu",
     "table=fpst/fig3 model.dim=8,16": "no place for several values of model.dim: it sweeps model",
     "table=fpst/fig3,fpst/fig3_dimensions": "one table after the other",
-    "trainer.devices=2 seed=0,1": "a model trained on one whole graph has one batch",
+    "dataset=cora trainer.devices=2 seed=0,1": "model trained on one whole graph has one batch",
     "hydra/launcher=paralel": "no hydra/launcher=paralel; did you mean parallel",
     "seed=range(0,0)": r"seed=range\(0,0\) has no value, so that nothing would run",
     "model=gcn model.dim=interval(8,16)": "has no end of values: name them, as in model.dim=1,2",

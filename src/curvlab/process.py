@@ -19,6 +19,11 @@ def own_rank() -> int:
     return torch.distributed.get_rank() if in_group() else 0
 
 
+def group_size() -> int:
+    """How many processes train together; 1 where this one trains alone."""
+    return torch.distributed.get_world_size() if in_group() else 1
+
+
 @contextmanager
 def default_dtype(precision: str) -> Iterator[None]:
     """Make new floating-point tensors of the type that a run computes in, for a while.

@@ -10,7 +10,7 @@ import two_processes as work
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import FAST, composed
+from tiny_runs import FAST, TINY, composed
 from torch import nn
 
 from curvlab.errors import UsageError
@@ -114,6 +114,31 @@ def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
         assert torch.allclose(weight, states[1]["state_dict"][name], rtol=0, atol=1e-5), name
     curves = [pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("pair", "alone")]
     pd.testing.assert_frame_equal(*curves, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("keeps_last")
+@pytest.mark.parametrize(
+    ("model", "optimizer", "steps"), [("gcn", SGD, 1), ("fpst", SGD, 1), ("gcn", (), 10)]
+)
+def test_two_processes_that_share_the_loss_of_all_pairs_are_one(
+    run_here, tmp_path, model, optimizer, steps
+):
+    """With the same dropout; one step of SGD with rate 1 moves the weights by the gradient."""
+    words = (*TINY, f"model={model}", "model.dropout=0.5", "trainer.precision=64-true", *optimizer)
+    words = (*words, "trainer.plots=false", f"trainer.max_steps={steps}")
+    run_here(*words, folder="alone")
+    run_here(*words, "trainer.devices=2", folder="pair")
+    states = [
+        torch.load(tmp_path / folder / "checkpoints" / "last.ckpt", weights_only=True)
+        for folder in ("pair", "alone")
+    ]
+    for name, weight in states[1]["state_dict"].items():
+        found = states[0]["state_dict"][name]
+        bound = 1e-6 * weight.abs().max().clamp_min(1)  # a bias before a mean has gradient 0
+        assert torch.allclose(found, weight, rtol=0, atol=bound), name
+    curves = [pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("pair", "alone")]
+    pd.testing.assert_series_equal(*(curve["loss"] for curve in curves), rtol=1e-6)
 
 
 def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared):

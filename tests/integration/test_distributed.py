@@ -67,6 +67,17 @@ def test_attention_over_a_shared_out_graph_is_exact(tmp_path):
         )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_every_process_has_the_loss_and_gradients_of_all_pairs(tmp_path, ranks):
+    """Also where tiles cannot be shared equally, or there are fewer than processes."""
+    launch(work.share_pairs, ranks, str(tmp_path), ranks)
+    expected = work.pair_losses(0, 1)
+    for rank in range(ranks):
+        found = torch.load(tmp_path / f"pairs{rank}.pt", weights_only=True)
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
 def test_alone_the_sum_is_the_tensor_itself():
     x = torch.randn(3)
     assert summed_over_processes(x) is x

@@ -8,10 +8,14 @@ from pathlib import Path
 import psutil
 import torch
 
+from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention
 from curvlab.layers.global_sums import summed_over_processes
-from curvlab.manifolds import Lorentz
+from curvlab.manifolds import Euclidean, Lorentz, Stereographic
+from curvlab.manifolds.pairs.kernel import PairKernel
+from curvlab.manifolds.pairs.loss import reconstruction_loss
+from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.run.fit import _run_process
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -112,3 +116,34 @@ def note_what_listens(rank, folder):
             if connection.status == psutil.CONN_LISTEN
         ]
     (Path(folder) / f"{rank}").write_text(" ".join(listening))
+
+
+PAIR_NODES = 30
+PAIR_CASES = [
+    (space, size, power, kernel)
+    for space in (Euclidean(2), Stereographic(2, (-1.0, 0.5)))
+    for size in (7, 16, PAIR_NODES, None)  # 15, 3 and 1 tiles; None: by the number of processes
+    for power in (1, 2)
+    for kernel in (None, PairKernel())
+]
+
+
+def pair_losses(rank, ranks):
+    """Loss and gradients of each case, of two steps, the second with the arrays of the first."""
+    generator = torch.Generator().manual_seed(0)
+    edge_index = SyntheticWeb(num_nodes=PAIR_NODES, cycle_fraction=0.5, seed=0).load().edge_index
+    found = []
+    for space, size, power, kernel in PAIR_CASES:
+        tiles = PairTiles(edge_index, PAIR_NODES, size, rank, ranks)
+        for _ in range(2):
+            v = torch.randn(PAIR_NODES, 8, generator=generator, dtype=torch.float64)
+            x = space.double().expmap0_projected(v / 2).detach().requires_grad_()
+            loss = reconstruction_loss(x, space, tiles, power, kernel)
+            inputs = [x, *space.parameters()]
+            found.append([loss.detach(), *torch.autograd.grad(loss, inputs)])
+    return found
+
+
+def share_pairs(rank, folder, ranks):
+    torch.distributed.init_process_group("gloo")
+    torch.save(pair_losses(rank, ranks), Path(folder) / f"pairs{rank}.pt")

@@ -27,10 +27,14 @@ class RandomState(Callback):
 
     Processes start with the same numbers, so that they make the same model; from the first step on
     each has numbers of its own.
+
+    Args:
+        alike: let all processes draw what one process alone would, so that all have its dropout.
     """
 
-    def __init__(self) -> None:
-        self._saved: dict[str, Any] | None = None
+    def __init__(self, alike: bool = False) -> None:
+        # Lightning goes back to the seed when several processes meet.
+        self._saved: dict[str, Any] | None = random_state() if alike else None
 
     def state_dict(self) -> dict[str, Any]:
         """The generators' states."""
@@ -48,8 +52,8 @@ class RandomState(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Go on where the interrupted run stopped."""
         if self._saved is not None:
-            states = self._saved.get("processes", [self._saved])
-            set_random_state(states[own_rank()])
+            states = self._saved.get("processes")
+            set_random_state(states[own_rank()] if states else self._saved)
         elif own_rank():
             own = np.random.SeedSequence(torch.initial_seed(), spawn_key=(own_rank(),))
             torch.manual_seed(int(own.generate_state(1)[0]))

@@ -213,6 +213,8 @@ def is_if_needed(split: Mapping[str, Any] | DictConfig) -> bool:
 def check_devices(config: DictConfig) -> None:
     """Refuse several devices in one run where they do not help: searches, one whole graph.
 
+    A task whose `shares_loss` is true divides the work of one graph.
+
     Raises:
         UsageError: with the ways out.
     """
@@ -223,7 +225,8 @@ def check_devices(config: DictConfig) -> None:
                 f"trainer.devices={devices}: the runs of a {several} have one device each: use "
                 "trainer.devices=1"
             )
-    if devices != 1 and config.batching.one_graph:
+    shared = attribute(config.task._target_, "shares_loss", False)
+    if devices != 1 and config.batching.one_graph and not shared:
         raise UsageError(
             f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
             "nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel for several "

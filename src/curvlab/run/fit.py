@@ -105,7 +105,7 @@ def _fit(
     callbacks = [
         curves,
         timer,
-        RandomState(),
+        RandomState(alike=task.shares_loss and options.devices > 1),
         PointShares(),
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
         RunProgress(curves, label, shown=config.trainer.progress),

@@ -13,6 +13,7 @@ from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed
+from curvlab.process import group_size, own_rank
 from curvlab.tasks.task import Task
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
@@ -23,7 +24,8 @@ class Reconstruction(Task):
     """Loss over all pairs of nodes, mean average precision on the training graph.
 
     There is no split: the graph that is trained on is scored, once, with the final weights (the
-    curve of the metric during training chooses nothing). Source: FPS-T, Section 5.1.
+    curve of the metric during training chooses nothing). Several processes share the tiles of pairs
+    (`curvlab.manifolds.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
         encoder: graph to points of its `manifold_out`.
@@ -32,6 +34,7 @@ class Reconstruction(Task):
     """
 
     score = "map"
+    shares_loss = True
 
     def __init__(
         self,
@@ -65,7 +68,8 @@ class Reconstruction(Task):
     def _pairs(self, batch: Data) -> PairTiles:
         """The graph's pairs, prepared at the first step."""
         if self._tiles is None or self._tiles.edge_index is not batch.edge_index:
-            self._tiles = PairTiles(batch.edge_index, batch.num_nodes)
+            edge_index, nodes = batch.edge_index, batch.num_nodes
+            self._tiles = PairTiles(edge_index, nodes, rank=own_rank(), ranks=group_size())
         return self._tiles
 
     @torch.no_grad()

@@ -20,6 +20,8 @@ class Task(Checked, LightningModule):
         data_kind: what the data is: a `graph`, or the `triples` of a knowledge graph, for which the
             model is a `TripleScorer` and whose files are the split.
         chooses_weights: whether validation chooses the weights.
+        shares_loss: whether several processes share the work of one loss over the whole graph. All
+            of them embed it, with the same dropout, and get the same gradient.
         score: the metric that the task is about.
 
     Args:
@@ -29,6 +31,7 @@ class Task(Checked, LightningModule):
 
     data_kind = "graph"
     chooses_weights = False
+    shares_loss = False
     score: str
 
     def __init__(self, encoder: Encoder, optimizer: GroupedOptimizer | None = None) -> None:

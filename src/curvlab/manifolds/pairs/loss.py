@@ -13,6 +13,10 @@ Since `D` is symmetric, only tiles on and above the diagonal are visited, in arr
 cache, and the backward pass is written out: it needs one matrix per component, of which half is
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
 A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
+
+Several processes that have the same points share the tiles (`PairTiles.ranks`). They add up `S_u`
+in the forward pass, and the gradients by features and curvatures in the backward pass. Each of them
+then has the whole loss and its whole gradient, as one process alone.
 """
 
 from typing import Any, NamedTuple
@@ -39,7 +43,7 @@ def reconstruction_loss(
     Args:
         x: points of `space`, `[nodes, dim]`.
         space: where they lie; on a product `D` is the sum over components.
-        tiles: the graph.
+        tiles: the graph; of several ranks, all of which call this, and backward, equally often.
         power: 2 for squared distances, 1 for distances, in both terms.
         kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes, as
             on the pseudo-hyperboloid, whose arithmetic it has not.
@@ -99,7 +103,7 @@ class _NonNeighbourSums(torch.autograd.Function):
         ctx.save_for_backward(right, found.entries)
         ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
         ctx.tiles, ctx.work = tiles, work
-        return found.exponentials
+        return _of_all(found.exponentials, tiles)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -117,12 +121,20 @@ class _NonNeighbourSums(torch.autograd.Function):
                 if i != j:
                     parts[j].baddbmm_(features[i], weights)
         tiles.give_back(work)
-        grad_left *= -ctx.by_form
+        grad_left = _of_all(grad_left.mul_(-ctx.by_form), tiles)
         grad_kappa = None
         if ctx.by_kappa:
             by_entry = -entry_sums @ grad
-            grad_kappa = torch.stack([by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)])
+            by_kappa = [by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)]
+            grad_kappa = _of_all(torch.stack(by_kappa), tiles)
         return grad_left, None, grad_kappa, None, None, None, None, None
+
+
+def _of_all(share: Tensor, tiles: PairTiles) -> Tensor:
+    """The sum of the shares of all processes, in place."""
+    if tiles.ranks > 1:
+        torch.distributed.all_reduce(share)
+    return share
 
 
 def _sums_in_passes(
@@ -212,7 +224,7 @@ class _NodeSums:
         components, _, nodes = left.shape
         self.kinds = 1 + components if with_entries else 1
         sums = left.new_zeros(self.kinds, nodes)
-        sums[0] = 1  # the node itself: exp(0)
+        sums[0] = tiles.rank == 0  # the node itself, exp(0), once
         self.exponentials, self.entries = sums[0], sums[1:]
         self._parts = sums.split(tiles.size, dim=1)
 

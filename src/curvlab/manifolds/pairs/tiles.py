@@ -23,13 +23,26 @@ class PairTiles:
         edge_index: both directions of every edge, no self-loops, no duplicates, `[2, 2M]`.
         num_nodes: number of nodes.
         size: nodes a tile side; four tiles of 256 float32 numbers a side stay in a core's cache,
-            accelerators like more.
+            accelerators like more. Several processes get at least as many tiles each as they are.
+        rank: of this process.
+        ranks: how many processes share the tiles; each takes every `ranks`-th one.
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int, size: int | None = None) -> None:
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        size: int | None = None,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
         self.edge_index = edge_index
-        size = size or (256 if edge_index.device.type == "cpu" else 4096)
+        self.rank, self.ranks = rank, ranks
         device = edge_index.device
+        if size is None:
+            size = 256 if device.type == "cpu" else 4096
+            if ranks > 1:  # 2 R parts of the nodes make 2 R + 1 tiles for each of R processes
+                size = min(size, -(-num_nodes // (2 * ranks)))
         self.degree = torch.bincount(edge_index[0], minlength=num_nodes)
         row, column = edge_index[0], edge_index[1]
         once = row < column
@@ -53,7 +66,7 @@ class PairTiles:
             Tile(i, j, (sides[i], sides[j]), masked[i * per_side + j])
             for i in range(per_side)
             for j in range(i, per_side)
-        ]
+        ][rank::ranks]
         self._idle: Workspace | None = None
 
     def take_workspace(self, components: int, like: Tensor) -> "Workspace":
@@ -80,9 +93,9 @@ class Workspace:
 
     def __init__(self, tiles: PairTiles, components: int, like: Tensor) -> None:
         areas = [rows * columns for rows, columns in (tile.shape for tile in tiles.tiles)]
-        shared = like.new_empty(2 + components, tiles.size**2)
+        self._shared = like.new_empty(2 + components, tiles.size**2)
         views = [
-            shared[:, :area].unflatten(1, tile.shape)
+            self._shared[:, :area].unflatten(1, tile.shape)
             for tile, area in zip(tiles.tiles, areas, strict=True)
         ]
         self.forms, self.summands = [v[0] for v in views], [v[1:] for v in views]
@@ -94,6 +107,5 @@ class Workspace:
 
     def fits(self, components: int, like: Tensor) -> bool:
         """Whether it is of the kind of such features."""
-        form = self.forms[0]
-        same = form.dtype == like.dtype and form.device == like.device
-        return same and len(self.weights[0]) == components
+        same = self._shared.dtype == like.dtype and self._shared.device == like.device
+        return same and len(self._shared) == 2 + components

@@ -22,6 +22,7 @@ class Inference(Reconstruction):
     """
 
     score = "inference_ms"
+    shares_loss = False
 
     def __init__(self, encoder: Encoder, passes: PositiveInt = 20, **options: Any) -> None:
         super().__init__(encoder, **options)
