@@ -71,7 +71,7 @@ WRONG = {
     "model=tokengt manifold=stereographic": "tokengt cannot be built with manifold=stereographic",
     "table=fpst/fig3": "is a sweep: add -m, as in curvlab train -m table=fpst/fig3",
     "seed=0,1": "asks for several runs: add -m, as in curvlab train -m seed=0,1",
-    "trainer.devices=2": "trainer.devices=2: .* use trainer.devices=1",
+    "dataset=cora trainer.devices=2": "trainer.devices=2: .* use trainer.devices=1",
     "model": "'model' is not of the form key=value",
     "=3": "is not of the form key=value",
     "model.dim=[1": "cannot be read",
