@@ -13,6 +13,7 @@ from curvlab.program import parser as parser_of
 from curvlab.program import program
 
 BENCHMARKS = {
+    "exchange": "bytes that batching=halo exchanges in a step, 2 to 64 parts of 10 million nodes",
     "geometry": "manifold functions against tanh and geoopt, eager and compiled",
     "kg": "training batches and ranking of knowledge graphs; CAT's branches",
     "layers": "Hypformer's layers against Euclidean ones; softmax attention of 4,000 points",
@@ -40,7 +41,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
     parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
-    parser.add_argument("--nodes", type=int, nargs="+", help="tokens: of the graphs on disk")
+    parser.add_argument("--nodes", type=int, nargs="+", help="exchange, tokens: of the graphs")
     parser.add_argument("--folder", help="tokens: where graphs and tokens go for a while")
     args = parser.parse_args(words)
     if args.runs < 1 or any(nodes < 1 for nodes in args.nodes or ()):

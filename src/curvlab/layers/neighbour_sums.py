@@ -1,5 +1,8 @@
-"""Products of a sparse matrix with a dense one, on a processor faster than torch's own."""
+"""Sparse matrices, and their products with dense ones, on a processor faster than torch's own."""
 
+import warnings
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -38,3 +41,12 @@ def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
     if x.device.type != "cpu":
         return matrix @ x
     return neighbour_sums(x, matrix.col_indices(), matrix.crow_indices(), matrix.values())
+
+
+def sparse_rows(row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse CSR matrix from its entries in any order."""
+    coo = torch.sparse_coo_tensor(torch.stack([row, column]), values, shape, check_invariants=True)
+    with warnings.catch_warnings():
+        # What is used of CSR (products with dense matrices, moving to a device) is stable.
+        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+        return coo.coalesce().to_sparse_csr()

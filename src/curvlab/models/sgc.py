@@ -1,7 +1,7 @@
 """SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153)."""
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from torch_geometric.nn import SGConv
 
@@ -18,6 +18,8 @@ class SGC(GraphNetwork):
         cached: keep the propagated features; only for one graph and one layer without dropout.
         **options: those of `GraphNetwork`.
     """
+
+    by_rows: ClassVar[dict[str, Any] | None] = {"skip_average": False}
 
     def __init__(
         self,

@@ -45,6 +45,7 @@ from curvlab.run.parts import (
     build_selection,
     build_task,
     build_trainer,
+    check_norms,
     idle_sync_batch_norm,
 )
 
@@ -92,6 +93,7 @@ def _fit(
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = build_data(config)
     task = build_task(config, data)
+    check_norms(config, task)
     options = config.trainer
     if options.compile:
         compile_parts(task, trainer_accelerator(options.accelerator, options.precision))

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
+from curvlab.layers.global_sums import summed_over_processes
 from curvlab.layers.lorentz import Inner
 from curvlab.layers.stereographic_logits import LogitCurvature
 from curvlab.models.encoder import Encoder
@@ -36,7 +37,8 @@ class NodeClassification(SelectedTask):
 
     Every step sees the whole graph and decodes the nodes of one part of its split only. Parts come
     from the masks `train_mask`, `val_mask`, `test_mask` `[nodes]` of the batch. A mini-batch has
-    `train_nodes` instead, indices of its training nodes; the loss is then of these. A graph with
+    `train_nodes` instead, indices of its training nodes; the loss is then of these, and with
+    `all_train_nodes` of those of all processes. A graph with
     `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
     the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
     Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too.
@@ -96,6 +98,10 @@ class NodeClassification(SelectedTask):
         logits, labels = self(batch, "train")
         # Without training nodes there is no loss, but other processes wait for its gradient.
         loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
+        if "all_train_nodes" in batch:
+            # The mean over all nodes. The gradient of the sum is that of all processes, of which
+            # DDP takes the mean.
+            loss = summed_over_processes(loss * (len(labels) / batch.all_train_nodes))
         if later := self.encoder.later_embeddings():
             loss = loss + torch.stack([self._loss(batch, embedded) for embedded in later]).mean()
         auxiliary = self.encoder.auxiliary_loss()

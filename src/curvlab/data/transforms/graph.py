@@ -1,6 +1,5 @@
 """Graph transforms, computed once before training."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -20,6 +19,7 @@ from torch_geometric.transforms import BaseTransform
 from curvlab.checked import Checked
 from curvlab.data.files.cache import cached, fingerprint
 from curvlab.errors import UsageError
+from curvlab.layers.neighbour_sums import sparse_rows
 from curvlab.options import NonNegativeFloat, PositiveInt
 
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
@@ -227,7 +227,7 @@ class SparseAdjacency(GraphTransform):
         """Add `adj_t [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
         source, target = _edges(data, self.self_loops)
-        data.adj_t = _sparse_rows(target, source, torch.ones(len(source)), nodes)
+        data.adj_t = sparse_rows(target, source, torch.ones(len(source)), (nodes, nodes))
         return data
 
 
@@ -274,7 +274,7 @@ class NormalisedAdjacency(GraphTransform):
         if weight is not None:
             weights *= weight
         weights = weights.to(torch.get_default_dtype())
-        data.normalised_adj = _sparse_rows(target, source, weights, nodes)
+        data.normalised_adj = sparse_rows(target, source, weights, (nodes, nodes))
         return data
 
     def _weight(self, data: Data, edges: int) -> Tensor | None:
@@ -304,17 +304,6 @@ def _edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
     loops = torch.arange(int(data.num_nodes or 0), device=source.device)
     proper = source != target
     return torch.cat([source[proper], loops]), torch.cat([target[proper], loops])
-
-
-def _sparse_rows(row: Tensor, column: Tensor, values: Tensor, nodes: int) -> Tensor:
-    """A matrix `[nodes, nodes]` (sparse CSR) from its entries in any order."""
-    coo = torch.sparse_coo_tensor(
-        torch.stack([row, column]), values, (nodes, nodes), check_invariants=True
-    )
-    with warnings.catch_warnings():
-        # What is used of CSR (products with dense matrices, moving to a device) is stable.
-        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
-        return coo.coalesce().to_sparse_csr()
 
 
 def normalised_adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
