@@ -55,6 +55,18 @@ class TripleScorer(Encoder):
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`; larger is likelier."""
 
+    def row_scores(self, queries: Tensor, rows: Tensor) -> Tensor:  # noqa: ARG002
+        """Scores `[queries, rows]` of what `forward` makes and any rows of the entities' table.
+
+        Raises:
+            UsageError: the scores need more of a query or an entity than these.
+        """
+        raise UsageError(
+            f"{type(self).__name__}: its scores are no function of a query's embedding and a row "
+            "of a table of entities, which shards need; complex, distmult, rotate, transe and cat "
+            "have such scores"
+        )
+
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """What makes the scores of a slice of the queries, and the tensors it makes them of.
 
@@ -88,13 +100,17 @@ class DotProductScorer(TripleScorer):
 
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`, one matrix product."""
-        return self(batch) @ self.candidates.T
+        return self.row_scores(self(batch), self.candidates)
+
+    def row_scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        """Dot products `[queries, rows]`."""
+        return queries @ rows.T
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Products of the queries, which are made once, with the candidates."""
 
         def scores(rows: slice, queries: Tensor, candidates: Tensor) -> Tensor:
-            return queries[rows] @ candidates.T
+            return self.row_scores(queries[rows], candidates)
 
         return scores, (self(batch), self.candidates)
 

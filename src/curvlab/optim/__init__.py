@@ -3,6 +3,7 @@
 from curvlab.optim.groups import parameter_groups
 from curvlab.optim.options import SGD, Adam, AdamW, GroupedOptimizer, ReduceOnPlateau
 from curvlab.optim.riemannian import RiemannianAdam, RiemannianAdamW
+from curvlab.optim.rowwise_adagrad import RowwiseAdagrad
 
 __all__ = [
     "SGD",
@@ -12,5 +13,6 @@ __all__ = [
     "ReduceOnPlateau",
     "RiemannianAdam",
     "RiemannianAdamW",
+    "RowwiseAdagrad",
     "parameter_groups",
 ]

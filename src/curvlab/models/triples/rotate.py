@@ -64,4 +64,8 @@ class RotatE(FlatEncoder, TripleScorer):
 
     def scores(self, batch: Data) -> Tensor:
         """Minus distances `[queries, entities]`."""
-        return -squared_distances(self(batch), self.entities.weight).sqrt()
+        return self.row_scores(self(batch), self.entities.weight)
+
+    def row_scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        """Minus distances `[queries, rows]`."""
+        return -squared_distances(queries, rows).sqrt()

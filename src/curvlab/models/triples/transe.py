@@ -55,7 +55,10 @@ class TransE(FlatEncoder, TripleScorer):
 
     def scores(self, batch: Data) -> Tensor:
         """Minus distances `[queries, entities]`."""
-        place = self(batch)
+        return self.row_scores(self(batch), self.entities.weight)
+
+    def row_scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        """Minus distances `[queries, rows]`."""
         if self.norm == 1:
-            return -torch.cdist(place, self.entities.weight.to(place.dtype), p=1)
-        return -squared_distances(place, self.entities.weight).sqrt()
+            return -torch.cdist(queries, rows.to(queries.dtype), p=1)
+        return -squared_distances(queries, rows).sqrt()
