@@ -273,10 +273,23 @@ def test_a_pass_sees_every_training_triple_once_and_a_query_once_a_batch(shuffle
     assert not all(torch.equal(a[0], b[0]) for a, b in zip(again, other, strict=True))
 
 
+@pytest.mark.slow
+def test_workers_make_the_same_batches():
+    alone, helped = (module(SyntheticKnowledgeGraph(8, 5, 0), workers=n) for n in (0, 2))
+    for data in (alone, helped):
+        data.steps_per_epoch = 5
+    for one, other in zip(alone.train_dataloader(), helped.train_dataloader(), strict=True):
+        for name in ("head", "relation", "query", "tail"):
+            assert torch.equal(one[name], other[name])
+
+
 def test_processes_share_out_a_pass():
     data = module(SyntheticKnowledgeGraph(8, 5, 0))
-    parts = torch.cat([part for parts in data.rounds(3, 2) for part in parts])
+    rounds = data.rounds(3, 2)
+    parts = torch.cat([part for parts in rounds for part in parts])
     assert torch.equal(parts.sort().values, torch.arange(len(data.train_triples[0])))
+    second = torch.cat([part for (part,) in data.rounds(3, 2, slice(1, 2))])
+    assert torch.equal(second, torch.cat([part for _, part in rounds]))
     with pytest.raises(UsageError, match="do not make 1000000 batches"):
         data.rounds(0, 10**6)
 

@@ -63,6 +63,8 @@ def test_matrices_are_those_of_the_drawn_edges():
 def test_what_cannot_be_is_refused():
     with pytest.raises(UsageError, match="fan_outs="):
         module(fan_outs=[0])
+    with pytest.raises(UsageError, match="workers=1: the training process draws"):
+        NeighbourDataModule(workers=1, source=Source())
     made = module()
     del made.graph.train_mask
     with pytest.raises(UsageError, match="no split"):

@@ -44,10 +44,11 @@ def graph(num_nodes=300, directed=False):
     return data
 
 
-def module(num_nodes=300, size=50, seed=0, steps=4, transforms=(), val=0.25):
+def module(num_nodes=300, size=50, seed=0, steps=4, transforms=(), val=0.25, workers=0):
     return PartitionDataModule(
         size=size,
         accumulate=1,
+        workers=workers,
         source=source(num_nodes),
         transforms=list(transforms),
         steps_per_epoch=steps,
@@ -250,6 +251,34 @@ def test_batches_without_training_nodes_are_skipped():
     assert sum(int(data.graph.train_mask[part].sum()) for (part,) in rounds) == train
     pairs = data.rounds(0, batches=2)
     assert all(any(data.graph.train_mask[part].any() for part in parts) for parts in pairs)
+
+
+@pytest.mark.slow
+def test_workers_make_the_same_batches_and_draw_nothing():
+    """Two windows of four steps, of passes of six; the second goes on where the first ended."""
+    alone, helped = (module(transforms=[SparseAdjacency()], workers=n) for n in (0, 2))
+    for _ in range(2):
+        before = torch.get_rng_state()
+        with quiet():
+            pairs = zip(alone.train_dataloader(), list(helped.train_dataloader()), strict=True)
+        for one, other in pairs:
+            assert one.keys() == other.keys()
+            for name in ("edge_index", "x", "y", "train_nodes"):
+                assert torch.equal(one[name], other[name])
+            assert torch.equal(one.adj_t.to_dense(), other.adj_t.to_dense())
+        assert torch.equal(torch.get_rng_state(), before)
+        assert alone.state_dict() == helped.state_dict()
+
+
+@pytest.mark.parametrize("val", [0.25, 0.74])
+def test_a_process_keeps_its_own_batches_of_the_rounds_of_all(val):
+    """With few training nodes some rounds have none and are left out, by all alike."""
+    data = module(size=10, val=val)
+    rounds = data.rounds(1, 4)
+    own = data.rounds(1, 4, slice(2, 4))
+    assert [len(parts) for parts in own] == [2] * len(rounds)
+    for parts, kept in zip(rounds, own, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(parts[2:], kept, strict=True))
 
 
 def test_it_goes_on_where_its_state_says():

@@ -1,6 +1,7 @@
 """Runs on two processes: what equals what one process does, and how they end."""
 
 import json
+from pathlib import Path
 
 import lightning
 import pandas as pd
@@ -15,6 +16,7 @@ from torch import nn
 
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
+from curvlab.run import fit
 from curvlab.run.distributed import launch
 from curvlab.run.parts import build_data, build_task, idle_sync_batch_norm
 from curvlab.run.train import describe
@@ -154,6 +156,17 @@ def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared):
         assert len(mine) + len(theirs) == 600
         assert torch.equal(torch.cat([mine, theirs]).unique(dim=0), everything.unique(dim=0))
     assert not torch.equal(torch.cat(first[:3]), torch.cat(first[3:]))
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what is mapped")
+def test_processes_map_the_graph_from_one_file_that_goes_with_the_run(prepared, monkeypatch):
+    config, result, folder = prepared(*PLAIN, "trainer.max_steps=2", "trainer.steps_per_epoch=2")
+    monkeypatch.setattr(fit, "_run_process", work.train_and_note)
+    fit.run(config, result, folder, None)
+    assert result.status == "finished"
+    for rank in range(2):
+        assert fit.SHARED_GRAPH in (folder.path / f"maps{rank}").read_text()
+    assert not (folder.path / fit.SHARED_GRAPH).exists()
 
 
 def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):

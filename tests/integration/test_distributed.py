@@ -9,6 +9,7 @@ import two_processes as work
 from curvlab.errors import UsageError
 from curvlab.layers.global_sums import summed_over_processes
 from curvlab.run.distributed import ProcessError, launch
+from curvlab.tasks import kg_completion, reconstruction
 
 
 def test_every_process_knows_its_rank_and_only_the_first_speaks(tmp_path, capfd):
@@ -76,6 +77,23 @@ def test_every_process_has_the_loss_and_gradients_of_all_pairs(tmp_path, ranks):
     for rank in range(ranks):
         found = torch.load(tmp_path / f"pairs{rank}.pt", weights_only=True)
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_two_processes_share_an_evaluation_and_find_the_numbers_of_one(tmp_path, monkeypatch):
+    """To the last digit: ranks of triples, the precision of a reconstruction, logits of nodes."""
+    for task in (kg_completion, reconstruction):
+        monkeypatch.setattr(task, "EVALUATION_ENTRIES", work.ENTRIES)
+    alone = work.evaluations()
+    launch(work.evaluate, 2, str(tmp_path))
+    shared = [torch.load(tmp_path / f"evaluated{rank}.pt", weights_only=True) for rank in range(2)]
+    for model in ("cat", "murp"):
+        blocks = [one.pop(f"{model} blocks") for one in (alone, *shared)]
+        assert blocks[0] == sum(blocks[1:])
+        assert 1 < blocks[2] <= blocks[1] <= blocks[2] + 1
+    for one in shared:
+        assert one["cat"].keys() == alone["cat"].keys() > {"mrr", "head_mrr", "routing_entropy"}
+        torch.testing.assert_close(one, alone, rtol=0, atol=0)
 
 
 def test_alone_the_sum_is_the_tensor_itself():

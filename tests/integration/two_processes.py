@@ -7,9 +7,12 @@ from pathlib import Path
 
 import psutil
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
+from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention
 from curvlab.layers.global_sums import summed_over_processes
@@ -18,12 +21,15 @@ from curvlab.manifolds.pairs.kernel import PairKernel
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
+from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.complex import ComplEx
+from curvlab.models.triples.murp import MuRP
 from curvlab.models.triples.rotate import RotatE
 from curvlab.models.triples.transe import TransE
 from curvlab.optim import RowwiseAdagrad
 from curvlab.run.fit import _run_process
-from curvlab.tasks import sharded_entities
+from curvlab.tasks import kg_completion, reconstruction, sharded_entities
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
 
 
@@ -62,12 +68,14 @@ def raises_what_cannot_travel(rank):
 
 
 def train_and_note(rank, config, result, folder, checkpoint):
-    """A run whose steps note the rows that they see, in a file of each process."""
+    """A run whose steps note what they see and what is mapped, in files of each process."""
     seen, step = [], NodeClassification.training_step
 
     def noting(task, batch, index):
         seen.append(batch.x.clone())
         torch.save(seen, folder.path / f"seen{rank}.pt")
+        if (maps := Path("/proc/self/maps")).exists():
+            (folder.path / f"maps{rank}").write_text(maps.read_text())
         return step(task, batch, index)
 
     NodeClassification.training_step = noting
@@ -110,6 +118,67 @@ def attend_to_all(rank, port_folder):
         {"out": out.detach(), "x": x.grad, "gradients": gradients},
         Path(port_folder) / f"attention{rank}.pt",
     )
+
+
+ENTRIES = 300
+"""A block of the evaluations below has 7 triples, or 6 nodes."""
+
+
+def task_of_triples(model):
+    """A task with drawn weights, and a graph of 40 entities."""
+    data = with_inverses(SyntheticKnowledgeGraph(8, 5, 0).load())
+    sizes = {"num_entities": 40, "num_relations": 12}
+    torch.manual_seed(0)
+    encoder = CAT(**sizes, dim=8) if model == "cat" else MuRP(**sizes, dim=8)
+    return KnowledgeGraphCompletion(encoder, inverse_relations=True).eval(), data
+
+
+def task_of_points():
+    """A task with drawn points of 50 nodes."""
+    data = SyntheticWeb(50, cycle_fraction=0.5, seed=0).load()
+    torch.manual_seed(0)
+    points = torch.randn(50, 3)
+
+    class Placed(nn.Module):
+        manifold_out = Euclidean()
+
+        def forward(self, batch):
+            return points
+
+    return reconstruction.Reconstruction(Placed()), data
+
+
+def task_of_tokens():
+    """A task of single nodes, 50 with two features each, in blocks of 8."""
+    torch.manual_seed(0)
+    tokens, y = torch.randn(50, 4, 2), torch.arange(50) % 3
+    mask = torch.arange(50) % 2 == 0
+    data = Data(tokens=tokens, y=y, num_nodes=50, chunk=8, edge_index=torch.empty(2, 0))
+    data.train_mask, data.val_mask, data.test_mask = mask, mask, ~mask
+    return NodeClassification(PolyFormer(2, orders=3, dim=8), 3).eval(), data
+
+
+def evaluations():
+    """What a process finds of whole parts and graphs, and how many blocks it has worked at."""
+    found = {}
+    for model in ("cat", "murp"):
+        task, data = task_of_triples(model)
+        scores, blocks = task.encoder.scores, []
+        task.encoder.scores = lambda queries, *_, s=scores, b=blocks: b.append(0) or s(queries)
+        found[model] = task.ranked(data, "test")
+        found[f"{model} blocks"] = len(blocks)
+    task, data = task_of_points()
+    found["map"] = task.precision(data)
+    task, data = task_of_tokens()
+    with torch.no_grad():
+        found["logits"] = task(data, "test")[0]
+    return found
+
+
+def evaluate(rank, folder):
+    kg_completion.EVALUATION_ENTRIES = reconstruction.EVALUATION_ENTRIES = ENTRIES
+    torch.distributed.init_process_group("gloo")
+    torch.save(evaluations(), Path(folder) / f"evaluated{rank}.pt")
 
 
 def note_what_listens(rank, folder):

@@ -22,7 +22,8 @@ class BestValidation(Callback):
     steps choose nothing. All is part of the checkpoint.
 
     Better is strictly better: of equal scores the first counts. Of several processes the first
-    validates and sends the others the score, so that all decide the same.
+    validates, or all do where the module `evaluates_together`, each its share. The first one's
+    score is sent to the others, so that all decide the same.
 
     Args:
         interval: steps between two validations.
@@ -95,7 +96,11 @@ class BestValidation(Callback):
         if self._steps % self.interval:
             return
         score = self._score.new_zeros(())
-        if trainer.is_global_zero:
+        together = getattr(pl_module, "evaluates_together", False)
+        if together and in_group():  # such as BatchNorm's averages, which each process has made
+            for buffer in pl_module.buffers():
+                torch.distributed.broadcast(buffer, src=0)
+        if together or trainer.is_global_zero:
             if self.validated is not None:
                 batch = self.validated(batch)
             pl_module.eval()
@@ -103,7 +108,7 @@ class BestValidation(Callback):
                 score = pl_module.validation_score(batch)
             pl_module.train()
         if in_group():
-            score = score.to(self._score.dtype)
+            score = score if together else score.to(self._score.dtype)
             torch.distributed.broadcast(score, src=0)
         self._look(score, self._steps)
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
+from curvlab.process import own_share, put_together
 
 
 def mean_average_precision(
@@ -20,7 +21,8 @@ def mean_average_precision(
     `AP(u) = 1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`, ranks from
     1. The node itself is left out at any distance. Nodes without neighbours, for which
     AP is not defined, are left out of the mean. NaN distances give NaN. Memory is a few
-    times `block * num_nodes`. Source: FPS-T Sec. 5.1; Gu et al. 2019.
+    times `block * num_nodes`. The processes of a group, which must all call this, share the blocks
+    and get the same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019.
 
     Args:
         distance_rows: Maps node indices `[rows]` to their distances to all nodes
@@ -42,16 +44,17 @@ def mean_average_precision(
     starts = torch.arange(0, num_nodes, block, device=device)
     # The one transfer to the host: where each block's edges begin.
     bounds = [*torch.searchsorted(row, starts).tolist(), row.shape[0]]
-    precision, counted = [], []
-    for number, start in enumerate(range(0, num_nodes, block)):
+    sums = torch.zeros(len(starts), 2, dtype=torch.float32, device=device)
+    for number in own_share(range(len(starts))):
+        start = number * block
         nodes = torch.arange(start, min(start + block, num_nodes), device=device)
         edges = slice(bounds[number], bounds[number + 1])
         neighbour = torch.zeros(len(nodes), num_nodes, dtype=torch.bool, device=device)
         neighbour[row[edges] - start, col[edges]] = True
         values, degrees = _average_precision(distance_rows(nodes), neighbour, nodes)
-        precision.append(values.sum())
-        counted.append((degrees > 0).sum())
-    return torch.stack(precision).sum() / torch.stack(counted).sum()
+        sums[number] = torch.stack([values.sum(), (degrees > 0).sum()])
+    precision, counted = put_together(sums).T.contiguous()
+    return precision.sum() / counted.long().sum()
 
 
 def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:

@@ -53,6 +53,10 @@ PICTURED_NODES = 100_000
 """Of larger graphs no embedding is saved and drawn, which would take longer than many a run."""
 
 
+SHARED_GRAPH = "graph.pt"
+"""The file of a run's folder that its processes map the graph from, while it runs."""
+
+
 class CheckpointError(RuntimeError):
     """A checkpoint is whole and of this run, but of other code."""
 
@@ -66,11 +70,24 @@ def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Pa
     options = config.trainer
     trainer_devices(options.accelerator, on_this_machine(devices))
     check_sync_batch_norm(options.sync_batch_norm, options.accelerator)
-    build_data(config).prepare_data()
-    launch(_run_process, devices, config, result, folder, checkpoint)
+    shared = folder.path / SHARED_GRAPH
+    try:
+        _share_graph(config, shared)
+        launch(_run_process, devices, config, result, folder, checkpoint)
+    finally:
+        shared.unlink(missing_ok=True)
     written = read_result(folder.path)
     assert written is not None
     vars(result).update(vars(written))
+
+
+def _share_graph(config: DictConfig, path: Path) -> None:
+    """Prepare the graph for all processes of a run, which map it from a file."""
+    path.unlink(missing_ok=True)
+    with default_dtype(config.trainer.precision):
+        data = build_data(config)
+        data.prepare_data()
+        data.share(path)
 
 
 def _run_process(
@@ -92,9 +109,11 @@ def _fit(
     """Build, train and evaluate what a configuration says."""
     lightning.seed_everything(config.seed, workers=True, verbose=False)
     data = build_data(config)
+    options = config.trainer
+    if options.devices > 1 and (shared := folder.path / SHARED_GRAPH).exists():
+        data.shared = shared
     task = build_task(config, data)
     check_norms(config, task)
-    options = config.trainer
     if options.compile:
         compile_parts(task, trainer_accelerator(options.accelerator, options.precision))
     curves = Curves(folder.path / "metrics.csv")

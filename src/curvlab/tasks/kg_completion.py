@@ -1,7 +1,7 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Interval
@@ -11,10 +11,11 @@ from torch_geometric.data import Data
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.data.datasets.triples import MASKS, KnownTails
 from curvlab.layers.curved_branches import entropy
-from curvlab.metrics.ranking import RankingMetrics, Ties, standings
+from curvlab.metrics.ranking import RankingMetrics, Standing, Ties, standings
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import Passed
+from curvlab.process import own_share, put_together
 from curvlab.results.files import atomic_write
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.task import SelectedTask
@@ -35,7 +36,8 @@ class KnowledgeGraphCompletion(SelectedTask):
     them only tails are ranked, whose metrics are much higher than those of both sides: never
     compare the two. `routing_...` are the mean weights of a model's branches, `at_rim` is the share
     of points that are stopped at the rim of a ball, 0 in flat space. Weights are chosen by
-    the validation triples, the test triples are ranked once.
+    the validation triples, the test triples are ranked once. The processes of a run share the
+    queries.
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
@@ -50,6 +52,7 @@ class KnowledgeGraphCompletion(SelectedTask):
     """
 
     data_kind = "triples"
+    evaluates_together = True
 
     def __init__(
         self,
@@ -128,23 +131,18 @@ class KnowledgeGraphCompletion(SelectedTask):
         return self._evaluated[part]
 
     def log_part(self, part: str, batch: Data) -> None:
-        """Log the metrics of a part, the one that weights are chosen by first.
-
-        Of several processes the first ranks all triples and sends the others the score, so that
-        all schedulers of the learning rate do the same.
-        """
-        found: list[dict[str, Any]] = [{}]
-        if self.trainer.is_global_zero:
-            found = [dict(self.evaluated(batch, part))]
-        if self.trainer.world_size > 1:
-            found = [{name: float(score) for name, score in found[0].items()}]
-            torch.distributed.broadcast_object_list(found, src=0)
-        scores = {self.score: found[0].pop(self.score), **found[0]}
+        """Log the metrics of a part, the one that weights are chosen by first."""
+        found = self.evaluated(batch, part)
+        scores = {self.score: found[self.score], **found}
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     @torch.no_grad()
     def ranked(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of the triples of a part, ranked block by block."""
+        """All metrics of the triples of a part, ranked block by block.
+
+        The processes of a group, which must all call this, share the blocks; each gets the metrics
+        of all triples.
+        """
         known = self._known_tails(batch)
         names = ["", "raw_", *(["tail_", "head_"] if self.inverse_relations else [])]
         metrics = {
@@ -154,36 +152,43 @@ class KnowledgeGraphCompletion(SelectedTask):
         mask = batch[MASKS[part]]
         head, tail = batch.edge_index[:, mask]
         relation = batch.edge_type[mask]
-        routed: list[Tensor] = []
-        at_rim: list[Tensor] = []
-        finite = torch.ones((), dtype=torch.bool, device=head.device)
-        for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // batch.num_nodes):
+        size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
+        blocks = queries_of(head, relation, tail, size)
+        standing = head.new_zeros(len(head), 4, dtype=torch.float64)
+        routing = head.new_zeros(len(head), len(self.encoder.branch_names), dtype=torch.float32)
+        at_rim = head.new_zeros(len(blocks), dtype=torch.get_default_dtype())
+        for number in own_share(range(len(blocks))):
+            queries, rows = blocks[number], slice(number * size, (number + 1) * size)
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
                 scores = self.encoder.scores(queries)
-                at_rim.append(len(queries.head) * self.encoder.share_at_rim(queries))
-            finite &= scores.sum().isfinite()
+                at_rim[number] = len(queries.head) * self.encoder.share_at_rim(queries)
             if self.encoder.routing is not None:
-                routed.append(self.encoder.routing.float())
+                routing[rows] = self.encoder.routing
             others = known.of(queries.head, queries.relation)
             filtered, raw = standings(scores, queries.tail, others)
+            # Comparisons with NaN are false, which would rank it first.
+            finite = scores.sum().isfinite()
+            standing[rows] = torch.stack([*filtered, *raw], 1).where(finite, torch.nan)
+        if not put_together(standing).isfinite().all():
+            raise FloatingPointError(f"scores of the {part} triples are not finite")
+        for queries, rows in zip(blocks, standing.split(size), strict=True):
+            filtered, raw = Standing(*rows[:, :2].T), Standing(*rows[:, 2:].T)
             metrics[""].update(filtered)
             metrics["raw_"].update(raw)
             if self.inverse_relations:
                 heads = queries.relation >= len(batch.relation_names) // 2
                 for side, chosen in (("tail_", ~heads), ("head_", heads)):
-                    metrics[side].update(type(filtered)(*(part[chosen] for part in filtered)))
-        if not finite:  # comparisons with NaN are false, which would rank it first
-            raise FloatingPointError(f"scores of the {part} triples are not finite")
+                    metrics[side].update(Standing(*(part[chosen] for part in filtered)))
         found = metrics[""].compute()
         for name in names[1:]:
             scored = metrics[name].compute()
             found |= {f"{name}{metric}": scored[metric] for metric in RAW}
-        found["at_rim"] = torch.stack(at_rim).sum() / len(head)
-        if routed:
-            weights = torch.cat(routed)
-            means = zip(self.encoder.branch_names, weights.mean(0), strict=True)
+        found["at_rim"] = put_together(at_rim).sum() / len(head)
+        put_together(routing)
+        if self.encoder.routing is not None:
+            means = zip(self.encoder.branch_names, routing.mean(0), strict=True)
             found |= {f"routing_{name}": mean for name, mean in means}
-            found["routing_entropy"] = entropy(weights).mean()
+            found["routing_entropy"] = entropy(routing).mean()
         return found
 
     def _known_tails(self, batch: Data) -> KnownTails:

@@ -16,6 +16,7 @@ from curvlab.layers.stereographic_logits import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
+from curvlab.process import in_group, own_share, put_together
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import OneOfMany, kind_of_labels
 from curvlab.tasks.task import SelectedTask
@@ -41,7 +42,8 @@ class NodeClassification(SelectedTask):
     `all_train_nodes` of those of all processes. A graph with
     `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
     the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
-    Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too.
+    Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too,
+    which the processes of a run share.
     The test nodes are scored once, with the weights of the best validation score
     (`BestValidation`). Source: FPS-T, Section 5.2.
 
@@ -81,6 +83,7 @@ class NodeClassification(SelectedTask):
         margin: PositiveFloat | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)
+        self.evaluates_together = encoder.node_wise
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
         self.score = metric or next(iter(self.labels.metrics))
@@ -91,7 +94,7 @@ class NodeClassification(SelectedTask):
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         """Logits `[nodes, logits]` and labels of the nodes of a part."""
         nodes, labels = self._part(batch, part)
-        return self._logits(batch, nodes), labels
+        return self._logits(batch, nodes, together=True), labels
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training nodes."""
@@ -132,11 +135,14 @@ class NodeClassification(SelectedTask):
     def log_part(self, part: str, batch: Data) -> None:
         """Log all metrics of a part, the one that weights are chosen by first.
 
-        Of several processes the first does, on the whole graph.
+        Of several processes the first does.
         """
+        if not self._takes_part:
+            return
+        found = self(batch, part)
         if not self.trainer.is_global_zero:
             return
-        scores = self.labels.scores(*self(batch, part))
+        scores = self.labels.scores(*found)
         scores = {self.score: scores.pop(self.score), **scores}
         logged = {f"{part}/{name}": score for name, score in scores.items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
@@ -162,20 +168,38 @@ class NodeClassification(SelectedTask):
 
     def _warn_of_collapse(self, batch: Data) -> None:
         """Say so if all test nodes are predicted to be of the same class."""
-        if not self.trainer.is_global_zero or not isinstance(self.labels, OneOfMany):
+        if not self._takes_part or not isinstance(self.labels, OneOfMany):
             return
         predicted = self(batch, "test")[0].argmax(1)
-        if bool((predicted == predicted[0]).all()):
+        if self.trainer.is_global_zero and bool((predicted == predicted[0]).all()):
             log.warning("the model has collapsed: all test nodes are predicted to be of one class")
 
-    def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Logits `[some nodes, logits]`, in chunks on a graph between mini-batches."""
+    @property
+    def _takes_part(self) -> bool:
+        """Whether this process evaluates."""
+        return self.evaluates_together or self.trainer.is_global_zero
+
+    def _logits(self, batch: Data, nodes: Tensor, together: bool = False) -> Tensor:
+        """Logits `[some nodes, logits]`, in chunks on a graph between mini-batches.
+
+        Chunks of single nodes are shared among the processes of a group, if all call this together.
+        """
         if self.training or "chunk" not in batch:
-            return self.decoder(self.encoder.of_nodes(batch, nodes))
+            return self._logits_of(batch, nodes)
         if self.encoder.node_wise:
             parts = nodes.split(batch.chunk)
-            return torch.cat([self.decoder(self.encoder.of_nodes(batch, part)) for part in parts])
+            if not (together and in_group()):
+                return torch.cat([self._logits_of(batch, part) for part in parts])
+            logits = torch.zeros(len(nodes), self.labels.logits, device=nodes.device)
+            for number in own_share(range(len(parts))):
+                start = number * batch.chunk
+                logits[start : start + batch.chunk] = self._logits_of(batch, parts[number])
+            return put_together(logits)
         return self.decoder(self._embedded(batch).index_select(0, nodes))
+
+    def _logits_of(self, batch: Data, nodes: Tensor) -> Tensor:
+        """Logits of nodes by what the encoder makes of them alone, or of the whole batch."""
+        return self.decoder(self.encoder.of_nodes(batch, nodes))
 
     def _embedded(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]` of a graph between mini-batches, made once."""

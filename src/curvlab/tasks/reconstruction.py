@@ -35,6 +35,7 @@ class Reconstruction(Task):
 
     score = "map"
     shares_loss = True
+    evaluates_together = True
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ class Task(Checked, LightningModule):
         shares_loss: whether several processes share the work of one loss over the whole graph. All
             of them embed it, with the same dropout, and get the same gradient.
         score: the metric that the task is about.
+        evaluates_together: whether all processes of a run evaluate, each its share; else the first
+            one does.
 
     Args:
         encoder: the model.
@@ -32,6 +34,7 @@ class Task(Checked, LightningModule):
     data_kind = "graph"
     chooses_weights = False
     shares_loss = False
+    evaluates_together = False
     score: str
 
     def __init__(self, encoder: Encoder, optimizer: GroupedOptimizer | None = None) -> None:

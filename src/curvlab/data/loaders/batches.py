@@ -3,42 +3,66 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.data.loaders.partition import InducedSubgraphs, RandomPartition
+from curvlab.data.loaders.partition import ALL, InducedSubgraphs, RandomPartition
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import UsageError
-from curvlab.options import PositiveInt
+from curvlab.options import Incidental, NonNegativeInt, PositiveInt
 
 
 class MiniBatches:
     """An endless stream of batches, seen through a window: a sized iterable of the next ones.
 
     The stream goes on where the last window ended, so that an epoch of the trainer, the interval
-    of its curves and checkpoints, need not be a pass over the nodes.
+    of its curves and checkpoints, need not be a pass over the nodes. A window is read through a
+    loader of its own, whose workers are forked and so have the graph without a copy.
 
     Args:
         module: What makes the batches of a pass.
-        rank: Which of the processes this is; each sees its own part of every round.
         steps: Steps of a window, of `module.accumulate` batches each.
+        pinned: Whether batches wait in memory from which a GPU copies by itself.
     """
 
-    def __init__(self, module: "MiniBatchDataModule", rank: int, steps: int) -> None:
+    def __init__(self, module: "MiniBatchDataModule", steps: int, pinned: bool) -> None:
         self.module = module
-        self.rank = rank
         self.steps = steps
+        self.pinned = pinned
 
     def __len__(self) -> int:
         return self.steps * self.module.accumulate
 
     def __iter__(self) -> Iterator[Data]:
-        for _ in range(self.steps):
-            yield from map(self.module.batch, self.module.next_round()[self.rank])
+        module = self.module
+        module.prepare_batches()
+        workers = min(module.workers, len(self))
+        yield from DataLoader(
+            _ByPart(module),
+            batch_size=None,
+            sampler=(part for _ in range(self.steps) for part in module.next_round()),
+            num_workers=workers,
+            multiprocessing_context="fork" if workers else None,
+            pin_memory=self.pinned,
+            # By default the seed of workers, who draw nothing, is drawn as dropout is.
+            generator=None if module.draws_at_windows else torch.Generator(),
+        )
+
+
+class _ByPart(Dataset[Data]):
+    """The batches of a module, by the parts that they are made from."""
+
+    def __init__(self, module: "MiniBatchDataModule") -> None:
+        self.module = module
+
+    def __getitem__(self, part: Tensor) -> Data:
+        return self.module.batch(part)
 
 
 class MiniBatchDataModule(GraphDataModule):
@@ -55,64 +79,87 @@ class MiniBatchDataModule(GraphDataModule):
     Args:
         size: most nodes that a batch is made from.
         accumulate: batches of a step in each process, whose gradients are averaged.
+        workers: processes that make the batches ahead of the steps; 0: the training process does.
         **options: of `GraphDataModule`.
     """
 
+    draws_at_windows = False
+    """Whether each window draws a number as dropout does, on which older scores rest."""
+
     def __init__(
-        self, size: PositiveInt = 10000, accumulate: PositiveInt = 1, **options: Any
+        self,
+        size: PositiveInt = 10000,
+        accumulate: PositiveInt = 1,
+        workers: Incidental[NonNegativeInt] = 0,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         self.size = size
         self.accumulate = accumulate
+        self.workers = workers
         self._pass = 0
         self._round = 0
         self._rounds: list[list[Tensor]] | None = None
-        self._processes = 1
+        self._rank, self._processes = 0, 1
         self._whole: Data | None = None
+
+    def prepare_batches(self) -> None:
+        """Make what batches are cut from, once, before workers start."""
+        _ = self.graph
 
     @abstractmethod
     def batch(self, nodes: Tensor) -> Data:
         """The batch made from one part, with `train_nodes`."""
 
     @abstractmethod
-    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
-        """The parts of pass `number`, `[rounds][batches]`, without rounds of no training node."""
+    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
+        """The parts of pass `number`, `[rounds][batches]`, without rounds of no training node.
+
+        Args:
+            number: of the pass.
+            batches: of a step, in all processes.
+            own: which of them are wanted; no more is kept.
+        """
 
     @property
     def steps_per_pass(self) -> int:
         """Batches of this process in the first pass."""
         return self.accumulate * len(self.rounds(0, self._processes * self.accumulate))
 
-    def next_round(self) -> list[list[Tensor]]:
-        """The parts of the stream's next step, for each process those of its batches."""
+    def next_round(self) -> list[Tensor]:
+        """The parts of the stream's next step, those of this process's batches."""
         batches = self._processes * self.accumulate
+        own = slice(self._rank * self.accumulate, (self._rank + 1) * self.accumulate)
         if self._rounds is None:
-            self._rounds = self.rounds(self._pass, batches)
+            self._rounds = self.rounds(self._pass, batches, own)
         while self._round == len(self._rounds):
             self._pass, self._round = self._pass + 1, 0
-            self._rounds = self.rounds(self._pass, batches)
+            self._rounds = self.rounds(self._pass, batches, own)
         self._round += 1
-        parts = self._rounds[self._round - 1]
-        return [parts[i : i + self.accumulate] for i in range(0, batches, self.accumulate)]
+        return self._rounds[self._round - 1]
 
     def train_dataloader(self) -> MiniBatches:
         """The batches of this process for the next `steps_per_epoch` steps."""
-        self._processes = self.trainer.world_size if self.trainer else 1
-        rank = self.trainer.global_rank if self.trainer else 0
-        return MiniBatches(self, rank, self.steps_per_epoch)
+        if self.trainer is None:
+            return MiniBatches(self, self.steps_per_epoch, pinned=False)
+        self._rank, self._processes = self.trainer.global_rank, self.trainer.world_size
+        on_gpu = self.trainer.strategy.root_device.type == "cuda"
+        return MiniBatches(self, self.steps_per_epoch, pinned=on_gpu)
 
     def evaluation_batch(self, batch: Data) -> Data:
         """The whole graph, on the device of the step's batch."""
         return self._whole_on(batch.edge_index.device)
 
     def transfer_batch_to_device(
-        self, batch: Data, device: torch.device, dataloader_idx: int
+        self,
+        batch: Data,
+        device: torch.device,
+        dataloader_idx: int,  # noqa: ARG002 - Lightning's signature
     ) -> Data:
         """Move a batch; of the whole graph, from which batches are cut here, a copy made once."""
         if batch is self.graph:
-            # Of several processes the first evaluates.
-            return self._whole_on(device) if self._is_first else batch
-        return super().transfer_batch_to_device(batch, device, dataloader_idx)
+            return self._whole_on(device) if self._evaluates else batch
+        return batch.to(str(device), non_blocking=device.type == "cuda")
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream is."""
@@ -124,8 +171,11 @@ class MiniBatchDataModule(GraphDataModule):
         self._rounds = None
 
     @property
-    def _is_first(self) -> bool:
-        return self.trainer is None or self.trainer.is_global_zero
+    def _evaluates(self) -> bool:
+        """Whether this process does: of several the first, or all if the task says so."""
+        if self.trainer is None or self.trainer.is_global_zero:
+            return True
+        return bool(getattr(self.trainer.lightning_module, "evaluates_together", False))
 
     def _whole_on(self, device: torch.device) -> Data:
         if self._whole is None or self._whole.edge_index.device != device:
@@ -149,27 +199,24 @@ class PartitionDataModule(MiniBatchDataModule):
         UsageError: The graph has no split (when it is prepared).
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._subgraphs: InducedSubgraphs | None = None
+    def prepare_batches(self) -> None:
+        """Look up the edges by their source."""
+        _ = self._subgraphs
 
     def batch(self, nodes: Tensor) -> Data:
         """The subgraph of nodes `[batch]`."""
-        if self._subgraphs is None:
-            self._subgraphs = InducedSubgraphs(self.graph, self.transforms, without=PARTS)
         data = self._subgraphs(nodes)
         data.train_nodes = self._train_mask[nodes].nonzero().squeeze(-1)
         return data
 
-    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """See `RandomPartition`; at least one part of every round has a training node."""
         partition = RandomPartition(self.num_nodes, self.size, batches, self.seed)
-        train = self._train_mask
-        return [
-            parts
-            for parts in partition.rounds(number)
-            if any(bool(train[nodes].any()) for nodes in parts)
-        ]
+        return partition.rounds(number, own, self._train_mask)
+
+    @cached_property
+    def _subgraphs(self) -> InducedSubgraphs:
+        return InducedSubgraphs(self.graph, self.transforms, without=PARTS)
 
     @property
     def _train_mask(self) -> Tensor:

@@ -67,6 +67,9 @@ class GraphDataModule(Checked, LightningDataModule):
     accumulate = 1
     """Batches of a step."""
 
+    shared: Path | None = None
+    """The file of the prepared graph, if another process has written it there (`share`)."""
+
     def __init__(
         self,
         source: GraphSource,
@@ -90,9 +93,16 @@ class GraphDataModule(Checked, LightningDataModule):
     @property
     def graph(self) -> Data:
         """The prepared graph, wherever it is now; made when first asked for."""
-        if self._graph is None:
+        if self._graph is None and self.shared is not None:
+            # Mapped, so that the processes of a machine have it in memory once.
+            self._graph = torch.load(self.shared, mmap=True, weights_only=False)
+        elif self._graph is None:
             self._graph = self._prepared()
         return self._graph
+
+    def share(self, path: Path) -> None:
+        """Write the prepared graph to a file, from which other processes of the run map it."""
+        torch.save(self.graph, path)
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.loaders.batches import MiniBatchDataModule
 from curvlab.data.loaders.neighbour_sampling import NeighbourSampler, check_fan_outs
-from curvlab.data.loaders.partition import RandomPartition
+from curvlab.data.loaders.partition import ALL, RandomPartition
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
@@ -29,7 +29,8 @@ class NeighbourDataModule(MiniBatchDataModule):
         **options: of `MiniBatchDataModule`.
 
     Raises:
-        UsageError: A fan-out cannot be one, or the graph has no split (when it is prepared).
+        UsageError: A fan-out cannot be one, there are workers, or the graph has no split (when it
+            is prepared).
     """
 
     def __init__(
@@ -37,6 +38,11 @@ class NeighbourDataModule(MiniBatchDataModule):
     ) -> None:
         super().__init__(size, **options)
         check_fan_outs(fan_outs)
+        if self.workers:
+            raise UsageError(
+                f"batching.workers={self.workers}: the training process draws the neighbours, from "
+                "the numbers that dropout is drawn from; leave it out"
+            )
         self.fan_outs = fan_outs
         self._sampler: NeighbourSampler | None = None
         self._matrices: list[GraphTransform] = []
@@ -53,14 +59,14 @@ class NeighbourDataModule(MiniBatchDataModule):
         data.train_nodes = torch.arange(len(nodes))
         return data
 
-    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """See `RandomPartition`, of the training nodes."""
         mask = self.graph.get("train_mask")
         if mask is None:
             raise UsageError("the graph has no split: choose one of split=..., see --help")
         train = mask.nonzero().squeeze(-1)
         partition = RandomPartition(len(train), self.size, batches, self.seed)
-        return [[train[part] for part in parts] for parts in partition.rounds(number)]
+        return [[train[part] for part in parts] for parts in partition.rounds(number, own)]
 
     def _makes_matrix(self, transform: GraphTransform) -> bool:
         made = (self.graph.get(name) for name in transform.writes)

@@ -12,6 +12,8 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
 
+ALL = slice(None)
+
 
 class RandomPartition:
     """Random partitions of all nodes, a fresh one in each pass, for the batches of its steps.
@@ -47,13 +49,26 @@ class RandomPartition:
         self.batches = batches
         self.seed = seed
 
-    def rounds(self, number: int) -> list[list[Tensor]]:
-        """The parts of pass `number`, `[rounds][batches]` of node indices in ascending order."""
+    def rounds(
+        self, number: int, own: slice = ALL, wanted: Tensor | None = None
+    ) -> list[list[Tensor]]:
+        """The parts of pass `number`, `[rounds][batches]` of node indices in ascending order.
+
+        Args:
+            number: Of the pass.
+            own: Which of the batches of a step are wanted: those of one process. The others are
+                neither sorted nor kept.
+            wanted: `[nodes]`, of which every round shall have one in some part; None: any.
+        """
         # A spawned sequence is none that a split drew with the same seed.
         sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
         order = np.random.default_rng(sequence).permutation(self.nodes)
-        parts = [torch.from_numpy(np.sort(p)) for p in np.array_split(order, self.parts)]
-        return [parts[i : i + self.batches] for i in range(0, self.parts, self.batches)]
+        parts = np.array_split(order, self.parts)
+        rounds = [parts[i : i + self.batches] for i in range(0, self.parts, self.batches)]
+        if wanted is not None:
+            found = wanted.numpy()
+            rounds = [parts for parts in rounds if any(found[part].any() for part in parts)]
+        return [[torch.from_numpy(np.sort(part)) for part in parts[own]] for parts in rounds]
 
 
 class InducedSubgraphs:

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import logging
-import os
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
 from curvlab.config.words import in_words_of
 from curvlab.data.files.disk_graph import DiskGraph, open_disk_graph, write_disk_graph
-from curvlab.data.loaders.batches import MiniBatchDataModule, MiniBatches
+from curvlab.data.loaders.batches import MiniBatchDataModule
 from curvlab.data.loaders.datamodule import loaded
+from curvlab.data.loaders.partition import ALL
 from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
@@ -43,13 +41,15 @@ class TokenDataModule(MiniBatchDataModule):
 
     Args:
         size: most nodes of a batch, also of those that are evaluated at a time.
-        workers: processes that read batches; 0: the training process does.
+        workers: processes that read the batches ahead of the steps; 0: the training process does.
         memory_gb: for computing the tokens, in 10^9 bytes; at least 8e-9 a node.
         **options: of `MiniBatchDataModule`.
 
     Raises:
         UsageError: The model needs something else than tokens, or the dataset changes features.
     """
+
+    draws_at_windows = True
 
     def __init__(
         self,
@@ -58,8 +58,7 @@ class TokenDataModule(MiniBatchDataModule):
         memory_gb: Incidental[PositiveFloat] = 1.0,
         **options: Any,
     ) -> None:
-        super().__init__(size, **options)
-        self.workers = workers
+        super().__init__(size, workers=workers, **options)
         self.memory_bytes = 1e9 * memory_gb
         tokens = self.transforms[-1] if self.transforms else None
         if len(self.transforms) > 1 or not isinstance(tokens, PolynomialTokens):
@@ -70,6 +69,9 @@ class TokenDataModule(MiniBatchDataModule):
         self.spec = TokenSpec(tokens.basis, tokens.orders, tokens.self_loops, tokens.dtype)
         self.revision = tokens.revision
 
+    def share(self, path: Path) -> None:
+        """Do nothing: the tokens are mapped from their file as it is."""
+
     def prepare_data(self) -> None:
         """Bring the raw files here, write graph and tokens (in one process only)."""
         super().prepare_data()
@@ -77,9 +79,15 @@ class TokenDataModule(MiniBatchDataModule):
 
     def batch(self, nodes: Tensor) -> Data:
         """The tokens of rows `[batch]`, all of training nodes."""
-        return _TokenRows(self.graph)[nodes]
+        return Data(
+            tokens=self.graph.tokens.index_select(0, nodes),
+            y=self.graph.y.index_select(0, nodes),
+            edge_index=NO_EDGES,
+            num_nodes=len(nodes),
+            train_nodes=torch.arange(len(nodes)),
+        )
 
-    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """Rows that lie together, in the order of pass `number`, `[rounds][batches]`."""
         train = self.graph.train_mask.nonzero().squeeze(-1).numpy()
         parts = batches * -(-len(train) // (self.size * batches))
@@ -91,23 +99,7 @@ class TokenDataModule(MiniBatchDataModule):
         cut = [torch.from_numpy(part) for part in np.array_split(train, parts)]
         sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
         order = np.random.default_rng(sequence).permutation(parts)
-        return [[cut[i] for i in some] for some in order.reshape(-1, batches)]
-
-    def train_dataloader(self) -> "TokenBatches":
-        """The next `steps_per_epoch` batches of this process."""
-        batches = super().train_dataloader()
-        return TokenBatches(self, batches.rank, batches.steps)
-
-    def transfer_batch_to_device(
-        self,
-        batch: Data,
-        device: torch.device,
-        dataloader_idx: int,  # noqa: ARG002
-    ) -> Data:
-        """Move a batch; of the graph all but the tokens, which stay on disk."""
-        if batch is self.graph:
-            return self._whole_on(device) if self._is_first else batch
-        return batch.to(str(device))
+        return [[cut[i] for i in some[own]] for some in order.reshape(-1, batches)]
 
     def _prepared(self) -> Data:
         store = self._store()
@@ -173,45 +165,3 @@ class TokenDataModule(MiniBatchDataModule):
             self._whole = Data(**rest).to(str(device))
             self._whole.tokens = tokens
         return self._whole
-
-
-class TokenBatches(MiniBatches):
-    """The next batches of a stream of tokens, read ahead by worker processes."""
-
-    module: TokenDataModule
-
-    def __iter__(self) -> Iterator[Data]:
-        rounds = (self.module.next_round()[self.rank] for _ in range(self.steps))
-        rows = [part for parts in rounds for part in parts]
-        workers = min(self.module.workers, len(rows))
-        yield from DataLoader(
-            _TokenRows(self.module.graph),
-            batch_size=None,
-            sampler=rows,
-            num_workers=workers,
-            multiprocessing_context=_worker_context() if workers else None,
-        )
-
-
-def _worker_context() -> str | None:
-    """How workers start; None for the default where processes cannot be forked.
-
-    A forked worker has the tokens mapped already, any other would get a copy of them all.
-    """
-    return "fork" if hasattr(os, "fork") else None
-
-
-class _TokenRows(Dataset[Data]):
-    """Rows of the file with their labels, by their positions."""
-
-    def __init__(self, graph: Data) -> None:
-        self.tokens, self.labels = graph.tokens, graph.y
-
-    def __getitem__(self, rows: Tensor) -> Data:
-        return Data(
-            tokens=self.tokens.index_select(0, rows),
-            y=self.labels.index_select(0, rows),
-            edge_index=NO_EDGES,
-            num_nodes=len(rows),
-            train_nodes=torch.arange(len(rows)),
-        )

@@ -1,5 +1,6 @@
 """The data module of knowledge graphs: batches of training triples, evaluation on all of them."""
 
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.triples import MASKS
 from curvlab.data.loaders.batches import MiniBatchDataModule
 from curvlab.data.loaders.datamodule import loaded
+from curvlab.data.loaders.partition import ALL
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import PositiveInt
@@ -45,7 +47,6 @@ class TripleDataModule(MiniBatchDataModule):
         super().__init__(size, **options)
         self.shuffle = shuffle
         self.inverse_relations = inverse_relations
-        self._queries: tuple[Tensor, Tensor] | None = None
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -79,6 +80,10 @@ class TripleDataModule(MiniBatchDataModule):
         """Batches in which every training triple is seen once."""
         return -(-int(self.graph.train_mask.sum()) // self.size)
 
+    def prepare_batches(self) -> None:
+        """Number the pairs of the training triples."""
+        _ = self._pairs
+
     def batch(self, nodes: Tensor) -> Data:
         """The batch of training triples of these positions `[triples]`."""
         pair, tail = self._pairs
@@ -90,7 +95,7 @@ class TripleDataModule(MiniBatchDataModule):
             tail=tail[nodes],
         )
 
-    def rounds(self, number: int, batches: int) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """Parts of the permuted triples, whose sizes differ by one at most.
 
         The permutation depends on seed and pass alone, so that every process makes the same one.
@@ -108,28 +113,19 @@ class TripleDataModule(MiniBatchDataModule):
         if self.shuffle == "pairs":
             _, group = np.unique(pair.numpy(), return_inverse=True)
             order = order[np.argsort(generator.permutation(group.max() + 1)[group[order]])]
-        made = [torch.from_numpy(part) for part in np.array_split(order, parts)]
-        return [made[i : i + batches] for i in range(0, parts, batches)]
+        made = np.array_split(order, parts)
+        rounds = (made[i : i + batches][own] for i in range(0, parts, batches))
+        return [[torch.from_numpy(part.copy()) for part in some] for some in rounds]
 
     def evaluation_batch(self, batch: Data) -> Data:
         """All triples, on the device of the step's batch."""
         return self._whole_on(batch.tail.device)
 
-    def transfer_batch_to_device(
-        self, batch: Data, device: torch.device, dataloader_idx: int
-    ) -> Data:
-        """Move a batch, or all triples."""
-        if batch is self.graph:
-            return super().transfer_batch_to_device(batch, device, dataloader_idx)
-        return batch.to(str(device))
-
-    @property
+    @cached_property
     def _pairs(self) -> tuple[Tensor, Tensor]:
         """A number for head and relation of each training triple, and its tail."""
-        if self._queries is None:
-            head, relation, tail = self.train_triples
-            self._queries = head * self.num_relations + relation, tail
-        return self._queries
+        head, relation, tail = self.train_triples
+        return head * self.num_relations + relation, tail
 
     def _prepared(self) -> Data:
         data = loaded(self.source)
