@@ -15,6 +15,9 @@ from curvlab.tables.leaderboard import Leaderboard
 from curvlab.tables.spec import Better
 from curvlab.tables.twins import Twins
 
+NAME_HEIGHT = 0.07
+"""Of a point's name, as a share of the range of scores."""
+
 
 def leaderboard_figure(board: Leaderboard, pairs: Sequence[Twins] = ()) -> Figure:
     """Mean ranks with the critical difference; mean score by parameters and by time; twins.
@@ -95,14 +98,15 @@ def _name_points(axis: Axes, cost: "pd.Series[float]", scores: "pd.Series[float]
     reach = np.log(cost.max() / cost.min()) or 1.0, (scores.max() - scores.min()) or 1.0
     named: list[tuple[float, float]] = []
     for name in scores.sort_values(ascending=False).index:
-        place = float(np.log(cost[name]) / reach[0]), float(scores[name] / reach[1])
-        near = sum(abs(place[0] - x) < 0.2 and abs(place[1] - y) < 0.05 for x, y in named)
-        named.append(place)
+        x, y = float(np.log(cost[name]) / reach[0]), float(scores[name] / reach[1])
+        y = min([y, *(above - NAME_HEIGHT for other, above in named if abs(x - other) < 0.2)])
+        named.append((x, y))
         axis.annotate(
             str(name),
             (cost[name], scores[name]),
-            xytext=(5, 2 - 9 * near),
-            textcoords="offset points",
+            xytext=(5, y * reach[1]),
+            textcoords=("offset points", "data"),
+            va="center",
             fontsize=8,
         )
 
