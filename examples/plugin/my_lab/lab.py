@@ -1,6 +1,5 @@
 """A model and a graph for curvlab."""
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -23,21 +22,14 @@ class TAG(GraphNetwork):
     """
 
     def __init__(self, in_channels: int, hops: PositiveInt = 2, **options: Any) -> None:
-        super().__init__(in_channels, partial(TAGConv, K=hops), "edge_index", **options)
+        super().__init__(in_channels, lambda *size: TAGConv(*size, K=hops), "edge_index", **options)
 
 
 class RingOfStars(Generated):
-    """A ring of 12 hubs.
-
-    Args:
-        leaves: of each hub.
-    """
-
-    def __init__(self, leaves: PositiveInt = 4) -> None:
-        self.nodes = torch.arange(12 * (1 + leaves))
+    """A ring of 12 hubs with 4 leaves each."""
 
     def load(self) -> Data:
         """The graph: `edge_index [2, 2M]` and `num_nodes`."""
-        ends = torch.where(self.nodes < 12, (self.nodes + 1) % 12, self.nodes % 12)
-        edge_index = to_undirected(torch.stack([self.nodes, ends]))
-        return Data(edge_index=edge_index, num_nodes=len(self.nodes))
+        nodes = torch.arange(12 * 5)
+        ends = torch.where(nodes < 12, (nodes + 1) % 12, nodes % 12)
+        return Data(edge_index=to_undirected(torch.stack([nodes, ends])), num_nodes=len(nodes))
