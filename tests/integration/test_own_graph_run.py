@@ -64,6 +64,37 @@ def test_what_is_malformed_leaves_neither_run_nor_cache(run_here, friends, tmp_p
     assert not (tmp_path / "data").exists()
 
 
+TOKENS = (
+    "batching=tokens",
+    "batching.workers=0",
+    "dataset.features=null",
+    "trainer.validate_every=2",
+)
+
+
+def test_tokens_on_disk_keep_the_ids(run_here, friends, tmp_path):
+    task = ("model=polyformer", "task=node_classification")
+    assert run_here(*words(friends, *task, *TOKENS)).status == "finished"
+    run = curvlab.load(tmp_path / "run")
+    assert run.predict()["node"].tolist() == ["ann", "bob", "cem", "dan", "eva", "fay"]
+    stored = np.load(tmp_path / "run" / "embeddings.npz")
+    by_id = dict(zip(stored["ids"].tolist(), stored["classes"].tolist(), strict=True))
+    assert by_id == {"ann": 1, "bob": 1, "cem": 1, "dan": 0, "eva": 0, "fay": 0}
+
+
+def test_tokens_on_disk_refuse_weights_and_a_graph_without_features(run_here, tmp_path):
+    task = ("model=polyformer", "task=node_classification", *TOKENS)
+    (tmp_path / "edges.csv").write_text("a,b,2\nb,c,3\nc,a,1\na,d,1\n")
+    nodes = [f"{node},{i % 2}" for i, node in enumerate("abcd")]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label", *nodes]))
+    with pytest.raises(UsageError, match="needs features and labels"):
+        run_here(*words(tmp_path, *task))
+    wider = [f"{line},{i}" for i, line in enumerate(nodes)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,size", *wider]))
+    with pytest.raises(UsageError, match="edges are weighted"):
+        run_here(*words(tmp_path, *task, "dataset.source.weighted=true"))
+
+
 def test_links_of_a_graph_without_features(run_here, tmp_path):
     (tmp_path / "edges.csv").write_text(
         "".join(f"{i},{(i + j) % 30}\n" for i in range(30) for j in (1, 2))

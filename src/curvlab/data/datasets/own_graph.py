@@ -130,11 +130,24 @@ class OwnGraph(Checked, ABC):
             check_labels(data)
         return data
 
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The names of all nodes, classes and features."""
+        return vocabulary_of(self.load())
+
+    @property
+    def disk_key(self) -> str:
+        """A name for the graph on disk: equal for the same files, options and reader."""
+        return self._key(self.revision)
+
+    def _key(self, *revision: int) -> str:
+        contents = [checksum(self.download()), self.options, *revision]
+        known = json.dumps(contents, sort_keys=True, default=str)
+        return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+
     def _cached(self, data_dir: Path) -> Data:
-        known = json.dumps([checksum(self.download()), self.options], sort_keys=True, default=str)
-        key = f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
         folder = data_dir / "processed"
-        return _unpacked(cached(folder, key, lambda: _packed(self._read()), self.revision))
+        return _unpacked(cached(folder, self._key(), lambda: _packed(self._read()), self.revision))
 
 
 def tell_processes() -> None:

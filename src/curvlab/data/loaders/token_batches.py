@@ -116,6 +116,7 @@ class TokenDataModule(MiniBatchDataModule):
             num_nodes=len(order),
             chunk=self.size,
             nodes=torch.from_numpy(store.nodes),
+            vocabulary=getattr(self.source, "vocabulary", None),
             **rows,
         )
 
@@ -146,7 +147,17 @@ class TokenDataModule(MiniBatchDataModule):
     def _written(self, folder: Path) -> DiskGraph:
         """The graph, written to a folder."""
         to_disk = getattr(self.source, "to_disk", None)
-        return to_disk(folder) if to_disk else write_disk_graph(folder, loaded(self.source))
+        if to_disk is not None:
+            return to_disk(folder)
+        data = loaded(self.source)
+        if data.x is None or data.y is None:
+            raise UsageError(
+                "batching=tokens: the graph needs features and labels of its nodes; choose another "
+                "batching, which gives a graph without features some"
+            )
+        with in_words_of(self.source):
+            self._check_edges(data)
+        return write_disk_graph(folder, data)
 
     def _tokens_of(self, graph: DiskGraph) -> TokenStore:
         options = json.dumps({**asdict(self.spec), "revision": self.revision})
