@@ -4,6 +4,7 @@ import os
 import runpy
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,9 +49,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what runs as a whole, unless it is a smoke test, and what reads raw data.
 
-    What needs a GPU is skipped where there is none.
+    What needs a GPU is skipped where there is none. Of the cases of a test that is `sampled(3)`
+    every third is for the day, the others are nightly.
     """
+    cases: Counter[str] = Counter()
     for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                item.add_marker("nightly")
+            cases[test] += 1
         run = INTEGRATION in item.path.parents and item.get_closest_marker("smoke") is None
         nightly = item.get_closest_marker("nightly") is not None
         if run or nightly or "mirror" in getattr(item, "fixturenames", ()):

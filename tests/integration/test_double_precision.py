@@ -13,7 +13,6 @@ from composing import different_models, tasks_of
 # PyTorch Geometric's making of a sparse matrix, once a process.
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
-NIGHTLY = pytest.mark.nightly
 DOUBLE = ("trainer.precision=64-true", "trainer.plots=false", "trainer.accelerator=cpu")
 SHORT = (*DOUBLE, "trainer.max_steps=10", "trainer.steps_per_epoch=10")
 WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=40")
@@ -56,10 +55,7 @@ def task_of(model):
     return next(task for task in TASKS if task in tasks or (not tasks and task != "kg_completion"))
 
 
-MODELS = [(task_of(model), model) for model in different_models()]
-CASES = [
-    case if i % 4 == 0 else pytest.param(*case, marks=NIGHTLY) for i, case in enumerate(MODELS)
-]
+CASES = [(task_of(model), model) for model in different_models()]
 CASES += [("kg_completion", "cat")]
 SPACES = ("gcn", "fpst", "hgcn", "hypformer", "lrn")  # a decoder of each
 CASES += [(task, model) for task in ("link_prediction", "reconstruction") for model in SPACES]
@@ -101,6 +97,7 @@ def run_double(run_here, monkeypatch):
     return run
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("task", "model"), CASES)
 def test_every_model_trains_in_double_precision(run_double, task, model):
     few = ("model.eigenvectors=4",) if model in ("fpst", "tokengt") else ()

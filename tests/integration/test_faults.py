@@ -13,6 +13,7 @@ MORE = {"kill": 10, "flip": 16, "word": 60, "disk": 10}
 """The same faults on every machine that is fast enough, so that no test fails by chance."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", faults.FAULTS)
 @pytest.mark.parametrize(
     ("seed", "most"), [(0, FEW), pytest.param(1, MORE, marks=pytest.mark.nightly)]

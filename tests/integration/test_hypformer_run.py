@@ -31,6 +31,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_learns(run_here, words):
     result = run_here(*LINEAR, *words)

@@ -149,6 +149,7 @@ def test_the_floor_is_what_counting_gives(run_here, floor):
     assert lookup.score > floor  # two of the relations are symmetric
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", BEATING)
 def test_every_model_beats_the_floor(run_here, floor, model):
     result = run_here(*KG, f"model={model}", "trainer.epochs=20")

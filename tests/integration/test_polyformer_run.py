@@ -20,6 +20,7 @@ SMALL = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "model",
     ["polyformer_cheb", "polyattn_mono", "unifilter_cheb", "gprgnn", "bernnet", "chebnet2",

@@ -30,7 +30,6 @@ MODELS = (
     "mlp", "nodeformer", "polyformer", "q_gcn", "sage", "sgc", "sgformer", "sign", "specformer",
     "tokengt",
 )  # fmt: skip
-NIGHTLY = pytest.mark.nightly
 TASKS = {
     "reconstruction": (
         "dataset=synthetic_web",
@@ -95,10 +94,8 @@ def different(first, second):
     return [name for name in first if not torch.equal(first[name], second[name])]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [name if i % 3 == 1 else pytest.param(name, marks=NIGHTLY) for i, name in enumerate(MODELS)],
-)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("model", MODELS)
 def test_the_steps_of_every_model_repeat_on_two_threads(model, data, tmp_path):
     words = (*graph_of(model), f"model={model}", *SHORT, f"paths.data_dir={data}")
     config = composed(tmp_path, words, RunMode.RUN)

@@ -102,6 +102,7 @@ TREE = ("dataset=balanced_tree", "dataset.source.branching=2", "dataset.source.d
 FLAT = ("dataset=grid", "dataset.source.rows=6", "dataset.source.columns=6")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(("graph", "space"), [(TREE, "hyperbolic"), (FLAT, "flat")])
 def test_the_space_of_a_graph_that_is_known_is_found(study_here, tmp_path, graph, space):

@@ -53,6 +53,7 @@ def _fresh_compiler():
     torch.compiler.reset()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("module", "name"),
     [

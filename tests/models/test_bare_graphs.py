@@ -137,6 +137,15 @@ def test_arguments_are_named_as_where_they_were_written():
         build_encoder(config, known)
 
 
+def test_models_are_imported_by_their_names():
+    for name in OF_GRAPHS:
+        module, _, model = target_of(name).rpartition(".")
+        if module.rpartition(".")[0] == "curvlab.models":
+            assert getattr(importlib.import_module("curvlab.models"), model).__module__ == module
+    with pytest.raises(ImportError, match="NoModel"):
+        from curvlab.models import NoModel  # noqa: F401
+
+
 def test_double_precision_stays(bare):
     bare.x = bare.x.double()
     points = Hypformer(FEATURES).double()(bare)

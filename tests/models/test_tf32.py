@@ -175,6 +175,7 @@ def test_distances_of_all_pairs_need_no_pin():
 
 
 @sparse
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_no_model_cares(model, tmp_path):

@@ -23,7 +23,10 @@ def test_few_pairs_and_equal_ones():
     assert np.isnan(paired([1.0], [0.0]).p_t)
     same = paired([3.0] * 6, [3.0] * 6)
     assert (same.p_t, same.p_wilcoxon, same.pm) == (1.0, 1.0, 0.0)
-    assert paired([3.0] * 6, [2.0] * 6).p_t == 0.0
+    alike = paired([3.0] * 6, [2.0] * 6)
+    assert alike.p_t == alike.p_wilcoxon == stats.binomtest(6, 6).pvalue
+    assert np.isnan(alike.pm)
+    assert alike.interval == "not known"
 
 
 def test_power_is_the_share_of_simulated_studies():

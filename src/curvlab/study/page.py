@@ -221,7 +221,7 @@ def _cells(outcome: Outcome, comparison: Comparison | None) -> list[str]:
         pair = comparison.paired
         differences = [
             f"{pair.mean:+.2f}",
-            f"{pair.mean - pair.pm:+.2f} to {pair.mean + pair.pm:+.2f}",
+            pair.interval,
             _p(pair.p_t),
             _p(comparison.corrected),
             _p(pair.p_wilcoxon),

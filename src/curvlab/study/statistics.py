@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, nan, sqrt
+from math import inf, isnan, nan, sqrt
 
 import numpy as np
 from scipy import stats
@@ -23,7 +23,8 @@ class Paired:
     Attributes:
         pairs: their number.
         mean: mean difference.
-        pm: half of its 95 % interval, `t s / sqrt(n)`; NaN with one pair.
+        pm: half of its 95 % interval, `t s / sqrt(n)`; NaN with one pair, and where
+            all differ alike by more than 0.
         std: sample standard deviation; NaN with one pair.
         p_t: of the paired t test, two-sided; NaN with one pair.
         p_wilcoxon: of the signed-rank test, two-sided; None with fewer than six pairs.
@@ -36,11 +37,19 @@ class Paired:
     p_t: float
     p_wilcoxon: float | None
 
+    @property
+    def interval(self) -> str:
+        """In words."""
+        if isnan(self.pm):
+            return "not known"
+        return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
+
 
 def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
     """Compare values with others, pair by pair; the difference is value minus other.
 
-    Pairs that all differ alike are certain: p is 0, or 1 where they do not differ.
+    Pairs that all differ alike have no spread to test by. Then p is the sign test's, `2^(1 - n)`,
+    and there is no interval. Where none differ p is 1.
     """
     difference = np.subtract(values, others)
     n, mean = len(difference), float(difference.mean())
@@ -49,8 +58,8 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
     std = float(difference.std(ddof=1))
     ranked = n >= FEWEST_RANKED
     if std == 0:
-        p = 1.0 if mean == 0 else 0.0
-        return Paired(n, mean, 0.0, 0.0, p, p if ranked else None)
+        p, pm = (1.0, 0.0) if mean == 0 else (2.0 ** (1 - n), nan)
+        return Paired(n, mean, pm, 0.0, p, p if ranked else None)
     error = std / sqrt(n)
     p_t = float(2 * stats.t.sf(abs(mean) / error, n - 1))
     p_rank = float(stats.wilcoxon(difference).pvalue) if ranked else None

@@ -229,7 +229,7 @@ def _points(value: float) -> str:
 
 
 def _interval(pair: Paired) -> str:
-    return f"95 % interval {pair.mean - pair.pm:+.2f} to {pair.mean + pair.pm:+.2f}"
+    return f"95 % interval {pair.interval}"
 
 
 def _p(value: float) -> str:
