@@ -203,6 +203,7 @@ def test_repeated_triples_are_counted_in_a_warning(folder, caplog):
     assert "2 triples stand in more than one part" in caplog.text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["fb15k237", "wn18rr"])
 def test_a_published_graph_is_its_files(name, source, mirror):
     """PyTorch Geometric's triples, by the names that they have in the files."""

@@ -74,7 +74,7 @@ def test_srun_starts_the_run_of_one_command(command, run_here, port):
     assert result["config_hash"] == alone.config_hash
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_torchrun_on_two_nodes_starts_the_run_of_one_command(command, run_here, port):
     rendezvous = ("--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=x")
     agent = ("--nnodes=2", "--nproc-per-node=1", "--local-addr=localhost", *rendezvous)

@@ -41,6 +41,7 @@ def ended_by(number, command, *words, cell="*"):
     return process.returncode, said, errors
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", [SIGTERM, SIGINT])
 def test_a_signal_ends_every_kind_of_run_with_one_sentence_and_its_code(command, kind, number):

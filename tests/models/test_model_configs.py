@@ -62,6 +62,7 @@ quiet = pytest.mark.filterwarnings(
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", [name for name in MODELS if not tasks_of(name)])
 def test_each_model_trains_a_step(model, precision, tmp_path):
@@ -77,6 +78,7 @@ def test_each_model_trains_a_step(model, precision, tmp_path):
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", OF_TRIPLES)
 def test_each_model_of_triples_trains_a_step(model, precision, tmp_path):

@@ -461,6 +461,7 @@ def test_points_that_are_not_numbers_spoil_the_loss(space, kernel):
     assert reconstruction_loss(x, space, PairTiles(web(), NODES), 2, kernel).isnan()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compiled_kernel_serves_all_curvatures():

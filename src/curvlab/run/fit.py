@@ -9,6 +9,7 @@ import torch
 from omegaconf import DictConfig
 
 from curvlab.callbacks import (
+    CompilesIfWorthIt,
     Curves,
     DivergedError,
     FiniteGuard,
@@ -114,8 +115,9 @@ def _fit(
         data.shared = shared
     task = build_task(config, data)
     check_norms(config, task)
-    if options.compile:
-        compile_parts(task, trainer_accelerator(options.accelerator, options.precision))
+    accelerator = trainer_accelerator(options.accelerator, options.precision)
+    if options.compile is True:
+        compile_parts(task, accelerator)
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
     best = build_selection(config, data) if task.chooses_weights else None
@@ -131,6 +133,7 @@ def _fit(
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
         RunProgress(curves, label, shown=config.trainer.progress),
         *([best] if best else []),
+        *([CompilesIfWorthIt(timer, accelerator)] if options.compile == "auto" else []),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]

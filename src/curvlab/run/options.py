@@ -120,7 +120,8 @@ class FixedSteps(Checked):
             where it costs nothing; true: also on a GPU, slower.
         threads: processor threads; null: all, or a fair share under a parallel launcher.
         compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
-            before faster steps.
+            before faster steps. `auto`: once the steps that are left would save more time than
+            that; when it is depends on the machine, so such a run repeats but for rounding.
         parallel_seeds: runs of as many seeds, from seed on, at once, a processor thread each.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.
@@ -135,7 +136,7 @@ class FixedSteps(Checked):
     gradient_clip: PositiveFloat | None = None
     deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
-    compile: Incidental[bool] = False
+    compile: Incidental[bool | Literal["auto"]] = False
     parallel_seeds: Incidental[PositiveInt] = 1
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True
