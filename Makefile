@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# One thread a process: the matrices of the tests are small. Three processes keep two cores busy,
-# since some tests wait. What neighbours share is made once, as each process takes a stretch.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+# One thread a process: the tests' matrices are small, and two test processes share the cores.
+# Each takes its half of the tests from one end, so that what neighbours share is made once.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 TABLES = $(patsubst configs/table/%.yaml,%,$(sort $(wildcard configs/table/*/*.yaml)))
 
 .DEFAULT_GOAL := help
