@@ -57,8 +57,11 @@ def _compare(args: argparse.Namespace) -> None:
     show(shown, f"{title}: mean and 95 % interval, paired t-test over common seeds")
     differing = list(groups[0].settings)
     if differing:
-        settings = table[["label", *differing]].fillna("default").set_index("label").T
-        show(settings.rename_axis("key").reset_index(), "what differs")
+        settings = pd.DataFrame({"key": differing})
+        for group in groups:  # as text: a column of numbers with gaps would be one of floats
+            values = [group.settings[key] for key in differing]
+            settings[group.label] = ["default" if v is None else str(v) for v in values]
+        show(settings, "what differs")
     if args.output:
         write(table, args.output)
         print(f"table    {args.output}")

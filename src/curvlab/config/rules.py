@@ -109,13 +109,18 @@ def check_direction(config: DictConfig) -> None:
     if not OmegaConf.select(config.dataset, "source.directed"):
         return
     if not attribute(config.model._target_, "directed", False):
-        files = [find(CONFIGS, f"model/{name}.yaml") for name in choices(CONFIGS, "model")]
-        targets = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
-        can = [name for name, it in targets.items() if it and attribute(it, "directed", False)]
         raise UsageError(
             f"dataset.source.directed=true: model={config.model.name} sees both directions of "
-            f"every edge; drop the word, or take one of {', '.join(can)}"
+            f"every edge; drop the word, or take one of {', '.join(models_with('directed'))}"
         )
+
+
+def models_with(name: str) -> list[str]:
+    """The models whose class has an attribute that is neither None nor false."""
+    files = [find(CONFIGS, f"model/{model}.yaml") for model in choices(CONFIGS, "model")]
+    targets = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
+    found = {model: attribute(it, name) for model, it in targets.items() if it}
+    return [model for model, value in found.items() if value not in (None, False)]
 
 
 def check_basis(config: DictConfig) -> None:
@@ -185,9 +190,10 @@ def check_by_rows(config: DictConfig) -> None:
     model = config.model
     needed = attribute(model._target_, "by_rows")
     if needed is None:
+        can = ", ".join(models_with("by_rows"))
         raise UsageError(
             f"batching=halo: nodes of model={model.name} see each other by more than a sparse "
-            "product a layer; take gcn, sgc, hgcn or hypformer, or batching=partition"
+            f"product a layer; take batching=partition, or one of {can}"
         )
     for option, value in needed.items():
         if model[option] != value:

@@ -63,8 +63,7 @@ class TripleScorer(Encoder):
         """
         raise UsageError(
             f"{type(self).__name__}: its scores are no function of a query's embedding and a row "
-            "of a table of entities, which shards need; complex, distmult, rotate, transe and cat "
-            "have such scores"
+            "of a table of entities, which shards need; a class with `row_scores` has such scores"
         )
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:

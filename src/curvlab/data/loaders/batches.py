@@ -1,6 +1,5 @@
 """The data module for graphs that do not fit in one batch."""
 
-import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
@@ -101,7 +100,6 @@ class MiniBatchDataModule(GraphDataModule):
         self._round = 0
         self._rounds: list[list[Tensor]] | None = None
         self._rank, self._processes = 0, 1
-        self._whole: Data | None = None
 
     def prepare_batches(self) -> None:
         """Make what batches are cut from, once, before workers start."""
@@ -178,10 +176,7 @@ class MiniBatchDataModule(GraphDataModule):
         return bool(getattr(self.trainer.lightning_module, "evaluates_together", False))
 
     def _whole_on(self, device: torch.device) -> Data:
-        if self._whole is None or self._whole.edge_index.device != device:
-            self._whole = copy.copy(self.graph).to(str(device))
-            self._whole.chunk = self.size
-        return self._whole
+        return self.whole_on(device, self.size)
 
 
 class PartitionDataModule(MiniBatchDataModule):

@@ -1,5 +1,6 @@
 """The data module for full-batch training on one graph."""
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -89,6 +90,7 @@ class GraphDataModule(Checked, LightningDataModule):
         self.split = split
         self.one_logit = one_logit
         self._graph: Data | None = None
+        self._whole: Data | None = None
 
     @property
     def graph(self) -> Data:
@@ -198,6 +200,18 @@ class GraphDataModule(Checked, LightningDataModule):
     def evaluation_batch(self, batch: Data) -> Data:
         """The graph that is validated on after a step: here that of the step itself."""
         return batch
+
+    def whole_on(self, device: torch.device, chunk: int) -> Data:
+        """The whole graph on a device: a copy, made once.
+
+        Args:
+            device: where it is evaluated.
+            chunk: nodes that a model with `encode_in_chunks` takes at a time there.
+        """
+        if self._whole is None or self._whole.edge_index.device != device:
+            self._whole = copy.copy(self.graph).to(str(device))
+            self._whole.chunk = chunk
+        return self._whole
 
     def transfer_batch_to_device(
         self,

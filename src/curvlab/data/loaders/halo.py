@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.loaders.datamodule import GraphDataModule, RepeatedGraph
 from curvlab.data.loaders.node_parts import greedy_parts, random_parts
+from curvlab.data.loaders.partition import rows_of_nodes
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.row_shard import RowShard
@@ -38,7 +39,6 @@ class HaloDataModule(GraphDataModule):
     def __init__(self, partition: Literal["greedy", "random"] = "greedy", **options: Any) -> None:
         super().__init__(**options)
         self.partition = partition
-        self._whole: Data | None = None
 
     def train_dataloader(self) -> RepeatedGraph:
         """This process's rows, `steps_per_epoch` times."""
@@ -56,9 +56,8 @@ class HaloDataModule(GraphDataModule):
         part = self._parts(next(iter(matrices.values())), processes)
         own = (part == rank).nonzero().squeeze(-1)
         data = Data(num_nodes=len(own))
-        for name, value in graph:
-            if isinstance(value, Tensor) and name not in matrices and _of_nodes(name, value, graph):
-                data[name] = value.index_select(0, own)
+        for name, value in rows_of_nodes(graph).items():
+            data[name] = value.index_select(0, own)
         for name, matrix in matrices.items():
             data[name] = RowShard.of(matrix, part, rank, processes)
         data.train_nodes = data.train_mask.nonzero().squeeze(-1)
@@ -67,7 +66,7 @@ class HaloDataModule(GraphDataModule):
 
     def evaluation_batch(self, batch: Data) -> Data:
         """The whole graph, on the device of the step's batch."""
-        return self._whole_on(batch.x.device)
+        return self.whole_on(batch.x.device, CHUNK_NODES)
 
     def transfer_batch_to_device(
         self,
@@ -79,7 +78,7 @@ class HaloDataModule(GraphDataModule):
         if batch is not self.graph:
             return batch if batch.x.device == device else batch.to(str(device))
         first = self.trainer is None or self.trainer.is_global_zero
-        return self._whole_on(device) if first else batch
+        return self.whole_on(device, CHUNK_NODES) if first else batch
 
     def _parts(self, matrix: Tensor, processes: int) -> Tensor:
         """The process of each node, `[nodes]`."""
@@ -95,18 +94,7 @@ class HaloDataModule(GraphDataModule):
             )
         return part
 
-    def _whole_on(self, device: torch.device) -> Data:
-        if self._whole is None or self._whole.edge_index.device != device:
-            self._whole = copy.copy(self.graph).to(str(device))
-            self._whole.chunk = CHUNK_NODES
-        return self._whole
-
 
 def _matrices(graph: Data) -> dict[str, Tensor]:
     """The sparse matrices of a graph."""
     return {n: v for n, v in graph if isinstance(v, Tensor) and v.layout == torch.sparse_csr}
-
-
-def _of_nodes(name: str, value: Tensor, graph: Data) -> bool:
-    """Whether a tensor has a row a node."""
-    return value.dim() > 0 and len(value) == graph.num_nodes and not name.startswith("edge_")

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.loaders.partition import rows_of_nodes
 from curvlab.errors import UsageError
 
 
@@ -44,15 +45,7 @@ class NeighbourSampler:
         self._source = source[target.argsort(stable=True)]
         self._first = F.pad(torch.bincount(target, minlength=nodes).cumsum(0), (1, 0))
         self._number = torch.full((nodes,), -1)
-        self._of_nodes = {
-            name: value
-            for name, value in graph
-            if isinstance(value, Tensor)
-            and value.layout == torch.strided
-            and value.dim() > 0
-            and len(value) == nodes
-            and name not in ("edge_index", *without)
-        }
+        self._of_nodes = rows_of_nodes(graph, without)
         self._nodes = nodes
 
     def __call__(self, seeds: Tensor) -> Data:

@@ -1,7 +1,7 @@
 """Mini-batches of one graph: random partitions of its nodes, and the subgraphs of their parts."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -117,12 +117,9 @@ class InducedSubgraphs:
                 f"mini-batches cannot make {', '.join(sorted(unknown))} anew for a subgraph: let a "
                 "transform of the model make it from the edges, or use batching=full."
             )
-        rows = {n: v for n, v in tensors.items() if n not in matrices and v.dim() > 0}
+        self._of_nodes = rows_of_nodes(graph, (*without, *matrices))
         self._of_edges = {
-            n: v for n, v in rows.items() if n.startswith("edge_") and len(v) == edges
-        }
-        self._of_nodes = {
-            n: v for n, v in rows.items() if n not in self._of_edges and len(v) == self.nodes
+            n: v for n, v in tensors.items() if n not in matrices and _of_edges(n, v, edges)
         }
         self._others = copy.copy(graph)
         for name in ("edge_index", *without, *matrices, *self._of_edges, *self._of_nodes):
@@ -163,3 +160,27 @@ class InducedSubgraphs:
         for transform in self._transforms:
             data = transform(data)
         return data
+
+
+def rows_of_nodes(graph: Data, without: Collection[str] = ()) -> dict[str, Tensor]:
+    """The dense tensors of a graph that have a row a node, by name.
+
+    Args:
+        graph: any.
+        without: names that are left out.
+    """
+    return {
+        name: value
+        for name, value in graph
+        if isinstance(value, Tensor)
+        and value.layout == torch.strided
+        and value.dim() > 0
+        and len(value) == graph.num_nodes
+        and name not in ("edge_index", *without)
+        and not _of_edges(name, value, graph.num_edges)
+    }
+
+
+def _of_edges(name: str, value: Tensor, edges: int) -> bool:
+    """Whether a tensor has a row an edge, as its name says too."""
+    return name.startswith("edge_") and value.dim() > 0 and len(value) == edges
