@@ -1,6 +1,7 @@
 """A stored result is what its command runs today, or is listed as older, with what made it so."""
 
 import csv
+import json
 
 import pytest
 
@@ -32,3 +33,17 @@ def test_stored_results_are_of_todays_schema_and_named_after_what_they_built(con
         result = load(path)
         assert result["schema"] == SCHEMA
         assert result["config_hash"] == identity_hash(result["config"], result["revisions"]), path
+
+
+def test_null_is_not_the_default(configs, tmp_path):
+    """An option that was null, and is something by default, has made another result."""
+    cell = "hypformer/table2/airport/hypformer/seed0"
+    stored = load(configs.parent / "docs" / "results" / "tables" / cell / "result.json")
+    for name, value in (("same", "per_branch"), ("older", None)):
+        stored["config"]["model"]["linear_maps"] = value
+        path = tmp_path / name / cell / "result.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(stored))
+    assert older_cells(configs, tmp_path / "same") == []
+    ((_, runs, why),) = older_cells(configs, tmp_path / "older")
+    assert (runs, why) == (1, "model.linear_maps null -> default")

@@ -17,6 +17,8 @@ from curvlab.tables.collect import lookup
 from curvlab.tables.protocols import flatten
 
 COLUMNS = ("cell", "runs", "why")
+DEFAULT = "default"
+"""What is not said; null is a value, which may be another than the default."""
 
 
 def older_cells(configs: Path, results: Path, every: int = 1) -> list[tuple[str, int, str]]:
@@ -56,15 +58,18 @@ def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
         now = built(stored(compose(list(_words(configs, cell, result)), configs)))
     except UsageError as error:
         return str(error)
-    then = flatten(built(result["config"], result.get("revisions") or {}))
-    today = flatten(now)
+    before = built(result["config"], result.get("revisions") or {})
+    if canonical(before) == canonical(now):
+        return ""
+    then, today = flatten(before), flatten(now)
     differing = [
         key
         for key in sorted(then.keys() | today.keys())
-        if canonical(then.get(key)) != canonical(today.get(key))
+        if canonical(then.get(key, DEFAULT)) != canonical(today.get(key, DEFAULT))
     ]
     return "; ".join(
-        f"{key} {_shown(then.get(key))} -> {_shown(today.get(key))}" for key in differing
+        f"{key} {_shown(then.get(key, DEFAULT))} -> {_shown(today.get(key, DEFAULT))}"
+        for key in differing
     )
 
 
@@ -81,5 +86,5 @@ def _words(configs: Path, cell: Path, result: dict[str, Any]) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    text = "default" if value is None else str(value)
+    text = "null" if value is None else str(value)
     return text if len(text) < 60 else f"{text[:57]}..."
