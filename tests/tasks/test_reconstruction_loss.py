@@ -101,10 +101,10 @@ def in_tiles(x, kappas, edge_index, power, size=None, kernel=None):
     return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power, kernel)
 
 
-def value_and_gradients(x, space, tiles, power, kernel=None):
+def value_and_gradients(x, space, tiles, power, kernel=None, clamp=None):
     """The loss, and its derivatives by points and curvatures."""
     x = x.clone().requires_grad_()
-    loss = reconstruction_loss(x, space, tiles, power, kernel)
+    loss = reconstruction_loss(x, space, tiles, power, kernel, clamp)
     inputs = [x] if isinstance(space, Euclidean) else [x, space.curvature.raw]
     return loss.detach(), *torch.autograd.grad(loss, inputs)
 
@@ -501,3 +501,54 @@ def test_tiles_of_the_pseudo_hyperboloid_are_the_definition(time_dims, power):
     tiles = PairTiles(edge_index, NODES, 8)
     in_tiles = results(lambda x: reconstruction_loss(x, space, tiles, power, PairKernel()))
     assert_close(in_tiles, results(dense), 1e-10)
+
+
+def dense_clamped_loss(sqdist, edge_index, power, clamp):
+    """The definition: `exp(-D)` of each pair and the quotient of each edge clamped, by autograd."""
+    self = torch.eye(NODES)
+    similarity = torch.exp(-(sqdist if power == 2 else (sqdist + self).sqrt() - self))
+    neighbour = torch.zeros(sqdist.shape, dtype=torch.bool)
+    neighbour[edge_index[0], edge_index[1]] = True
+    similarity = similarity.clamp(min=clamp)
+    quotient = similarity / similarity.masked_fill(neighbour, 0).sum(1, keepdim=True)
+    return -quotient[neighbour].clamp(min=clamp).log().sum()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kernel", [None, PairKernel()], ids=["passes", "kernel"])
+@pytest.mark.parametrize(
+    ("power", "clamp", "spread"),
+    [(2, 1e-15, 0.8), (2, 1e-4, 0.4), (2, 0.02, 0.2), (1, 1e-2, 0.4), (2, 0.9, 1.0)],
+)
+@pytest.mark.parametrize("kappas", [None, (-1.0, 0.5), (1e-3, -0.3)])
+def test_clamped_loss_is_its_definition(kappas, power, clamp, spread, kernel):
+    """In flat and curved spaces, where some edges and some other pairs are clamped, or all."""
+    edge_index, curvatures = web(), kappas or (0.0, 0.0)
+    x = random_points(curvatures, spread=spread)
+    space = Euclidean(2) if kappas is None else Stereographic(2, kappas)
+    tiles = PairTiles(edge_index, NODES, 8)
+    result = value_and_gradients(x, space, tiles, power, kernel, clamp)
+    leaf, kappa = x.clone().requires_grad_(), torch.tensor(curvatures).requires_grad_()
+    sqdist = dense_sqdist(leaf, kappa)
+    expected = dense_clamped_loss(sqdist, edge_index, power, clamp)
+    gradients = torch.autograd.grad(expected, [leaf, kappa][: len(result) - 1])
+    assert_close(result, (expected.detach(), *gradients), 1e-8)
+    assert result[0] < value_and_gradients(x, space, tiles, power, kernel)[0]
+    assert result[1].any() == (clamp < 0.9)
+
+
+@pytest.mark.parametrize("kernel", [None, PairKernel()], ids=["passes", "kernel"])
+@pytest.mark.parametrize("space", [Euclidean(2), Stereographic(2, -1.0)], ids=["flat", "ball"])
+def test_clamp_that_no_pair_reaches_changes_nothing(space, kernel):
+    x, tiles = random_points((-1.0, -1.0), spread=0.1), PairTiles(web(), NODES, 8)
+    free = value_and_gradients(x, space, tiles, 2, kernel)
+    assert_close(value_and_gradients(x, space, tiles, 2, kernel, 1e-15), free, 1e-6)
+
+
+@pytest.mark.parametrize("clamp", [1e-15, 0.5])
+def test_clamped_loss_sees_points_that_are_not_numbers(clamp):
+    x = random_points((-1.0,))
+    x[3] = torch.nan
+    for kernel in (None, PairKernel()):
+        tiles = PairTiles(web(), NODES)
+        assert reconstruction_loss(x, Stereographic(1, -1.0), tiles, 2, kernel, clamp).isnan()

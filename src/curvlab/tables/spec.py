@@ -60,7 +60,7 @@ class ReportBlock:
 
     title: str = MISSING
     paper: str | None = None  # file of printed numbers, beside the table's or in PAPERS, if any
-    select: dict[str, str] = field(default_factory=dict)  # its rows that belong to the table
+    select: dict[str, Any] = field(default_factory=dict)  # its rows of these values, or lists
     metric: str = MISSING  # path into a result's metrics, or `score`, what each run is about
     scale: float = 1.0  # our numbers times it have the paper's unit
     second: SecondNumber | None = None
@@ -168,7 +168,7 @@ def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFra
     for key, value in report.select.items():
         if key not in numbers:
             raise UsageError(f"report.select.{key}: {report.paper} has no column {key}")
-        numbers = numbers[numbers[key] == value]
+        numbers = numbers[numbers[key].isin(value if isinstance(value, list) else [value])]
     cells = [_paper_cell(report, row) for _, row in numbers.iterrows()]
     numbers = numbers.assign(
         row=pd.Series([row for row, _ in cells], index=numbers.index, dtype=object),

@@ -12,7 +12,7 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
-from curvlab.options import Passed
+from curvlab.options import Fraction, Passed
 from curvlab.process import group_size, own_rank
 from curvlab.tasks.task import Task
 
@@ -31,6 +31,8 @@ class Reconstruction(Task):
         encoder: graph to points of its `manifold_out`.
         optimizer: options of the optimiser; None for `Adam()`.
         power: of distances in the loss: 2 squared, 1 plain.
+        clamp: smallest exp(-distance) of a pair, and smallest share of an edge, in the loss; null
+            for none. Below it a pair has no gradient. Q-GCN's public code has 1e-15.
     """
 
     score = "map"
@@ -42,9 +44,11 @@ class Reconstruction(Task):
         encoder: Encoder,
         optimizer: Passed[GroupedOptimizer | None] = None,
         power: Literal[1, 2] = 2,
+        clamp: Fraction | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)
         self.power = power
+        self.clamp = clamp
         self.kernel = PairKernel()
         self._tiles: PairTiles | None = None
 
@@ -52,7 +56,7 @@ class Reconstruction(Task):
         """Compute the loss, a sum over both directions of every edge."""
         x, space = self.encoder(batch), self.encoder.manifold_out
         kernel = self.kernel if self.kernel.compiled else None
-        return reconstruction_loss(x, space, self._pairs(batch), self.power, kernel)
+        return reconstruction_loss(x, space, self._pairs(batch), self.power, kernel, self.clamp)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve."""

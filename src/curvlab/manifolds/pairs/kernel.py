@@ -52,6 +52,7 @@ class PairKernel(Compilable):
         power: int,
         total: Tensor,
         weights: Sequence[Tensor],
+        clamp: float | None = None,
     ) -> None:
         """Fill the arrays of a tile, all `[rows, columns]`.
 
@@ -63,6 +64,7 @@ class PairKernel(Compilable):
             power: 2 for `exp(-D)`, 1 for `exp(-sqrt D)`.
             total: becomes this exponential, whose derivative by `D` is `-e`.
             weights: become, of each component, `e dD/d(u_h^2)` in units of `by_form`.
+            clamp: smallest exponential, below which it is constant; None for none.
         """
         # Components one by one: all numbers of a pair then come from one sweep over the tile.
         masked = forms[0] == -torch.inf
@@ -81,6 +83,10 @@ class PairKernel(Compilable):
             distance = sqdist.clamp_min(SMALLEST_SQDIST[sqdist.dtype]).sqrt()
             exponential = torch.where(masked, 0, torch.exp(-distance))
             slope = exponential / (2 * distance)
+        if clamp is not None:
+            below = ~masked & (exponential < clamp)
+            exponential = torch.where(below, clamp, exponential)
+            slope = torch.where(below, 0, slope)
         total.copy_(exponential)
         if not found:
             weights[0].copy_(slope)

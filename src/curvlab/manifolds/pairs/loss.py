@@ -14,11 +14,21 @@ cache, and the backward pass is written out: it needs one matrix per component, 
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
 A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
 
+With a clamp `c` the loss is, as in the code that the paper builds on,
+
+    loss = - sum_u sum_{v in N(u)} log max(c, max(c, exp(-D_uv)) / S_u),
+    S_u = sum_{w not in N(u)} max(c, exp(-D_uw)).
+
+Since `S_u >= 1`, the quotient is above `c` only where `exp(-D_uv)` is: the term of an edge is
+`min(D_uv + log S_u, -log c)`. Neither an edge at its bound nor a non-neighbour below `c` has a
+gradient.
+
 Several processes that have the same points share the tiles (`PairTiles.ranks`). They add up `S_u`
 in the forward pass, and the gradients by features and curvatures in the backward pass. Each of them
 then has the whole loss and its whole gradient, as one process alone.
 """
 
+from math import log
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +47,7 @@ def reconstruction_loss(
     tiles: PairTiles,
     power: int = 2,
     kernel: PairKernel | None = None,
+    clamp: float | None = None,
 ) -> Tensor:
     """Sum over both directions of every edge of `D_uv + log S_u`.
 
@@ -47,9 +58,12 @@ def reconstruction_loss(
         power: 2 for squared distances, 1 for distances, in both terms.
         kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes, as
             on the pseudo-hyperboloid, whose arithmetic it has not.
+        clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
+            negatives' sum; None for none.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
-    it builds on (Q-GCN).
+    it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
+    clamps at 1e-15.
     """
     left, right, kappa, scale, curved = space.pair_form(x)
     if curved is not CurvedProfile:
@@ -59,8 +73,14 @@ def reconstruction_loss(
     sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     # Each pair is differentiated through its left features alone, once for either end.
-    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, power, scale, kernel, curved)
-    return 2 * positive.sum() + (tiles.degree * sums.log()).sum()
+    sums = _NonNeighbourSums.apply(
+        left, right.detach(), kappa, tiles, power, scale, kernel, curved, clamp
+    )
+    logs = sums.log()
+    if clamp is None:
+        return 2 * positive.sum() + (tiles.degree * logs).sum()
+    ends = torch.stack([tiles.source, tiles.target])
+    return (positive + logs[ends]).clamp_max(-log(clamp)).sum()
 
 
 class _Sums(NamedTuple):
@@ -93,13 +113,18 @@ class _NonNeighbourSums(torch.autograd.Function):
         scale: float,
         kernel: PairKernel | None,
         curved: type[CurvedProfile | PseudoProfile],
+        clamp: float | None,
     ) -> Tensor:
         work = tiles.take_workspace(len(left), left)
         with full_precision():
             if kernel is None:
-                found = _sums_in_passes(left, right, kappa, tiles, power, scale, work, curved)
+                found = _sums_in_passes(
+                    left, right, kappa, tiles, power, scale, work, curved, clamp
+                )
             else:
-                found = _sums_by_kernel(left, right, kappa, tiles, power, scale, work, kernel)
+                found = _sums_by_kernel(
+                    left, right, kappa, tiles, power, scale, work, kernel, clamp
+                )
         ctx.save_for_backward(right, found.entries)
         ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
         ctx.tiles, ctx.work = tiles, work
@@ -127,7 +152,7 @@ class _NonNeighbourSums(torch.autograd.Function):
             by_entry = -entry_sums @ grad
             by_kappa = [by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)]
             grad_kappa = _of_all(torch.stack(by_kappa), tiles)
-        return grad_left, None, grad_kappa, None, None, None, None, None
+        return grad_left, None, grad_kappa, None, None, None, None, None, None
 
 
 def _of_all(share: Tensor, tiles: PairTiles) -> Tensor:
@@ -146,6 +171,7 @@ def _sums_in_passes(
     scale: float,
     work: Workspace,
     curved: type[CurvedProfile | PseudoProfile],
+    clamp: float | None,
 ) -> _Sums:
     """The sums by one operation at a time on a tile and component."""
     profiles: list[FlatProfile | CurvedProfile | PseudoProfile]
@@ -163,6 +189,8 @@ def _sums_in_passes(
             else:
                 profile.evaluate(form, total, weights[h], entries[h])
         exponential, slope = _exponential(total, power, tile.masked)
+        if clamp is not None:
+            exponential, slope = _clamped(exponential, slope, tile.masked, clamp)
         total.copy_(exponential)
         if kappa is None:
             weights[0].copy_(slope)
@@ -183,6 +211,7 @@ def _sums_by_kernel(
     scale: float,
     work: Workspace,
     kernel: PairKernel,
+    clamp: float | None,
 ) -> _Sums:
     """The sums by one call of the kernel a tile."""
     # On an accelerator looking at a sign would wait for the device.
@@ -194,7 +223,7 @@ def _sums_by_kernel(
         torch.bmm(rows[tile.row], columns[tile.column], out=work.summands[n][1:])
         total, *forms = work.summands[n].unbind()
         forms[0].view(-1).index_fill_(0, tile.masked, -torch.inf)
-        kernel(forms, kappa, spherical, power, total, work.weights[n].unbind())
+        kernel(forms, kappa, spherical, power, total, work.weights[n].unbind(), clamp)
         sums.add(work.summands[n], tile)
     if kappa is None:
         return _Sums(sums.exponentials, sums.entries, scale, [])
@@ -215,6 +244,16 @@ def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Ten
     exponential = torch.exp(-distance)
     exponential.view(-1).index_fill_(0, masked, 0)
     return exponential, exponential / distance.mul_(2)
+
+
+def _clamped(
+    exponential: Tensor, slope: Tensor, masked: Tensor, clamp: float
+) -> tuple[Tensor, Tensor]:
+    """Exponentials of a tile from below, and their slopes, which vanish there."""
+    slope = slope.masked_fill(exponential < clamp, 0)
+    exponential = exponential.clamp_min(clamp)
+    exponential.view(-1).index_fill_(0, masked, 0)
+    return exponential, slope
 
 
 class _NodeSums:
