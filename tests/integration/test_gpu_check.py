@@ -39,6 +39,9 @@ def test_the_smallest_form_on_the_processor(tmp_path):
     assert found["tests"]["value"]["failed"] == []
     runs = found["processes"]["value"]
     assert runs["one process"]["score"] == pytest.approx(runs["2 processes"]["score"], abs=1e-3)
+    steps = found["recorded"]["fpst"]["value"]
+    assert steps["launched"]["losses"] == steps["recorded"]["losses"]
+    assert steps["difference"] == 0
     assert found["benchmarks"]["optimizer"]["status"] == "done"
     (cell,) = found["cells"].values()
     assert cell["device"]["value"]["score"] > 0
@@ -81,15 +84,18 @@ def test_what_fails_is_named_first(tmp_path, ended):
         machine=TWO,
         tests=Outcome("done", 2.0, {"passed": 3, "skipped": 1, "failed": ["of.a.gpu"]}),
         processes=Outcome("done", 2.0, {"one process": SCORE, "2 processes": NONE}),
+        recorded=Outcome("done", 2.0, {"launched": SCORE, "recorded": SCORE, "difference": 0.1}),
         sparse=Outcome("failed", 2.0, None, "first\nillegal memory access"),
         kg=Outcome("too long", 180.0, None, "began"),
         cuda=Outcome("done", 1.0, NONE),
         cell=Outcome("done", 1.0, SCORE),
     )
     report = examined(tmp_path)
-    assert report.failed == ["tests", "2 processes", "benchmark sparse", "fpst/fig3 on cuda"]
+    steps = "steps of fpst"
+    assert report.failed == ["tests", "2 processes", steps, "benchmark sparse", "fpst/fig3 on cuda"]
     said = page(report)
-    assert "Failed: tests, 2 processes, benchmark sparse, fpst/fig3 on cuda." in said
+    assert f"Failed: tests, 2 processes, {steps}, benchmark sparse, fpst/fig3 on cuda." in said
+    assert "| fpst | 81.0000 | 3.0 |  | 81.0000 | 3.0 |  | 1.0e-01 |" in said
     assert "3 passed, 1 failed, 1 skipped." in said
     assert "- `of.a.gpu`" in said
     assert "illegal memory access" in said
@@ -101,6 +107,7 @@ def test_scores_of_both_devices_are_compared(tmp_path, ended):
     ended(
         machine=TWO,
         processes=Outcome("done", 1.0),
+        recorded=Outcome("done", 1.0),
         cuda=Outcome("done", 1.0, {**SCORE, "score": 80.5}),
         cell=Outcome("done", 1.0, SCORE),
     )

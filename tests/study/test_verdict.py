@@ -10,7 +10,7 @@ from curvlab.study.verdict import (
     compared,
     overall,
     verdict,
-    width_saved,
+    widths_saved,
 )
 
 NOISE = np.random.default_rng(0).normal(size=(4, 10))
@@ -74,9 +74,19 @@ def test_the_overall_answer_names_the_best_model_and_who_gains():
 
 
 @pytest.mark.parametrize(
-    ("mean", "says"), [(60.0, "no difference"), (70.0, "more than"), (50.0, "less than")]
+    ("mean", "says"), [(60.0, "not found to differ"), (70.0, "more than"), (50.0, "less than")]
 )
-def test_what_a_narrower_twin_saves(mean, says):
-    (half,) = compared(outcome("flat", 60), [outcome("hyperbolic", mean, 1, dim=8)])
-    assert f"At dim 8, {'' if says == 'no difference' else 'hyperbolic'}" in width_saved(half)
-    assert says in width_saved(half)
+def test_what_narrower_twins_save(mean, says):
+    narrow = [outcome("hyperbolic", mean, 1, dim=8), outcome("flat", 40, 2, dim=8)]
+    of_space, of_flat = widths_saved(compared(outcome("flat", 60), narrow))
+    assert of_space.startswith("At dim 8, hyperbolic")
+    assert says in of_space
+    assert of_flat.startswith("At dim 8, flat scores 20.00 points less")
+
+
+def test_a_flat_twin_that_no_space_can_beat_is_said_to_be_one():
+    full = outcome("flat", 99.5)
+    found = report(full, outcome("hyperbolic", 99.4, 1)).verdict.text
+    assert "leaves 0.50 points to gain" in found
+    assert "study.dim=4" in found
+    assert "to gain" not in report(outcome("flat", 60), outcome("hyperbolic", 60, 1)).verdict.text

@@ -8,13 +8,14 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
+import pandas as pd
 import torch
 
 from curvlab.config.compose import compose
@@ -32,6 +33,14 @@ PAIR = (
     "batching=partition", "batching.size=1000", *SHORT, "trainer.steps_per_epoch=50",
 )  # fmt: skip
 """A run that two processes make as one with two batches a step."""
+
+_TREE = ("dataset=disease_synthetic", "split=random_60_20_20", "trainer.steps_per_epoch=20")
+RECORDED = {
+    "fpst": ("model=fpst", "dataset=synthetic_web", "trainer.steps_per_epoch=20"),
+    "gcn": ("model=gcn", *_TREE),
+    "hypformer": ("model=hypformer", *_TREE),
+}
+"""Runs on small graphs, whose steps are recorded."""
 
 
 def machine(device: str) -> dict[str, Any]:
@@ -122,6 +131,31 @@ def processes(number: int, device: str, words: Sequence[str]) -> dict[str, Any]:
         "one process": (f"batching.accumulate={number}",),
         f"{number} processes": (f"trainer.devices={number}",),
     }
+    return _by_ways(ways, device, words)
+
+
+def recorded(model: str, device: str, words: Sequence[str]) -> dict[str, Any]:
+    """The same run with every step launched, and with one that is recorded and replayed.
+
+    Args:
+        model: one of `RECORDED`.
+        device: of Lightning.
+        words: what else its command says.
+
+    Returns:
+        Each way's result, and the largest relative difference of their losses.
+    """
+    ways = {"launched": (), "recorded": ("trainer.cuda_graph=true",)}
+    found = _by_ways(ways, device, (*RECORDED[model], *words))
+    pairs = list(zip(*(run["losses"] for run in found.values()), strict=False))
+    differences = [abs(one - other) / abs(one) for one, other in pairs]
+    return {**found, "difference": max(differences, default=None)}
+
+
+def _by_ways(
+    ways: Mapping[str, Sequence[str]], device: str, words: Sequence[str]
+) -> dict[str, Any]:
+    """A run in several ways, whose words follow its own: the result of each."""
     found = {}
     for name, way in ways.items():
         with TemporaryDirectory() as folder:
@@ -135,10 +169,16 @@ def _on(device: str, folder: str) -> tuple[str, ...]:
 
 
 def _result(config: Any, folder: Path) -> dict[str, Any]:
-    """Train, and return the score and the time of a step, or what is wrong."""
+    """Train, and return the score, the time of a step and losses, or what is wrong."""
     try:
         result = train_in(config, RunDirectory(folder / "run"), multirun=True)
     except UsageError as error:
         print(error, file=sys.stderr)
-        return {"score": None, "error": str(error), "ms_per_step": None}
-    return {"score": result.score, "error": result.error, "ms_per_step": result.ms_per_step}
+        return {"score": None, "error": str(error), "ms_per_step": None, "losses": []}
+    curves = folder / "run" / "metrics.csv"
+    return {
+        "score": result.score,
+        "error": result.error,
+        "ms_per_step": result.ms_per_step,
+        "losses": pd.read_csv(curves)["loss"].tolist() if curves.exists() else [],
+    }

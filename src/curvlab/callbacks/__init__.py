@@ -13,6 +13,7 @@ from curvlab.callbacks.loggers import (
 )
 from curvlab.callbacks.point_shares import PointShares
 from curvlab.callbacks.progress import RunProgress
+from curvlab.callbacks.replaying import ReplaysSteps
 from curvlab.callbacks.reproducibility import RandomState
 from curvlab.callbacks.timing import StepTimer
 
@@ -26,6 +27,7 @@ __all__ = [
     "PlainFiles",
     "PointShares",
     "RandomState",
+    "ReplaysSteps",
     "RunProgress",
     "StepTimer",
     "check_weights",

@@ -205,8 +205,8 @@ def first_non_finite(module: LightningModule, batch: Any) -> str:
 
 
 def _loss(module: LightningModule, batch: Any) -> Tensor:
-    """The loss of one step."""
-    loss = module.training_step(batch, 0)
+    """The loss of one step, not as a replay, which calls no hooks."""
+    loss = type(module).training_step(module, batch, 0)
     assert isinstance(loss, Tensor)
     return loss
 

@@ -3,9 +3,9 @@
 scripts/gpu_check.sh                           on a GPU, by two processes where there are two
 scripts/gpu_check.sh --reduced --device cpu    its smallest form, on the processor
 
-The tests marked gpu, a run by two processes beside the same by one, each benchmark, and 100 steps
-of one cell of each table on the device and on the processor. What takes too long is ended, and what
-no time is left for is named.
+The tests marked gpu, a run by two processes beside the same by one, steps that are recorded beside
+others, each benchmark, and 100 steps of one cell of each table on the device and on the processor.
+What takes too long is ended, and what no time is left for is named.
 """
 
 import argparse
@@ -39,6 +39,8 @@ TINY_PAIR = (
 )  # fmt: skip
 _SHOWN_LINES = 15
 """Of what failed: the last it has printed."""
+_SAME_CURVE = 0.01
+"""Largest relative difference of a loss that rounding explains after 100 steps."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,18 @@ class Plan:
     Attributes:
         tests: folders and files whose tests run.
         pair: words of the run by two processes.
+        recorded: models whose steps are recorded.
         benchmarks: their names.
         runs: timed calls of each.
         eager: leave out what is compiled.
         cells: tables with choices of cells; the first choice that has its data runs.
-        words: of all their commands.
+        words: of all their commands, and of those of recorded steps.
         seconds: of one thing that is checked.
     """
 
     tests: Sequence[str]
     pair: Sequence[str]
+    recorded: Sequence[str]
     benchmarks: Sequence[str]
     runs: int
     eager: bool
@@ -77,6 +81,7 @@ class Report:
     machine: dict[str, Any] = field(default_factory=dict)
     tests: dict[str, Any] = field(default_factory=dict)
     processes: dict[str, Any] = field(default_factory=dict)
+    recorded: dict[str, dict[str, Any]] = field(default_factory=dict)
     benchmarks: dict[str, dict[str, Any]] = field(default_factory=dict)
     cells: dict[str, dict[str, Any]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -85,7 +90,10 @@ class Report:
 def full() -> Plan:
     """Everything."""
     cells = {name: check.own_cells(name) for name in table_names(CONFIGS)}
-    return Plan(["tests"], check.PAIR, list(BENCHMARKS), 10, False, cells, check.SHORT, 180.0)
+    return Plan(
+        ["tests"], check.PAIR, list(check.RECORDED), list(BENCHMARKS), 10, False, cells,
+        check.SHORT, 180.0,
+    )  # fmt: skip
 
 
 def reduced() -> Plan:
@@ -93,7 +101,8 @@ def reduced() -> Plan:
     cells = {"fpst/fig3": [("model=fpst", "dataset=synthetic_web")]}
     words = (*check.SHORT, *TINY)
     tests = ["tests/tasks/test_reconstruction_loss.py"]
-    return Plan(tests, (*check.PAIR, *TINY_PAIR), ["optimizer"], 1, True, cells, words, 180.0)
+    pair = (*check.PAIR, *TINY_PAIR)
+    return Plan(tests, pair, ["fpst"], ["optimizer"], 1, True, cells, words, 180.0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -160,6 +169,13 @@ def examine(report: Report, plan: Plan, folder: Path) -> None:
         ways = (report.processes["value"] or {}).items()
         report.failed += [name for name, run in ways if run["score"] is None]
         write()
+    for name in plan.recorded:
+        steps = tried(f"steps of {name}", partial(check.recorded, name, device, plan.words))
+        report.recorded[name] = steps
+        compared = steps["value"]
+        if compared and not _same_curve(compared["difference"]):
+            report.failed.append(f"steps of {name}")
+        write()
     for name in plan.benchmarks:
         work = partial(check.benchmark, name, device, plan.runs, plan.eager)
         report.benchmarks[name] = tried(f"benchmark {name}", work)
@@ -179,6 +195,10 @@ def examine(report: Report, plan: Plan, folder: Path) -> None:
         write()
 
 
+def _same_curve(difference: float | None) -> bool:
+    return difference is not None and difference <= _SAME_CURVE
+
+
 def _facts(outcome: Outcome) -> dict[str, Any]:
     return {**asdict(outcome), "seconds": round(outcome.seconds, 1)}
 
@@ -196,6 +216,7 @@ def page(report: Report) -> str:
         ", ".join(f"{name} {version}" for name, version in machine.get("versions", {}).items()),
         *_tests(report.tests),
         *_processes(report.processes),
+        *_recorded(report.recorded),
         *_cells(report),
         *_benchmarks(report.benchmarks),
     ]
@@ -219,6 +240,27 @@ def _processes(found: Mapping[str, Any]) -> list[str]:
     if found["value"]:
         lines += ["| | score | ms a step | |", "|---|---|---|---|"]
         lines += [f"| {name} | {_run(run)} |" for name, run in found["value"].items()]
+    return lines
+
+
+def _recorded(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    heads = [
+        "model",
+        "launched",
+        "ms a step",
+        "",
+        "recorded",
+        "ms a step",
+        "",
+        "difference of a loss",
+    ]
+    lines = ["", "## Recorded steps", "", _row(heads), _row(["---"] * len(heads))]
+    for name, outcome in found.items():
+        value = outcome["value"] or {}
+        runs = [value.get(way, {"error": outcome["status"]}) for way in ("launched", "recorded")]
+        difference = value.get("difference")
+        largest = "" if difference is None else f"{difference:.1e}"
+        lines.append(_row([name, *map(_run, runs), largest]))
     return lines
 
 

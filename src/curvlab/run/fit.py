@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import lightning
@@ -16,11 +17,13 @@ from curvlab.callbacks import (
     LastCheckpoint,
     PointShares,
     RandomState,
+    ReplaysSteps,
     RunProgress,
     StepTimer,
     check_weights,
     curvatures,
 )
+from curvlab.callbacks.replaying import KEY as CUDA_GRAPH
 from curvlab.config.resolvers import register_resolvers
 from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype
@@ -37,6 +40,7 @@ from curvlab.run.hardware import (
     prepare_determinism,
     prepare_processor,
     reset_peak_memory,
+    run_device,
     trainer_accelerator,
     trainer_devices,
 )
@@ -124,6 +128,7 @@ def _fit(
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
     versions = {"versions": package_versions(), "git_commit": git_commit() if first else None}
     last = LastCheckpoint(folder.checkpoint, folder.path / EARLIER, facts | versions)
+    replays = options.cuda_graph and run_device(accelerator).type == "cuda"
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     callbacks = [
         curves,
@@ -134,6 +139,7 @@ def _fit(
         RunProgress(curves, label, shown=config.trainer.progress),
         *([best] if best else []),
         *([CompilesIfWorthIt(timer, accelerator)] if options.compile == "auto" else []),
+        *([ReplaysSteps(partial(reporting.without_effect, CUDA_GRAPH))] if replays else []),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]
@@ -141,6 +147,8 @@ def _fit(
     reporting.starting(label, result, folder.path, resumed)
     if (reason := idle_sync_batch_norm(config, task)) is not None:
         reporting.without_effect("trainer.sync_batch_norm=true", reason)
+    if options.cuda_graph and not replays:
+        reporting.without_effect(CUDA_GRAPH, "this run is not on a GPU")
     at = folder.step() if resumed else None
     open_logger = build_logger(config, result, folder.path, at) if first else nullcontext()
     with open_logger as logger, reporting.quiet():

@@ -122,6 +122,8 @@ class FixedSteps(Checked):
         compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
             before faster steps. `auto`: once the steps that are left would save more time than
             that; when it is depends on the machine, so such a run repeats but for rounding.
+        cuda_graph: on a GPU, record the step on one graph and replay it, which takes a fraction of
+            the time where the graph is small; the curve is the same.
         parallel_seeds: runs of as many seeds, from seed on, at once, a processor thread each.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.
@@ -137,6 +139,7 @@ class FixedSteps(Checked):
     deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
     compile: Incidental[bool | Literal["auto"]] = False
+    cuda_graph: Incidental[bool] = False
     parallel_seeds: Incidental[PositiveInt] = 1
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True

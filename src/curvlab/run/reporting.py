@@ -51,6 +51,7 @@ _NOT_FOR_THE_USER = (
     ".*GPU available but not used.*",
     r".*isinstance\(treespec, LeafSpec\).*",
     ".*Sparse invariant checks are implicitly disabled.*",
+    ".*The `srun` command is available.*",  # where SLURM is, which a run need not use
 )
 
 

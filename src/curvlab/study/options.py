@@ -22,7 +22,8 @@ class StudyOptions:
             on a seed of their own; 0: none.
         values: key of the configuration: values that trials choose from.
         words: that every run has, where the command line does not say otherwise.
-        cuts: the best curved space is also tried at `dim` divided by each of these.
+        cuts: the best curved space and the flat one are also tried at `dim` divided by each of
+            these.
     """
 
     spaces: Mapping[str, Any]

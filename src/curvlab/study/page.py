@@ -22,7 +22,7 @@ from curvlab.results.result import Result, git_commit
 from curvlab.run.reporting import shown
 from curvlab.study.statistics import LEVEL
 from curvlab.study.twins import FLAT, Twin
-from curvlab.study.verdict import Comparison, ModelReport, Outcome, width_saved
+from curvlab.study.verdict import Comparison, ModelReport, Outcome, widths_saved
 
 JSON, HTML, PICTURE = "study.json", "study.html", "study.png"
 COLUMNS = (
@@ -255,8 +255,7 @@ def _p(value: float | None) -> str:
 
 def _sentences(report: ModelReport) -> Iterator[str]:
     yield report.verdict.text
-    for comparison in report.narrower:
-        yield width_saved(comparison)
+    yield from widths_saved(report.narrower)
     for outcome in report.failed:
         yield f"{outcome.label} in {outcome.space} space has no score: {outcome.error}"
 
@@ -283,7 +282,7 @@ def _body(study: Study, image: str) -> Iterator[str]:
         '<p class="dim">Differences are paired by seed; intervals are Student\'s t; p values of '
         f"the paired t test are corrected by Holm for the spaces of a model, and below {LEVEL:g} a "
         "difference is said to be there; the last test is Wilcoxon's. A half and a quarter of the "
-        "width are compared with the flat twin of full width.</p>"
+        "width, curved and flat, are compared with the flat twin of full width.</p>"
     )
 
 

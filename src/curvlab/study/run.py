@@ -124,9 +124,11 @@ def _model_report(
     comparisons = compared(flat, scored)
     best = best_curved(comparisons)
     assert best is not None
-    widest = next(twin for twin in twins if twin.space == best.outcome.space)
-    cut = [widest.narrower(by) for by in options.cuts if widest.dim // by]
-    narrower = _outcomes(dict.fromkeys(cut, chosen[widest]), seeds, folder, rerun)
+    both = [twin for twin in twins if twin.space in (best.outcome.space, flat.space)]
+    cut = {
+        twin.narrower(by): chosen[twin] for by in options.cuts for twin in both if twin.dim // by
+    }
+    narrower = _outcomes(cut, seeds, folder, rerun)
     return ModelReport(
         flat,
         comparisons,

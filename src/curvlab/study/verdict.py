@@ -1,6 +1,6 @@
 """What the runs of a study say: comparisons with the flat twin, and a recommendation in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf
 from statistics import mean
@@ -11,6 +11,8 @@ from curvlab.study.twins import FLAT
 from curvlab.tables.statistics import holm
 
 ONE_POINT = 1.0
+HIGHEST = 100.0
+"""Every metric's best score."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class ModelReport:
         flat: the flat twin.
         others: the other twins, compared with it.
         failed: twins without scores.
-        narrower: the best curved twin at smaller widths, compared with the flat one of full width.
+        narrower: the best curved twin and the flat one at smaller widths, compared with the flat
+            one of full width.
         verdict: the recommendation.
     """
 
@@ -167,6 +170,11 @@ def verdict(flat: Outcome, others: Sequence[Comparison]) -> Verdict:
     )
     if worse:
         text += f" Worse than flat: {_listed([c.outcome.space for c in worse])}."
+    if (room := HIGHEST - flat.mean) < ONE_POINT:
+        text += (
+            f" The flat twin leaves {_points(room)} to gain, so that these runs cannot tell spaces "
+            f"apart: repeat them with a smaller width, such as study.dim={max(flat.dim // 4, 2)}."
+        )
     return Verdict("no difference", FLAT, tuple(c.outcome.space for c in open_), text)
 
 
@@ -175,15 +183,17 @@ def _differ(one: Comparison, other: Comparison) -> bool:
     return paired(one.outcome.scores, other.outcome.scores).p_t < LEVEL
 
 
-def width_saved(narrower: Comparison) -> str:
-    """What a narrower curved twin says of the width, in a sentence."""
-    outcome, pair = narrower.outcome, narrower.paired
-    where = f"At dim {outcome.dim}, "
-    against = f"the flat twin of full width, {_interval(pair)}."
-    if pair.p_t < LEVEL:
-        more = f"{_points(abs(pair.mean))} {'more' if pair.mean > 0 else 'less'}"
-        return f"{where}{outcome.space} scores {more} than {against}"
-    return f"{where}no difference was found with this budget between {outcome.space} and {against}"
+def widths_saved(narrower: Sequence[Comparison]) -> Iterator[str]:
+    """What narrower twins say of the width, a sentence each."""
+    for twin in narrower:
+        outcome, pair = twin.outcome, twin.paired
+        where = f"At dim {outcome.dim}, {outcome.space}"
+        against = f"the flat twin of full width, {_interval(pair)}."
+        if pair.p_t < LEVEL:
+            more = f"{_points(abs(pair.mean))} {'more' if pair.mean > 0 else 'less'}"
+            yield f"{where} scores {more} than {against}"
+        else:
+            yield f"{where} was not found to differ from {against}"
 
 
 def overall(reports: Sequence[ModelReport]) -> str:

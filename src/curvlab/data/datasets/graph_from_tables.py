@@ -204,8 +204,9 @@ def _check_classes(column: str, counts: "pd.Series[int]", label: str) -> None:
     single = list(counts.index[counts == 1])
     if single:
         log.warning(
-            "%s: %d classes have one node, as %r: it can be in one part of a split only",
-            column, len(single), single[0],
+            "%s: class %r has one node, which can be in one part of a split only "
+            "(such classes: %d)",
+            column, single[0], len(single),
         )  # fmt: skip
 
 

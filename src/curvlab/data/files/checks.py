@@ -104,7 +104,10 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
     nodes = int(data.num_nodes or 0)
     y = data.y
     if y is None:
-        raise UsageError("the graph has no labels: choose a dataset of node classification.")
+        raise UsageError(
+            "the graph has no labels: choose a dataset of node classification, give your own graph "
+            "a column label, or reconstruct it by task=reconstruction."
+        )
     if y.shape[0] != nodes:
         raise UsageError(f"the graph has {nodes} nodes but {y.shape[0]} labels.")
     known = data.get("labelled")
