@@ -272,6 +272,8 @@ def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(overrides, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):
         check_overrides(["hydra/launcher=slurm", "seed=0,1"], CONFIGS, multirun=True)
+    with pytest.raises(UsageError, match="pip install hydra-ray-launcher"):
+        check_overrides(["hydra/launcher=ray", "seed=0,1"], CONFIGS, multirun=True)
 
 
 @pytest.mark.parametrize("words", ["model=fpts", "dim=abc", "optimizer.lr=${model.lrr}"])

@@ -123,7 +123,7 @@ def test_a_class_of_pyg_from_words_to_a_score(command):
 @pytest.mark.nightly
 def test_a_study_says_counts_once_and_takes_the_task_of_the_labels(command, friends):
     own = ("dataset=graph_folder", f"dataset.path={friends}", "study.models=[kappa_gcn]")
-    small = ("study.seeds=2", "study.steps=4", "study.cuts=[]", "study.dim=4")
+    small = ("study.seeds=2", "study.steps=4", "study.cuts=[]", "study.dim=4", "study.trials=0")
     done = command("-m", "study=spaces", *own, *small, *SHORT[1:])
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("2 classes: blue 3, red 3") == 1

@@ -160,6 +160,15 @@ def test_a_failed_cell_is_done_for_the_workers_that_were_there(run_here, monkeyp
 
 
 @pytest.mark.nightly
+def test_cells_are_tasks_of_ray_and_the_summary_names_what_failed(command):
+    pytest.importorskip("hydra_plugins.hydra_ray_launcher")
+    options = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
+    done = command("-m", "model=gat", "model.heads=3,2", *TINY, "trainer.plots=false", *options)
+    assert done.returncode == 1
+    assert "sweep of 2 cells: 1 failed, 1 finished" in done.stdout
+
+
+@pytest.mark.nightly
 def test_an_array_of_jobs_fills_a_table_though_one_is_interrupted(command):
     """By submitit's own executor for this machine, in place of SLURM's."""
     pytest.importorskip("submitit")

@@ -16,7 +16,13 @@ from curvlab.results.result import read_result
 from curvlab.study.grid import cells_of
 from curvlab.study.known import answers, as_csv
 
-SMALL = ("study.models=[kappa_gcn]", "study.dim=4", "study.cuts=[2]", "trainer.accelerator=cpu")
+SMALL = (
+    "study.models=[kappa_gcn]",
+    "study.dim=4",
+    "study.cuts=[2]",
+    "study.trials=0",
+    "trainer.accelerator=cpu",
+)
 
 
 @pytest.fixture
@@ -125,6 +131,7 @@ def test_a_grid_of_studies_becomes_a_map(tmp_path):
     graph = ("dataset=hyperbolic_graph", "dataset.source.num_nodes=50", f"{radius}=2.2,3.5")
     few = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
     budget = ("study.seeds=2", "study.steps=3", "study.cuts=[]", "study.models=[kappa_gcn]")
+    budget += ("study.trials=0",)
     small = (f"{beta}=3", "dataset.source.mean_degree=5", "trainer.accelerator=cpu", "study.dim=4")
     ended = command("-m", "study=spaces", *graph, *budget, *few, *small)
     assert ended.returncode == 0, ended.stderr

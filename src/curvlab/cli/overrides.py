@@ -297,6 +297,8 @@ def _check_launcher(name: Any) -> None:
         refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
     if name == "slurm" and find_spec("submitit") is None:
         raise UsageError("hydra/launcher=slurm needs submitit: pip install 'curvlab[cluster]'")
+    if name == "ray" and find_spec("ray") is None:
+        raise UsageError("hydra/launcher=ray needs Hydra's plugin: pip install hydra-ray-launcher")
 
 
 def keys_of(config: DictConfig, prefix: str = "") -> list[str]:

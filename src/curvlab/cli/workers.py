@@ -1,6 +1,7 @@
-"""Workers of a sweep that one command starts: processes here, or an array of jobs of SLURM.
+"""Workers of a sweep that one command starts: processes here, an array of jobs of SLURM, or Ray.
 
-Each is the same command again; what it runs it finds by the leases of `curvlab.run.sweep`.
+Each is the same command again; what it runs it finds by the leases of `curvlab.run.sweep`. With Ray
+each cell is a task, by Hydra's own launcher.
 """
 
 import logging
@@ -20,7 +21,7 @@ from curvlab.program import program
 from curvlab.run import signals
 
 GROUP = "hydra/launcher"
-LAUNCHERS = ("parallel", "slurm")
+LAUNCHERS = ("parallel", "slurm", "ray")
 """Choices of `hydra/launcher` that start workers; `basic`, the default, works itself."""
 
 
@@ -37,6 +38,8 @@ def split(words: Sequence[str]) -> tuple[str | None, dict[str, Any], list[str]]:
     rest = [word for word in words if word not in ours]
     if name not in LAUNCHERS:
         return None, {}, list(words)
+    if name == "ray":
+        return "ray", {"words": ours}, rest
     options: dict[str, Any] = OmegaConf.to_container(  # type: ignore[assignment]
         OmegaConf.load(find(CONFIGS, f"{GROUP}/{name}.yaml"))
     )
@@ -65,6 +68,11 @@ def start(launcher: str, options: dict[str, Any], words: Sequence[str]) -> None:
     if launcher == "parallel":
         _processes(options["n_jobs"], words, began)
         begin(began, "alone")  # what killed workers have left is run here
+    elif launcher == "ray":
+        begin(began, "worker")
+        _by_hydra([*words, *options["words"]])
+        begin(began, "summary")
+        sys.argv[1:] = words
     else:
         _jobs(dict(options), words, began, folder / ".slurm")
         begin(began, "summary")
@@ -129,6 +137,14 @@ def _processes(number: int | None, words: Sequence[str], began: float) -> None:
             if worker.pid:
                 worker.kill()
                 worker.join()
+
+
+def _by_hydra(words: Sequence[str]) -> None:
+    """Let Hydra's launcher run the cells in its own processes."""
+    from curvlab.cli.train import run
+
+    sys.argv[1:] = words
+    run()
 
 
 class Job:
