@@ -17,6 +17,7 @@ from curvlab.data.files.cache import cached, fingerprint
 from curvlab.data.loaders.token_batches import TokenDataModule
 from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
+from curvlab.layers.neighbour_sums import sparse_rows
 from curvlab.process import default_dtype
 
 TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}
@@ -225,3 +226,12 @@ def test_graph_and_tokens_on_disk_are_of_a_revision(tmp_path, monkeypatch):
     assert second != first
     monkeypatch.setattr(SyntheticLarge, "revision", 2)
     assert folder().parent != first.parent
+
+
+def test_the_fingerprint_of_a_sparse_matrix_tells_its_entries():
+    def of(value, column):
+        entries = torch.tensor([0, 1]), torch.tensor([1, column]), torch.tensor([1.0, value])
+        return fingerprint(Data(adj=sparse_rows(*entries, (3, 3)), num_nodes=3), ["adj"])
+
+    assert of(2.0, 2) == of(2.0, 2)
+    assert len({of(2.0, 2), of(-2.0, 2), of(2.0, 0)}) == 3

@@ -169,6 +169,21 @@ def test_processes_map_the_graph_from_one_file_that_goes_with_the_run(prepared, 
     assert not (folder.path / fit.SHARED_GRAPH).exists()
 
 
+TOKENS = (*PLAIN, "model=tokengt", "model.eigenvectors=4", "trainer.max_steps=2")
+
+
+def test_a_machine_that_has_prepared_another_graph_ends_the_run(prepared, monkeypatch):
+    """It does not see the file of the first; eigenvectors have the signs that its library gives."""
+    config, result, folder = prepared(*TOKENS, "trainer.steps_per_epoch=2")
+    monkeypatch.setattr(fit, "on_this_machine", lambda _: 1)
+    monkeypatch.setattr(fit, "_run_process", work.train_with_other_signs)
+    with pytest.raises(UsageError, match=r"has prepared differs .*see paths.output_dir"):
+        fit.run(config, result, folder, None)
+    monkeypatch.setattr(fit, "_run_process", work.train_with_the_same_signs)
+    fit.run(config, result, folder, None)
+    assert result.status == "finished"
+
+
 def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
     result = run_here(*PAIR, "model.normalisation=batch")
     assert result.status == "finished"

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.loaders.triple_batches import with_inverses
+from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention
 from curvlab.layers.global_sums import summed_over_processes
@@ -27,7 +29,7 @@ from curvlab.models.triples.murp import MuRP
 from curvlab.models.triples.rotate import RotatE
 from curvlab.models.triples.transe import TransE
 from curvlab.optim import RowwiseAdagrad
-from curvlab.run.fit import _run_process
+from curvlab.run import fit
 from curvlab.tasks import kg_completion, reconstruction, sharded_entities
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
@@ -67,7 +69,7 @@ def raises_what_cannot_travel(rank):
     raise UnpicklableError("this", "that")
 
 
-def train_and_note(rank, config, result, folder, checkpoint):
+def train_and_note(rank, config, result, folder, checkpoint, digest=None):
     """A run whose steps note what they see and what is mapped, in files of each process."""
     seen, step = [], NodeClassification.training_step
 
@@ -79,7 +81,28 @@ def train_and_note(rank, config, result, folder, checkpoint):
         return step(task, batch, index)
 
     NodeClassification.training_step = noting
-    _run_process(rank, config, result, folder, checkpoint)
+    fit._run_process(rank, config, result, folder, checkpoint)
+
+
+def train_elsewhere(rank, config, result, folder, checkpoint, digest, flipped):
+    """A run whose second process is on a machine that does not see the folder of the first."""
+    if rank == 1:
+        fit.SHARED_GRAPH = "graph of another folder"
+        config.paths.data_dir = f"{config.paths.data_dir} of another machine, {flipped}"
+        forward = LaplacianEigenvectors.forward
+
+        def other_signs(transform, data):
+            data = forward(transform, data)
+            data.eigenvectors = -data.eigenvectors
+            return data
+
+        if flipped:
+            LaplacianEigenvectors.forward = other_signs
+    fit._run_process(rank, config, result, folder, checkpoint, digest)
+
+
+train_with_other_signs = partial(train_elsewhere, flipped=True)
+train_with_the_same_signs = partial(train_elsewhere, flipped=False)
 
 
 def train_until_one_fails(rank, config, result, folder, checkpoint):
@@ -91,7 +114,7 @@ def train_until_one_fails(rank, config, result, folder, checkpoint):
         return step(task, batch, index)
 
     NodeClassification.training_step = failing
-    _run_process(rank, config, result, folder, checkpoint)
+    fit._run_process(rank, config, result, folder, checkpoint)
 
 
 def attention():

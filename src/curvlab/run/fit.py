@@ -1,6 +1,7 @@
 """A training and its evaluation, in as many processes as a run has devices."""
 
 import math
+import platform
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,8 @@ from curvlab.callbacks import (
 )
 from curvlab.callbacks.replaying import KEY as CUDA_GRAPH
 from curvlab.config.resolvers import register_resolvers
+from curvlab.data.loaders.datamodule import GraphDataModule
+from curvlab.errors import UsageError
 from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, RunDirectory
@@ -77,8 +80,8 @@ def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Pa
     check_sync_batch_norm(options.sync_batch_norm, options.accelerator)
     shared = folder.path / SHARED_GRAPH
     try:
-        _share_graph(config, shared)
-        launch(_run_process, devices, config, result, folder, checkpoint)
+        digest = _share_graph(config, shared)
+        launch(_run_process, devices, config, result, folder, checkpoint, digest)
     finally:
         shared.unlink(missing_ok=True)
     written = read_result(folder.path)
@@ -86,17 +89,51 @@ def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Pa
     vars(result).update(vars(written))
 
 
-def _share_graph(config: DictConfig, path: Path) -> None:
-    """Prepare the graph for all processes of a run, which map it from a file."""
+def _share_graph(config: DictConfig, path: Path) -> str | None:
+    """Prepare the graph for all processes of a run, which map it from a file.
+
+    Returns:
+        Its digest, if there are other machines, which may not see the file.
+    """
     path.unlink(missing_ok=True)
     with default_dtype(config.trainer.precision):
         data = build_data(config)
         data.prepare_data()
         data.share(path)
+        devices = config.trainer.devices
+        return data.digest() if on_this_machine(devices) < devices else None
+
+
+def _shared_data(config: DictConfig, path: Path, digest: str | None) -> GraphDataModule:
+    """The data of a run, with the graph that its first process has prepared.
+
+    Args:
+        config: the run's configuration.
+        path: where that process has written it.
+        digest: of it, if there are several machines.
+
+    Raises:
+        UsageError: this machine does not see the file, and has prepared another graph.
+    """
+    data = build_data(config)
+    if config.trainer.devices > 1 and path.exists():
+        data.shared = path
+    elif digest is not None and data.digest() != digest:
+        raise UsageError(
+            f"the graph that {platform.node()} has prepared differs from the first machine's, as "
+            "the signs of eigenvectors do between libraries: let all machines see "
+            f"paths.output_dir={config.paths.output_dir}, or copy the first one's {data.cache_dir}"
+        )
+    return data
 
 
 def _run_process(
-    rank: int, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
+    rank: int,
+    config: DictConfig,
+    result: Result,
+    folder: RunDirectory,
+    checkpoint: Path | None,
+    digest: str | None = None,
 ) -> None:
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
@@ -105,18 +142,21 @@ def _run_process(
     result.deterministic = prepare_determinism(options.deterministic, options.accelerator)
     reset_peak_memory()
     with default_dtype(config.trainer.precision):
-        _fit(rank == 0, config, result, folder, checkpoint)
+        lightning.seed_everything(config.seed, workers=True, verbose=False)
+        data = _shared_data(config, folder.path / SHARED_GRAPH, digest)
+        _fit(rank == 0, data, config, result, folder, checkpoint)
 
 
 def _fit(
-    first: bool, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
+    first: bool,
+    data: GraphDataModule,
+    config: DictConfig,
+    result: Result,
+    folder: RunDirectory,
+    checkpoint: Path | None,
 ) -> None:
     """Build, train and evaluate what a configuration says."""
-    lightning.seed_everything(config.seed, workers=True, verbose=False)
-    data = build_data(config)
     options = config.trainer
-    if options.devices > 1 and (shared := folder.path / SHARED_GRAPH).exists():
-        data.shared = shared
     task = build_task(config, data)
     check_norms(config, task)
     accelerator = trainer_accelerator(options.accelerator, options.precision)

@@ -18,7 +18,7 @@ FORMAT = 1  # raise it when the content of an entry changes its meaning; old ent
 
 
 def fingerprint(data: Data, attributes: Sequence[str]) -> str:
-    """SHA-256 over a graph's number of nodes and the named tensor attributes."""
+    """SHA-256 over a graph's number of nodes and the named tensor attributes, dense or CSR."""
     return _digest({name: data[name] for name in attributes}, f"{data.num_nodes}")
 
 
@@ -65,9 +65,18 @@ def _write(path: Path, tensors: dict[str, Tensor]) -> None:
         log.warning("cannot write the cache entry %s: %s", path, error.strerror)
 
 
+def _dense(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors with their names, of a sparse one its parts."""
+    dense = {name: tensor for name, tensor in tensors.items() if tensor.layout == torch.strided}
+    for name in tensors.keys() - dense.keys():
+        for part in (Tensor.crow_indices, Tensor.col_indices, Tensor.values):
+            dense[f"{name}.{part.__name__}"] = part(tensors[name])
+    return dense
+
+
 def _digest(tensors: dict[str, Tensor], extra: str = "") -> str:
     digest = hashlib.sha256(extra.encode())
-    for name, tensor in sorted(tensors.items()):
+    for name, tensor in sorted(_dense(tensors).items()):
         digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16

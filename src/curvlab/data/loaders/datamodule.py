@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from curvlab.checked import Checked
 from curvlab.config.words import in_words_of
+from curvlab.data.files.cache import fingerprint
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform
@@ -105,6 +106,10 @@ class GraphDataModule(Checked, LightningDataModule):
     def share(self, path: Path) -> None:
         """Write the prepared graph to a file, from which other processes of the run map it."""
         torch.save(self.graph, path)
+
+    def digest(self) -> str:
+        """SHA-256 of the prepared graph, by which machines of a run see whether theirs are one."""
+        return fingerprint(self.graph, [n for n, v in self.graph if isinstance(v, Tensor)])
 
     @property
     def vocabulary(self) -> Vocabulary:

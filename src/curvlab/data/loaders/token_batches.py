@@ -72,6 +72,10 @@ class TokenDataModule(MiniBatchDataModule):
     def share(self, path: Path) -> None:
         """Do nothing: the tokens are mapped from their file as it is."""
 
+    def digest(self) -> str:
+        """Nothing: tokens are sums, which no library chooses, and may not fit in memory."""
+        return ""
+
     def prepare_data(self) -> None:
         """Bring the raw files here, write graph and tokens (in one process only)."""
         super().prepare_data()
