@@ -5,12 +5,15 @@ import re
 
 import pytest
 
+from curvlab.errors import UsageError
 from curvlab.tables import build_report
 from curvlab.tables.collect import collect
 from curvlab.tables.departures import LETTERS, letters, with_departures
 from curvlab.tables.latex import escape
+from curvlab.tables.leaderboard import own_runs
 from curvlab.tables.page import page
 from curvlab.tables.render import markdown, render, terminal
+from curvlab.tables.standing import as_csv
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +108,64 @@ def test_many_protocols_have_letters_of_their_own(spec, write_run, tmp_path):
     words = [f"optimizer.lr={i}" for i in range(len(LETTERS) + 1)]
     for i, word in enumerate(words):
         said(write_run(f"model{i}", "power", 0, 1.0), [word])
-    runs = with_departures(spec, collect(tmp_path / spec.name, spec.report))
+    runs = with_departures(spec, collect(tmp_path / spec.name, spec.report), tmp_path)
     marks = list(letters(runs).values())
     assert len(set(marks)) == len(words)
     assert escape("".join(marks)).isascii()
+
+
+@pytest.fixture
+def listed(spec, write_run, tmp_path):
+    """Two seeds of four models, which nothing but the list beside the results calls older."""
+    for model, mean in {"gcn": 90.0, "gat": 91.0, "sage": 92.0, "fpst": 93.0}.items():
+        for seed in (0, 1):
+            folder = f"web_edu/{model}/seed{seed}"
+            write_run(model, "web_edu", seed, mean + seed, folder=folder, table="tables/fpst/fig3")
+    results = tmp_path / "tables"
+    assert (build_report(spec, results).cells["mark"] == "").all()
+    cells = [
+        ("fpst/fig3/web_edu/gcn", 2, "model.linear_maps null -> default"),
+        ("fpst/fig3/web_edu/gat", 2, "model.revision default -> 2; split.draw 0 -> default"),
+        ("fpst/fig3/web_edu/sage", 2, "unknown option model.hops"),
+        ("fpst/fig3_dimensions/web_edu/fpst", 2, "model.dim 8 -> default"),
+    ]
+    (tmp_path / "older.csv").write_text(as_csv(cells), encoding="utf-8")
+    return results
+
+
+def test_each_cell_that_the_list_of_older_ones_has_is_marked(spec, listed):
+    report = build_report(spec, listed)
+    assert [of(report, model)["departure"] for model in ("gcn", "gat", "sage", "fpst")] == [
+        "model.linear_maps=null where the table's has default",
+        "model.revision=default where the table's has 2, "
+        "split.draw=0 where the table's has default",
+        "unknown option model.hops",
+        "",
+    ]
+    assert of(report, "fpst")["mark"] == ""
+    assert len({of(report, model)["mark"] for model in ("gcn", "gat", "sage")} - {""}) == 3
+    assert of(report, "gcn")[["difference", "our_rank"]].isna().all()
+    assert set(own_runs(spec, listed)["row"]) == {"fpst"}
+    assert "2 of 8 runs: model.linear_maps=null where the table's has default." in markdown(report)
+
+
+def test_page_marks_listed_cells(configs, listed):
+    text = page(configs, "fpst", listed)
+    assert len(re.findall(r'class="grey">\d+\.\d+ \(.*?\) [ᵃᵇᶜ]<', text)) == 3
+
+
+def test_a_listed_length_is_said_once(spec, write_run, tmp_path):
+    folder, table = "web_edu/gcn/seed0", "tables/fpst/fig3"
+    write_run("gcn", "web_edu", 0, 80.0, folder=folder, table=table, steps=250)
+    why = "optimizer.lr 0.1 -> default; trainer.max_steps 250 -> 10000"
+    text = as_csv([("fpst/fig3/web_edu/gcn", 1, why)])
+    (tmp_path / "older.csv").write_text(text, encoding="utf-8")
+    assert of(build_report(spec, tmp_path / "tables"), "gcn")["departure"] == (
+        "optimizer.lr=0.1 where the table's has default, 250 steps where the table's has 10,000"
+    )
+
+
+def test_a_list_of_another_kind_is_refused(spec, listed):
+    (listed.parent / "older.csv").write_text("name\ngcn\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"older\.csv must be a file that `tables older`"):
+        build_report(spec, listed)

@@ -135,7 +135,7 @@ def test_colour_is_the_side_of_a_difference_that_intervals_do_not_explain(
     for seed, value in enumerate(values):
         write_run("fpst", "web_edu", seed, value)
     runs = collect(tmp_path / spec.name, spec.report)
-    report = replace(report_of(spec, runs), better=Better[better])
+    report = replace(report_of(spec, runs, tmp_path), better=Better[better])
     html = heatmap(spec, report, runs, tmp_path / spec.name)
     found = re.search(r'<td class="( \w+)?"[^>]*><button[^>]*title="FPS-T, Web-Edu"', html)
     assert found is not None

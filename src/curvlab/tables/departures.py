@@ -1,5 +1,7 @@
 """Which runs have another protocol than their table's: they are neither ranked nor compared."""
 
+import re
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,24 +12,36 @@ from omegaconf import OmegaConf
 from curvlab.config.folder import find
 from curvlab.config.sources import complete
 from curvlab.tables.spec import LENGTHS, TableSpec
+from curvlab.tables.standing import listed_as_older
 
 LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
 """Marks of protocols."""
 
 
-def with_departures(spec: TableSpec, runs: pd.DataFrame) -> pd.DataFrame:
+def with_departures(spec: TableSpec, runs: pd.DataFrame, results: Path) -> pd.DataFrame:
     """Add `departure`, in words, where each run departs from the table's protocol.
 
     A run departs if it was to be shorter than the table says, or if its command line has options
-    beyond the cells to run. It also departs if its split has another draw than the split's
-    configuration, or if a class that it built has another revision today. The table's
-    own protocol is an empty text.
+    beyond the cells to run. It also departs if `older.csv` beside the results lists its cell, if
+    its split has another draw than the split's configuration, or if a class that it built has
+    another revision today. The table's own protocol is an empty text.
 
     Args:
         spec: The table.
         runs: As `collect` returns them.
+        results: The folder of all tables' results.
+
+    Raises:
+        UsageError: `older.csv` is there and is no such list.
     """
-    return runs.assign(departure=[_departure(spec, run) for _, run in runs.iterrows()])
+    listed = listed_as_older(results)
+    cells = (Path(spec.name, path).parents[1].as_posix() for path in runs["path"])
+    return runs.assign(
+        departure=[
+            _departure(spec, run, listed.get(cell, ""))
+            for cell, (_, run) in zip(cells, runs.iterrows(), strict=True)
+        ]
+    )
 
 
 def letters(runs: pd.DataFrame) -> dict[str, str]:
@@ -48,22 +62,43 @@ def departures(runs: pd.DataFrame) -> dict[str, str]:
     return sentences
 
 
-def _departure(spec: TableSpec, run: "pd.Series[Any]") -> str:
+def _departure(spec: TableSpec, run: "pd.Series[Any]", why: str) -> str:
+    """In words. `why` is what the list of older cells says of its cell; empty where it is not."""
     trainer = run["config"].get("trainer") or {}
-    words = [run["older"]] if run["older"] else []
+    lengths = {}
     for key, planned in spec.planned_length.items():
         length = trainer.get(key)
         if length is not None and (length < planned or f"trainer.{key}=" in run["changed"]):
-            words += [_length(length, planned, LENGTHS[key])] if length != planned else []
-    lengths = tuple(f"trainer.{key}=" for key in spec.planned_length)
-    words += [word for word in run["changed"].split(", ") if word and not word.startswith(lengths)]
+            lengths[f"trainer.{key}"] = (
+                _length(length, planned, LENGTHS[key]) if length != planned else ""
+            )
+    words = _listed(why, lengths) if why else _older(spec, run)
+    words += filter(None, lengths.values())
+    said = tuple(f"trainer.{key}=" for key in spec.planned_length)
+    words += [word for word in run["changed"].split(", ") if word and not word.startswith(said)]
+    return ", ".join(words) or why
+
+
+def _listed(why: str, said: Container[str]) -> list[str]:
+    """What the list of older cells says of one, without the keys that are said already."""
+    parts = [(part, re.fullmatch(r"(\S+) (.*) -> (.*)", part)) for part in why.split("; ")]
+    return [
+        f"{known[1]}={known[2]} where the table's has {known[3]}" if known else part
+        for part, known in parts
+        if not known or known[1] not in said
+    ]
+
+
+def _older(spec: TableSpec, run: "pd.Series[Any]") -> list[str]:
+    """What makes a run older, as far as its own result says: revisions and the split's draw."""
+    words = [run["older"]] if run["older"] else []
     split = run["config"].get("split") or {}
     file = find(spec.configs, f"split/{split.get('name')}.yaml")
     if "draw" in split and "split.draw=" not in run["changed"] and file.is_file():
         draw = _draw(file, file.stat().st_mtime_ns)
         if draw != split["draw"]:
             words.append(f"split.draw={_yaml(split['draw'])} where the table's has {_yaml(draw)}")
-    return ", ".join(words)
+    return words
 
 
 def _length(length: float, planned: int, unit: str) -> str:

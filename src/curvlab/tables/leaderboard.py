@@ -182,5 +182,5 @@ def own_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) 
 
 def finished_runs(spec: TableSpec, results: Path, report: ReportBlock) -> pd.DataFrame:
     """Finished runs, with how they depart from the table's protocol in `departure`."""
-    runs = with_departures(spec, collect(results / spec.name, report))
+    runs = with_departures(spec, collect(results / spec.name, report), results)
     return runs[runs["status"] == "finished"]

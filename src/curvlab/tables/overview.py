@@ -40,7 +40,7 @@ def read_tables(specs: list[TableSpec], results: Path) -> list[ReadTable]:
     found = []
     for spec in _by_runs(specs):
         runs = collect(results / spec.name, spec.report)
-        found.append(ReadTable(spec, runs, report_of(spec, runs)))
+        found.append(ReadTable(spec, runs, report_of(spec, runs, results)))
     return found
 
 
@@ -89,7 +89,7 @@ def status(read: list[ReadTable], results: Path, form: str) -> str:
     lines, remarks = [], []
     for spec, runs, report in read:
         lines.append(_line(spec, report, runs))
-        others = departures(with_departures(spec, runs)).values()
+        others = departures(with_departures(spec, runs, results)).values()
         remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in others]
         if cited := _rows_of("cited", report):
             remarks.append(f"{spec.name}: the paper cites {', '.join(cited)}, which are not run.")

@@ -47,7 +47,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
         seconds |= {
             f"{spec.name}/{path}": s for path, s in zip(runs["path"], runs["seconds"], strict=True)
         }
-        report = report_of(spec, runs)
+        report = report_of(spec, runs, results)
         sections.append(_section(spec, report, heatmap(spec, report, runs, results / spec.name)))
         counts.update(count(report))
     captions = {

@@ -85,13 +85,13 @@ def build_report(spec: TableSpec, results: Path) -> Report:
         spec: The table.
         results: The folder of all tables' results; the runs are read below `results / spec.name`.
     """
-    return report_of(spec, collect(results / spec.name, spec.report))
+    return report_of(spec, collect(results / spec.name, spec.report), results)
 
 
-def report_of(spec: TableSpec, collected: pd.DataFrame) -> Report:
-    """Join the paper's numbers with runs, as `collect` returns them."""
+def report_of(spec: TableSpec, collected: pd.DataFrame, results: Path) -> Report:
+    """Join the paper's numbers with runs below `results`, as `collect` returns them."""
     paper = paper_numbers(spec.report, spec.folder)
-    runs, left_out = one_protocol_per_cell(with_departures(spec, collected))
+    runs, left_out = one_protocol_per_cell(with_departures(spec, collected, results))
     marks = letters(runs)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])

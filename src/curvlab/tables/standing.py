@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +16,38 @@ from curvlab.results.result import load, result_files
 from curvlab.tables.collect import lookup
 from curvlab.tables.protocols import flatten
 
+LIST = "older.csv"
+"""The cells whose results are older, beside the folder of all tables' results."""
+
 COLUMNS = ("cell", "runs", "why")
 DEFAULT = "default"
 """What is not said; null is a value, which may be another than the default."""
 
 
-def older_cells(configs: Path, results: Path, every: int = 1) -> list[tuple[str, int, str]]:
+def older_cells(
+    configs: Path, results: Path, among: Container[str] | None = None
+) -> list[tuple[str, int, str]]:
     """Cells whose results have another identity than their command has today.
+
+    A command is composed for each cell, which takes minutes for all. Tables read the list instead
+    (`listed_as_older`).
 
     Args:
         configs: the folder of configurations.
         results: the folder of all tables' results.
-        every: look at each, or at every other, every third ... cell.
+        among: look at these cells alone, named as the results; None for all.
 
     Returns:
         For each the folder of its seeds below `results`, how many runs it has, and why: what they
         built, and what the command would.
     """
-    cells: dict[Path, list[Path]] = {}
+    cells: dict[str, list[Path]] = {}
     for path in result_files(results):
-        cells.setdefault(path.parents[1], []).append(path)
-    found = []
-    for folder, paths in sorted(cells.items())[::every]:
-        why = _why(configs, folder.relative_to(results), load(paths[0]))
-        if why:
-            found.append((folder.relative_to(results).as_posix(), len(paths), why))
-    return found
+        cell = path.parents[1].relative_to(results).as_posix()
+        if among is None or cell in among:
+            cells.setdefault(cell, []).append(path)
+    whys = {cell: _why(configs, Path(cell), load(paths[0])) for cell, paths in cells.items()}
+    return [(cell, len(cells[cell]), why) for cell, why in sorted(whys.items()) if why]
 
 
 def as_csv(cells: list[tuple[str, int, str]]) -> str:
@@ -50,6 +56,26 @@ def as_csv(cells: list[tuple[str, int, str]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([COLUMNS, *cells])
     return text.getvalue()
+
+
+def listed_as_older(results: Path) -> dict[str, str]:
+    """Why each cell is older that the list beside the results has, by the cell; empty without one.
+
+    Args:
+        results: the folder of all tables' results.
+
+    Raises:
+        UsageError: the file is not one that `as_csv` makes.
+    """
+    path = results.resolve().parent / LIST
+    if not path.exists():
+        return {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return {row["cell"]: row["why"] for row in csv.DictReader(file)}
+    except (OSError, KeyError, ValueError) as error:
+        message = f"{path} must be a file that `tables older` has written: {error}"
+        raise UsageError(message) from None
 
 
 def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
