@@ -114,20 +114,24 @@ def test_many_protocols_have_letters_of_their_own(spec, write_run, tmp_path):
     assert escape("".join(marks)).isascii()
 
 
+MEANS = {"gcn": 90.0, "gat": 91.0, "sage": 92.0, "hat": 93.0, "fpst": 94.0}
+
+
 @pytest.fixture
 def listed(spec, write_run, tmp_path):
-    """Two seeds of four models, which nothing but the list beside the results calls older."""
-    for model, mean in {"gcn": 90.0, "gat": 91.0, "sage": 92.0, "fpst": 93.0}.items():
+    """Two seeds of models, of which nothing but the list beside the results calls some older."""
+    for model, mean in MEANS.items():
         for seed in (0, 1):
             folder = f"web_edu/{model}/seed{seed}"
             write_run(model, "web_edu", seed, mean + seed, folder=folder, table="tables/fpst/fig3")
     results = tmp_path / "tables"
     assert (build_report(spec, results).cells["mark"] == "").all()
     cells = [
-        ("fpst/fig3/web_edu/gcn", 2, "model.linear_maps null -> default"),
-        ("fpst/fig3/web_edu/gat", 2, "model.revision default -> 2; split.draw 0 -> default"),
-        ("fpst/fig3/web_edu/sage", 2, "unknown option model.hops"),
-        ("fpst/fig3_dimensions/web_edu/fpst", 2, "model.dim 8 -> default"),
+        ("fpst/fig3/web_edu/gcn", 2, "model.dim 16 -> 32"),
+        ("fpst/fig3/web_edu/gat", 2, "model.dim 16 -> 32; model.revision default -> 2"),
+        ("fpst/fig3/web_edu/sage", 2, "unknown option model.hops; say model.layers"),
+        ("fpst/fig3/web_edu/hat", 2, "model.dim 8 -> 16"),  # which was run again since
+        ("fpst/fig3_dimensions/web_edu/fpst", 2, "model.dim 16 -> 32"),
     ]
     (tmp_path / "older.csv").write_text(as_csv(cells), encoding="utf-8")
     return results
@@ -135,18 +139,19 @@ def listed(spec, write_run, tmp_path):
 
 def test_each_cell_that_the_list_of_older_ones_has_is_marked(spec, listed):
     report = build_report(spec, listed)
-    assert [of(report, model)["departure"] for model in ("gcn", "gat", "sage", "fpst")] == [
-        "model.linear_maps=null where the table's has default",
-        "model.revision=default where the table's has 2, "
-        "split.draw=0 where the table's has default",
-        "unknown option model.hops",
-        "",
-    ]
-    assert of(report, "fpst")["mark"] == ""
+    assert {model: of(report, model)["departure"] for model in MEANS} == {
+        "gcn": "model.dim=16 where the table's has 32",
+        "gat": "model.dim=16 where the table's has 32, "
+        "model.revision=default where the table's has 2",
+        "sage": "unknown option model.hops; say model.layers",
+        "hat": "",
+        "fpst": "",
+    }
     assert len({of(report, model)["mark"] for model in ("gcn", "gat", "sage")} - {""}) == 3
+    assert of(report, "hat")["mark"] == of(report, "fpst")["mark"] == ""
     assert of(report, "gcn")[["difference", "our_rank"]].isna().all()
-    assert set(own_runs(spec, listed)["row"]) == {"fpst"}
-    assert "2 of 8 runs: model.linear_maps=null where the table's has default." in markdown(report)
+    assert set(own_runs(spec, listed)["row"]) == {"hat", "fpst"}
+    assert "2 of 10 runs: model.dim=16 where the table's has 32." in markdown(report)
 
 
 def test_page_marks_listed_cells(configs, listed):
@@ -157,11 +162,11 @@ def test_page_marks_listed_cells(configs, listed):
 def test_a_listed_length_is_said_once(spec, write_run, tmp_path):
     folder, table = "web_edu/gcn/seed0", "tables/fpst/fig3"
     write_run("gcn", "web_edu", 0, 80.0, folder=folder, table=table, steps=250)
-    why = "optimizer.lr 0.1 -> default; trainer.max_steps 250 -> 10000"
+    why = "model.dim 16 -> 32; trainer.max_steps 250 -> 10000"
     text = as_csv([("fpst/fig3/web_edu/gcn", 1, why)])
     (tmp_path / "older.csv").write_text(text, encoding="utf-8")
     assert of(build_report(spec, tmp_path / "tables"), "gcn")["departure"] == (
-        "optimizer.lr=0.1 where the table's has default, 250 steps where the table's has 10,000"
+        "model.dim=16 where the table's has 32, 250 steps where the table's has 10,000"
     )
 
 

@@ -1,7 +1,5 @@
 """Which runs have another protocol than their table's: they are neither ranked nor compared."""
 
-import re
-from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from omegaconf import OmegaConf
 from curvlab.config.folder import find
 from curvlab.config.sources import complete
 from curvlab.tables.spec import LENGTHS, TableSpec
-from curvlab.tables.standing import listed_as_older
+from curvlab.tables.standing import listed_as_older, reasons
 
 LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
 """Marks of protocols."""
@@ -65,28 +63,20 @@ def departures(runs: pd.DataFrame) -> dict[str, str]:
 def _departure(spec: TableSpec, run: "pd.Series[Any]", why: str) -> str:
     """In words. `why` is what the list of older cells says of its cell; empty where it is not."""
     trainer = run["config"].get("trainer") or {}
-    lengths = {}
+    lengths: dict[str, str] = {}
     for key, planned in spec.planned_length.items():
         length = trainer.get(key)
         if length is not None and (length < planned or f"trainer.{key}=" in run["changed"]):
             lengths[f"trainer.{key}"] = (
                 _length(length, planned, LENGTHS[key]) if length != planned else ""
             )
-    words = _listed(why, lengths) if why else _older(spec, run)
+    listed = reasons(why, run["built"]) if why else {}
+    words = [text for key, text in listed.items() if key not in lengths]
+    words = words if listed else _older(spec, run)
     words += filter(None, lengths.values())
     said = tuple(f"trainer.{key}=" for key in spec.planned_length)
     words += [word for word in run["changed"].split(", ") if word and not word.startswith(said)]
-    return ", ".join(words) or why
-
-
-def _listed(why: str, said: Container[str]) -> list[str]:
-    """What the list of older cells says of one, without the keys that are said already."""
-    parts = [(part, re.fullmatch(r"(\S+) (.*) -> (.*)", part)) for part in why.split("; ")]
-    return [
-        f"{known[1]}={known[2]} where the table's has {known[3]}" if known else part
-        for part, known in parts
-        if not known or known[1] not in said
-    ]
+    return ", ".join(words) or ", ".join(listed.values())
 
 
 def _older(spec: TableSpec, run: "pd.Series[Any]") -> list[str]:

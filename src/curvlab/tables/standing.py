@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Container, Iterator
+import re
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,26 @@ def listed_as_older(results: Path) -> dict[str, str]:
     except (OSError, KeyError, ValueError) as error:
         message = f"{path} must be a file that `tables older` has written: {error}"
         raise UsageError(message) from None
+
+
+def reasons(why: str, built: Mapping[str, Any]) -> dict[str, str]:
+    """Which of the listed reasons hold for a run, in words, by key.
+
+    None does for a run that was made since: it has today's values.
+
+    Args:
+        why: of its cell, as `older_cells` says it.
+        built: what the run built, see `curvlab.results.identity.built`.
+    """
+    own, found = flatten(built), {}
+    for part in why.split("; "):
+        differing = re.fullmatch(r"(\S+) (.*) -> (.*)", part)
+        if differing is None:  # why its command can no longer be composed
+            return {"": why}
+        key, then, now = differing.groups()
+        if _shown(own.get(key, DEFAULT)) == then:
+            found[key] = f"{key}={then} where the table's has {now}"
+    return found
 
 
 def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
