@@ -8,6 +8,7 @@ folder and environment, which can be killed. `Process` is the client, used like 
 import atexit
 import functools
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -24,7 +25,16 @@ from multiprocessing import forkserver, util
 from pathlib import Path
 from typing import NoReturn
 
-PRELOADED = ("curvlab.run.seeds", "curvlab.run.train", "curvlab.search.run", "curvlab.tables")
+PRELOADED = (
+    "curvlab.analysis.plots",
+    "curvlab.cli.train",
+    "curvlab.run.seeds",
+    "curvlab.run.train",
+    "curvlab.search.run",
+    "curvlab.tables",
+    "curvlab.tasks.node_classification",
+    "curvlab.tasks.reconstruction",
+)
 
 
 class Process:
@@ -104,6 +114,7 @@ def _serve() -> None:
     """Answer requests: fork, and tell how a child has ended."""
     for name in PRELOADED:
         __import__(name)
+    _compose_once()
     gc.freeze()  # no fork's collector needs to touch, and thereby copy, what all share
     for line in iter(sys.stdin.readline, ""):
         request = json.loads(line)
@@ -115,6 +126,20 @@ def _serve() -> None:
             if answer == 0:
                 _leave(_run(**request))
         print(json.dumps(answer), flush=True)
+
+
+def _compose_once() -> None:
+    """Do once what every command does first: forks find words parsed and configurations read."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    configs = importlib.import_module("composing").CONFIGS  # reads each file once
+    sys.path.pop(0)
+    check_overrides = importlib.import_module("curvlab.cli.overrides").check_overrides
+    check_overrides(["model=gcn"], configs, multirun=False)
+    folder = importlib.import_module("curvlab.config.folder")
+    folder._of_packages.cache_clear()  # a fork's path has packages of its own
+    result = importlib.import_module("curvlab.results.result")
+    result.package_versions()
+    result.git_commit()
 
 
 def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said: str) -> int:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,10 @@ class Result:
 
 def package_versions() -> dict[str, str]:
     """Versions of the libraries that decide numbers."""
-    return {name: version(name) for name in PACKAGES}
+    return {name: _version(name) for name in PACKAGES}
+
+
+_version = cache(version)  # reading a package's metadata takes longer than a step of a small model
 
 
 def load(path: Path) -> Any:
@@ -114,8 +118,12 @@ def result_files(folder: Path) -> list[Path]:
     ]
 
 
+@cache
 def git_commit() -> str | None:
-    """Name the commit of the source tree, with `+` if it was changed; None outside a checkout."""
+    """Name the commit of the source tree, with `+` if it was changed; None outside a checkout.
+
+    It is that of a process's first call, whose code is loaded by then.
+    """
 
     def git(*words: str) -> str:
         return subprocess.run(
