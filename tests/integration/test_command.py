@@ -46,7 +46,7 @@ def test_flags_of_hydra_that_exclude_each_other_are_refused_in_one_line(command)
 
 
 def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
-    done = command.afresh(*TINY, "model=gcn")
+    done = command(*TINY, "model=gcn")
     assert done.returncode == 0
     first, score, facts, *files = done.stdout.splitlines()
     assert re.search("seed 0, euclidean: starting in ", first)

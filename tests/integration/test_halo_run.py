@@ -61,8 +61,8 @@ def test_loss_and_gradients_are_those_of_the_whole_graph(steps, model, split):
     "model",
     [
         ("model=gcn", "batching.partition=random"),
-        ("model=sgc",),
-        ("model=hgcn",),
+        pytest.param(("model=sgc",), marks=pytest.mark.nightly),
+        pytest.param(("model=hgcn",), marks=pytest.mark.nightly),
         (*HYPFORMER, "model.graph_branch.dropout=0"),
     ],
 )

@@ -1,6 +1,7 @@
 """One run: what it leaves, when it is repeated, how it ends when it does not finish."""
 
 import json
+from functools import partialmethod
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from curvlab.callbacks import compiling, finite_guard
 from curvlab.callbacks import curves as training_curves
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
+from curvlab.layers import compilation
+from curvlab.layers.compilation import Compilable
 from curvlab.manifolds import Stereographic
 from curvlab.results.result import read_result
 from curvlab.results.seals import check_seal, seal
@@ -349,8 +352,15 @@ def test_without_a_terminal_there_are_about_twenty_lines_of_progress(run_here, c
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_compiled_run_is_the_same_run(run_here):
+@pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.nightly)]
+)
+def test_a_compiled_run_is_the_same_run(run_here, monkeypatch, backend):
     """Weights keep their names, so that either goes on with the other's checkpoint."""
+    if backend != "inductor":  # whose generated code takes the compiler most of the time
+        eager = partialmethod(Compilable.compile, backend=backend, options=None)
+        monkeypatch.setattr(Compilable, "compile", eager)
+        monkeypatch.setattr(compilation, "_check_compiler", lambda _: None)
     words = (*FAST, "trainer.max_steps=3")  # before rounding, which differs, has grown
     plain = run_here(*words, folder="plain")
     try:

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -89,19 +88,6 @@ class Command:
         process = Process(line, self.folder, self.environment)
         output, errors = process.communicate()
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
-
-    def afresh(self, *words: str) -> subprocess.CompletedProcess:
-        """Run it in an interpreter of its own, which imports what it needs, and nothing else."""
-        return subprocess.run(
-            [sys.executable, *self.line(*words)],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
 
     def results(self) -> dict[str, dict]:
         """All result files below the outputs, by their folders."""

@@ -197,14 +197,14 @@ def attended(kappa, midpoint):
 def test_outputs_of_a_fresh_layer_are_on_the_values_side_and_smooth_in_the_curvature(midpoint):
     """As printed they go over to the antipode, each in one step of the curvature."""
     opposite, logarithms = {}, []
-    for kappa in torch.arange(0.1, 0.6, 5e-4).tolist():
+    for kappa in torch.arange(0.1, 0.6, 2e-3).tolist():
         output, opposite[round(kappa, 4)] = attended(kappa, midpoint)
         logarithms.append(stereographic.logmap0(output, kappa))
     change = torch.stack(logarithms).diff(dim=0).norm(dim=-1).amax((1, 2))
     change = change / torch.stack(logarithms)[1:].norm(dim=-1).mean((1, 2))
     if midpoint is None:
         assert max(opposite.values()) == 0
-        assert change.max() < 0.01
+        assert change.max() < 0.04
     else:
         assert (opposite[0.15], opposite[0.55]) == (0, 1)
         assert change.max() > 1
