@@ -209,7 +209,6 @@ RIGHT_IN_A_SWEEP = [
 ]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "answer"), WRONG.items())
 def test_wrong_words_are_refused_with_what_is_near(words, answer):

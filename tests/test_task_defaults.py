@@ -95,7 +95,7 @@ def with_few_of_every_key():
 
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("file", list(with_few_of_every_key()))

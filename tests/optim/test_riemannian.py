@@ -62,6 +62,7 @@ def test_the_trajectory_is_geoopts(name, weight_decay):
     assert (ours[0] - ours[-1]).abs().max() > 0.3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", SPACES)

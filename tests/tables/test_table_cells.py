@@ -152,6 +152,7 @@ LOOPED = (
 NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn", "disease")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("model", FRAME)
 def test_points_that_are_not_joined_have_no_graph_network(model):
@@ -183,6 +184,7 @@ def test_nodeformer_on_points_has_its_authors_values():
         assert plain.model.heads == 4
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("model", FRAME)
@@ -198,6 +200,7 @@ def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
     assert 2 * known.num_edges + known.num_nodes == 2_484_941  # as the papers' code counts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["ogbn_proteins", "amazon2m", "ogbn_arxiv", "ogbn_papers100m"])
 def test_batches_and_steps_of_large_graphs_come_with_dataset_and_model(dataset):

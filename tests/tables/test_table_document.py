@@ -45,7 +45,6 @@ WRITTEN = RESULTS.parent / "changes.md"  # by `tables.py compare`, of two commit
 PAGES = [ROOT / "README.md", *sorted({*RESULTS.parent.glob("*.md")} - {WRITTEN})]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [*PAGES, ROOT / "docs/spaces.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
