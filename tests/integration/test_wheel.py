@@ -53,7 +53,8 @@ def test_the_wheel_has_every_configuration_and_nothing_of_the_checkout(installed
 
 
 def test_a_run_from_an_empty_folder_leaves_its_result_there(curvlab, tmp_path):
-    done = curvlab("train", "model=gcn", "dataset=synthetic_web", "trainer.max_steps=20")
+    few = ("dataset.source.num_nodes=60", "trainer.max_steps=5", "trainer.steps_per_epoch=5")
+    done = curvlab("train", "model=gcn", "dataset=synthetic_web", *few)
     assert done.returncode == 0, done.stderr
     (result,) = tmp_path.rglob("result.json")
     assert result.relative_to(tmp_path).parts[:2] == ("outputs", "runs")
