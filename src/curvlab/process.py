@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,8 +15,22 @@ DOUBLE = "64-true"
 
 
 def in_group() -> bool:
-    """Whether this process trains together with others."""
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
+    """Whether this process works together with others, now."""
+    here = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return here and not _alone.get()
+
+
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let this process do by itself what others of its group do not."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
 
 
 def own_rank() -> int:
@@ -45,6 +60,28 @@ def put_together(table: Tensor) -> Tensor:
     if in_group():
         torch.distributed.all_reduce(table)
     return table
+
+
+def pieces_of_all(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """What all processes have made of the pieces of `own_share`, in the order of all, as it is.
+
+    Args:
+        own: what this process has made; all processes must call this.
+        device: where the others' are to be.
+    """
+    if not in_group():
+        return list(own)
+    kinds: list[Any] = [None] * group_size()
+    torch.distributed.all_gather_object(kinds, [(piece.shape, piece.dtype) for piece in own])
+    pieces = []
+    for number in range(sum(map(len, kinds))):
+        place, source = divmod(number, group_size())
+        shape, dtype = kinds[source][place]
+        mine = source == own_rank()
+        made = own[place] if mine else torch.empty(shape, dtype=dtype, device=device)
+        pieces.append(made.contiguous())
+        torch.distributed.broadcast(pieces[-1], src=source)
+    return pieces
 
 
 @contextmanager

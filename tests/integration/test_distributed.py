@@ -81,16 +81,19 @@ def test_every_process_has_the_loss_and_gradients_of_all_pairs(tmp_path, ranks):
 
 @pytest.mark.slow
 def test_two_processes_share_an_evaluation_and_find_the_numbers_of_one(tmp_path, monkeypatch):
-    """To the last digit: ranks of triples, the precision of a reconstruction, logits of nodes."""
+    """To the last digit: ranks of triples, the precision of a reconstruction, logits of nodes.
+
+    Each makes its share of the blocks.
+    """
     for task in (kg_completion, reconstruction):
         monkeypatch.setattr(task, "EVALUATION_ENTRIES", work.ENTRIES)
     alone = work.evaluations()
     launch(work.evaluate, 2, str(tmp_path))
     shared = [torch.load(tmp_path / f"evaluated{rank}.pt", weights_only=True) for rank in range(2)]
-    for model in ("cat", "murp"):
-        blocks = [one.pop(f"{model} blocks") for one in (alone, *shared)]
-        assert blocks[0] == sum(blocks[1:])
-        assert 1 < blocks[2] <= blocks[1] <= blocks[2] + 1
+    for name in [name for name in alone if name.endswith(" blocks")]:
+        blocks = [one.pop(name) for one in (alone, *shared)]
+        assert blocks[0] == sum(blocks[1:]) >= 1
+        assert blocks[2] <= blocks[1] <= blocks[2] + 1
     for one in shared:
         assert one["cat"].keys() == alone["cat"].keys() > {"mrr", "head_mrr", "routing_entropy"}
         torch.testing.assert_close(one, alone, rtol=0, atol=0)

@@ -102,11 +102,10 @@ def test_eight_workers_of_whom_three_are_killed_do_every_cell(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("workers", "victims", "seeds"), [(3, 1, 3), pytest.param(8, 3, 20, id="whole")]
+    ("workers", "victims", "seeds"),
+    [(3, 1, 3), pytest.param(8, 3, 20, marks=pytest.mark.nightly, id="whole")],
 )
 def test_a_table_that_many_workers_fill_has_the_scores_of_one(tmp_path, workers, victims, seeds):
-    if workers == 8 and "CURVLAB_WHOLE_QUEUE" not in os.environ:
-        pytest.skip("set CURVLAB_WHOLE_QUEUE: eight workers on 40 cells take minutes")
     words = (*CELL, "model=mlp,gcn", f"seed={','.join(map(str, range(seeds)))}")
     many, cells = Command(tmp_path / "many"), 2 * seeds
     many.folder.mkdir()

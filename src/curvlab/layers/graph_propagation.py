@@ -14,6 +14,7 @@ from curvlab.layers.neighbour_sums import sparse_product
 from curvlab.layers.row_shard import RowShard
 from curvlab.manifolds.kernels import working
 from curvlab.options import Dropout, PositiveInt
+from curvlab.process import own_share, put_together
 
 
 class SparsePropagation(nn.Module):
@@ -156,20 +157,21 @@ class GraphConvolutionBranch(Checked, nn.Module):
     def encode_in_chunks(self, features: Tensor, adjacency: Tensor, chunk: int) -> Tensor:
         """What `forward` returns in evaluation, `chunk` nodes at a time, layer by layer.
 
-        Beside the features three arrays `[nodes, dim]` are held and what a chunk takes.
+        Beside the features three arrays `[nodes, dim]` are held and what a chunk takes. The
+        processes of a group share the chunks.
         """
-        first = features.new_empty(len(features), self.dim)
+        first = features.new_zeros(len(features), self.dim)
         adjacency = adjacency.to(first.dtype)
-        rows = [slice(i, i + chunk) for i in range(0, len(features), chunk)]
+        rows = own_share([slice(i, i + chunk) for i in range(0, len(features), chunk)])
         for part in rows:
             first[part] = self._first(features[part])
-        x = first
+        x = put_together(first)
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
-            after = torch.empty_like(first)
+            after = torch.zeros_like(first)
             for part in rows:
                 u = sparse_product(csr_rows(adjacency, part), x)
                 after[part] = self._layer(u, first[part], linear, norm)
-            x = after
+            x = put_together(after)
         return x
 
     def _first(self, features: Tensor) -> Tensor:

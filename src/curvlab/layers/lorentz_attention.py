@@ -216,13 +216,9 @@ class LorentzLinearAttention(OnSpaces, _Heads):
         _, key, value = self._features(x)
         return attention_sums(key, value)
 
-    def context(self, chunks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """What `attend` takes, of nodes `[nodes, 1 + dim]` that come in chunks: their sums."""
-        S, n = self.summary(chunks[0])
-        for x in chunks[1:]:
-            of_chunk = self.summary(x)
-            S, n = S + of_chunk[0], n + of_chunk[1]
-        return S, n
+    def context(self, S: Sequence[Tensor], n: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """What `attend` takes: the sums of the summaries of all chunks of nodes."""
+        return sum(S[1:], S[0]), sum(n[1:], n[0])
 
     def attend(self, x: Tensor, S: Tensor, n: Tensor) -> Tensor:
         """What `forward` returns for points `[nodes, 1 + dim]` among all nodes that S and n sum."""
@@ -279,11 +275,14 @@ class PointAttention(OnSpaces, _Heads):
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
         return self._joined(self.weighted_sums(*(self.points(part) for part in self.split(x))))
 
-    def context(self, chunks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """What `attend` takes, of nodes `[nodes, 1 + dim]` that come in chunks: keys and values."""
-        parts = [self.split(x)[1:] for x in chunks]
-        key, value = (torch.cat(part) for part in zip(*parts, strict=True))
-        return self.points(key), self.points(value)
+    def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values `[nodes, heads, head_dim]` of points `[nodes, 1 + dim]`."""
+        _, key, value = self.split(x)
+        return key, value
+
+    def context(self, key: Sequence[Tensor], value: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """What `attend` takes: the keys and values of all chunks of nodes, as points."""
+        return self.points(torch.cat(list(key))), self.points(torch.cat(list(value)))
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """What `forward` returns for points `[nodes, 1 + dim]` among all nodes of a context."""

@@ -15,6 +15,7 @@ from curvlab.layers.lorentz import (
 from curvlab.layers.lorentz_attention import LorentzLinearAttention, PointAttention
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.process import own_share, pieces_of_all
 
 
 class HyperbolicTransformer(OnSpaces, nn.Module):
@@ -106,15 +107,18 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
         """What `forward` returns in evaluation, `chunk` nodes at a time.
 
         In every layer what all nodes attend to is made first: the two sums of linear attention, the
-        keys and values of softmax attention.
+        keys and values of softmax attention. The processes of a group share the chunks.
         """
-        chunks = [self._start(part) for part in features.split(chunk)]
+        device = features.device
+        chunks = [self._start(part) for part in own_share(features.split(chunk))]
         for i, attention in enumerate(self.attentions):
             assert isinstance(attention, LorentzLinearAttention | PointAttention)
-            context = attention.context(chunks)
+            summaries = [attention.summary(x) for x in chunks]
+            of_all = (pieces_of_all([part[k] for part in summaries], device) for k in range(2))
+            context = attention.context(*of_all)
             for j, x in enumerate(chunks):
                 chunks[j] = self._after(i, attention.attend(x, *context), x)
-        return torch.cat([self.last(x) for x in chunks])
+        return torch.cat(pieces_of_all([self.last(x) for x in chunks], device))
 
     def _start(self, features: Tensor) -> Tensor:
         """Points before the first layer."""

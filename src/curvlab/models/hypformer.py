@@ -164,6 +164,7 @@ class Hypformer(Encoder):
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
         """What `forward` returns in evaluation, with the memory of `chunk` nodes at a time.
 
+        The processes of a group share the chunks of both branches, all of which call this.
         Beside it and the features, four arrays `[nodes, dim]` are held at most, and with softmax
         attention, whose time is quadratic all the same, two more.
         """

@@ -16,7 +16,7 @@ from curvlab.layers.stereographic_logits import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.process import in_group, own_share, put_together
+from curvlab.process import alone, own_share, pieces_of_all
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import OneOfMany, kind_of_labels
 from curvlab.tasks.task import SelectedTask
@@ -42,8 +42,8 @@ class NodeClassification(SelectedTask):
     `all_train_nodes` of those of all processes. A graph with
     `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
     the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
-    Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too,
-    which the processes of a run share.
+    Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too.
+    The processes of a run share the chunks of both.
     The test nodes are scored once, with the weights of the best validation score
     (`BestValidation`). Source: FPS-T, Section 5.2.
 
@@ -83,7 +83,7 @@ class NodeClassification(SelectedTask):
         margin: PositiveFloat | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)
-        self.evaluates_together = encoder.node_wise
+        self.evaluates_together = encoder.node_wise or hasattr(encoder, "encode_in_chunks")
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
         self.score = metric or next(iter(self.labels.metrics))
@@ -94,7 +94,7 @@ class NodeClassification(SelectedTask):
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         """Logits `[nodes, logits]` and labels of the nodes of a part."""
         nodes, labels = self._part(batch, part)
-        return self._logits(batch, nodes, together=True), labels
+        return self._logits(batch, nodes), labels
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training nodes."""
@@ -150,7 +150,8 @@ class NodeClassification(SelectedTask):
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]` of nodes, indices `[some nodes]`, of any graph."""
         self._evaluated = None
-        return self._logits(batch, nodes)
+        with alone():
+            return self._logits(batch, nodes)
 
     @torch.no_grad()
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
@@ -179,22 +180,17 @@ class NodeClassification(SelectedTask):
         """Whether this process evaluates."""
         return self.evaluates_together or self.trainer.is_global_zero
 
-    def _logits(self, batch: Data, nodes: Tensor, together: bool = False) -> Tensor:
+    def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]`, in chunks on a graph between mini-batches.
 
-        Chunks of single nodes are shared among the processes of a group, if all call this together.
+        Processes that evaluate together share the chunks.
         """
         if self.training or "chunk" not in batch:
             return self._logits_of(batch, nodes)
         if self.encoder.node_wise:
-            parts = nodes.split(batch.chunk)
-            if not (together and in_group()):
-                return torch.cat([self._logits_of(batch, part) for part in parts])
-            logits = torch.zeros(len(nodes), self.labels.logits, device=nodes.device)
-            for number in own_share(range(len(parts))):
-                start = number * batch.chunk
-                logits[start : start + batch.chunk] = self._logits_of(batch, parts[number])
-            return put_together(logits)
+            parts = own_share(nodes.split(batch.chunk))
+            own = [self._logits_of(batch, part) for part in parts]
+            return torch.cat(pieces_of_all(own, nodes.device))
         return self.decoder(self._embedded(batch).index_select(0, nodes))
 
     def _logits_of(self, batch: Data, nodes: Tensor) -> Tensor:

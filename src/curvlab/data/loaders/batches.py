@@ -156,7 +156,7 @@ class MiniBatchDataModule(GraphDataModule):
     ) -> Data:
         """Move a batch; of the whole graph, from which batches are cut here, a copy made once."""
         if batch is self.graph:
-            return self._whole_on(device) if self._evaluates else batch
+            return self._whole_on(device) if self.evaluates else batch
         return batch.to(str(device), non_blocking=device.type == "cuda")
 
     def state_dict(self) -> dict[str, Any]:
@@ -167,13 +167,6 @@ class MiniBatchDataModule(GraphDataModule):
         """Go on where the interrupted run stopped."""
         self._pass, self._round = state_dict["pass"], state_dict["round"]
         self._rounds = None
-
-    @property
-    def _evaluates(self) -> bool:
-        """Whether this process does: of several the first, or all if the task says so."""
-        if self.trainer is None or self.trainer.is_global_zero:
-            return True
-        return bool(getattr(self.trainer.lightning_module, "evaluates_together", False))
 
     def _whole_on(self, device: torch.device) -> Data:
         return self.whole_on(device, self.size)

@@ -206,6 +206,13 @@ class GraphDataModule(Checked, LightningDataModule):
         """The graph that is validated on after a step: here that of the step itself."""
         return batch
 
+    @property
+    def evaluates(self) -> bool:
+        """Whether this process does: of several the first, or all if the task says so."""
+        if self.trainer is None or self.trainer.is_global_zero:
+            return True
+        return bool(getattr(self.trainer.lightning_module, "evaluates_together", False))
+
     def whole_on(self, device: torch.device, chunk: int) -> Data:
         """The whole graph on a device: a copy, made once.
 

@@ -25,8 +25,7 @@ class HaloDataModule(GraphDataModule):
     fetches the vectors of other processes' nodes in a product. Without any the graph gets the
     adjacency `adj_t`. `train_nodes` are the positions of own training nodes, `all_train_nodes` is
     the number of those of all processes: a step is that of one process on the whole graph, to
-    rounding; dropout's masks are each process's own. The first process evaluates, on the whole
-    graph.
+    rounding; dropout's masks are each process's own. Evaluation is on the whole graph.
 
     Args:
         partition: of the nodes: `greedy` keeps neighbours together, see `greedy_parts`; `random`.
@@ -77,8 +76,7 @@ class HaloDataModule(GraphDataModule):
         """Move the rows, once; the whole graph only where it is evaluated."""
         if batch is not self.graph:
             return batch if batch.x.device == device else batch.to(str(device))
-        first = self.trainer is None or self.trainer.is_global_zero
-        return self.whole_on(device, CHUNK_NODES) if first else batch
+        return self.whole_on(device, CHUNK_NODES) if self.evaluates else batch
 
     def _parts(self, matrix: Tensor, processes: int) -> Tensor:
         """The process of each node, `[nodes]`."""
