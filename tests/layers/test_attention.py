@@ -98,6 +98,28 @@ def test_linear_time_form_equals_the_quadratic_one(kappas, at_once, monkeypatch)
     torch.testing.assert_close(linear, quadratic, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("kappa", [-1.0, 0.0, 1.0])
+def test_queries_far_below_zero_keep_their_midpoints_and_gradients_in_single_precision(kappa):
+    """There `elu(u) + 1` is `exp(u)`, whose digits the sum has lost: none are left at -17."""
+    query, key, value, kappas = (t.double() for t in random_heads([kappa]))
+    query = query - torch.linspace(0, 120, query.shape[1])[:, None]
+
+    def reference(query, key, value):
+        features = torch.where(query > 0, query + 1, query.exp())
+        return midpoint_attention(features @ positive_features(key).mT, value, kappas)
+
+    wide = [t.requires_grad_() for t in (query.detach(), key, value)]
+    narrow = [t.detach().float().requires_grad_() for t in wide]
+    expected, found = reference(*wide), linear_attention(*narrow, kappas.float())
+    torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
+    for own, exact in zip(
+        torch.autograd.grad(found.square().sum(), narrow),
+        torch.autograd.grad(expected.square().sum(), wide),
+        strict=True,
+    ):
+        torch.testing.assert_close(own.double(), exact, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", OUTPUT)
 def test_rows_are_weighted_midpoints_of_the_values(kappa):

@@ -27,6 +27,9 @@ from curvlab.manifolds.sums import half_quotient
 AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]
 
+LOWEST = -4.0
+"""Largest coordinate of a query, at least: see `_lifted`."""
+
 TOKENS_AT_ONCE = 2**15
 """Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
 fresh memory every time, which costs more than the arithmetic on it."""
@@ -253,6 +256,16 @@ def positive_features(u: Tensor) -> Tensor:
     return F.elu(u) + 1
 
 
+def _lifted(query: Tensor) -> Tensor:
+    """Queries whose largest feature is not below `exp(LOWEST)`.
+
+    There `elu(u) + 1` is `exp(u)`, of which it has no digits left far below. All features of a query
+    are multiplied by the same number, which leaves its midpoint where it is.
+    """
+    missing = LOWEST - query.detach().amax(-1, keepdim=True)
+    return query + missing.clamp_min(0)
+
+
 def midpoint_attention(
     similarity: Tensor, value: Tensor, kappa: Tensor | None, printed: bool = False
 ) -> Tensor:
@@ -319,7 +332,7 @@ def _linear_attention(
     ]
     summary = sum(summaries[1:], start=summaries[0])
     heads = [
-        _half_quotient((summary @ positive_features(q).mT).mT, kappa, printed)
+        _half_quotient((summary @ positive_features(_lifted(q)).mT).mT, kappa, printed)
         for q in query.split(at_once, dim=-2)
     ]
     return heads[0] if len(heads) == 1 else torch.cat([head.mT for head in heads], dim=-1).mT
