@@ -60,7 +60,7 @@ def test_trials_are_the_same_for_all_and_no_more_than_there_are():
     assert three == trials_of(options("study.trials=3"))
     assert len(set(three)) == 3
     assert len(trials_of(options("study.trials=99"))) == 4
-    assert trials_of(options()) == []
+    assert trials_of(options("study.trials=0")) == []
     nested = OmegaConf.create(
         {"trials": 9, "values": {"a": {"b": [1, 2]}, "c.d": [3, 4], "e": None}}
     )

@@ -259,8 +259,8 @@ def positive_features(u: Tensor) -> Tensor:
 def _lifted(query: Tensor) -> Tensor:
     """Queries whose largest feature is not below `exp(LOWEST)`.
 
-    There `elu(u) + 1` is `exp(u)`, of which it has no digits left far below. All features of a query
-    are multiplied by the same number, which leaves its midpoint where it is.
+    There `elu(u) + 1` is `exp(u)`, of which it has no digits left far below. All features of a
+    query are multiplied by the same number, which leaves its midpoint where it is.
     """
     missing = LOWEST - query.detach().amax(-1, keepdim=True)
     return query + missing.clamp_min(0)
