@@ -83,6 +83,18 @@ def test_a_lease_is_held_by_one_and_leaves_nothing(path):
     take(path).release()
 
 
+def test_one_that_stays_empty_was_left_by_a_process_that_was_killed_as_it_made_it(
+    path, monkeypatch
+):
+    monkeypatch.setattr(leases, "UNWRITTEN", 0.2)
+    path.touch()
+    with pytest.raises(HeldError, match="another process"):
+        take(path)
+    with held(path, lambda holder: None):
+        assert look(path).pid == os.getpid()
+    assert list(path.parent.iterdir()) == []
+
+
 def test_one_that_is_held_is_waited_for(path):
     lease = take(path)
     waiting = threading.Event()

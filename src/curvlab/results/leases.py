@@ -32,6 +32,9 @@ RENEWED = 5.0
 ABANDONED = 120.0
 """Seconds without a renewal after which a lease of another machine is free."""
 
+UNWRITTEN = 15.0
+"""Seconds after which a lease that is still empty is free: its process was killed within `_made`."""
+
 LOOKS = 1.0
 """Seconds between two looks at a lease that is waited for, at most."""
 
@@ -216,7 +219,7 @@ def _holder(path: Path) -> Holder | None:
     alive: bool | None = True if changed else None
     if facts and facts["machine"] == _machine():
         alive = _runs(facts["pid"], facts["started"])
-    elif now - since > ABANDONED:
+    elif now - since > (ABANDONED if facts else UNWRITTEN):
         alive = False
     return Holder(
         str(facts.get("host", "")), facts.get("pid", 0), str(facts.get("since", "")), line, alive
