@@ -83,18 +83,6 @@ def test_a_lease_is_held_by_one_and_leaves_nothing(path):
     take(path).release()
 
 
-def test_one_that_stays_empty_was_left_by_a_process_that_was_killed_as_it_made_it(
-    path, monkeypatch
-):
-    monkeypatch.setattr(leases, "UNWRITTEN", 0.2)
-    path.touch()
-    with pytest.raises(HeldError, match="another process"):
-        take(path)
-    with held(path, lambda holder: None):
-        assert look(path).pid == os.getpid()
-    assert list(path.parent.iterdir()) == []
-
-
 def test_one_that_is_held_is_waited_for(path):
     lease = take(path)
     waiting = threading.Event()
@@ -144,7 +132,9 @@ def test_on_another_machine_what_changes_is_alive_and_what_does_not_is_abandoned
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]\n", b'{"pid": 1}\n'])
-def test_a_lease_that_nobody_has_finished_writing_is_held_for_a_while(path, content, elsewhere):
+def test_a_lease_that_nobody_has_finished_writing_is_held_for_a_while(path, content, monkeypatch):
+    """As of a process that was killed while it made it."""
+    monkeypatch.setattr(leases, "UNWRITTEN", 0.4)
     path.write_bytes(content)
     with pytest.raises(HeldError, match="held by another process"):
         take(path)
