@@ -69,6 +69,7 @@ def test_prototypes_stay_on_the_hyperboloid_and_in_the_pictures(run_here, tmp_pa
     assert pictures == [f"{name}.png" for name in names]
 
 
+@pytest.mark.nightly
 def test_a_killed_run_with_prototypes_ends_as_if_it_had_not_been_killed(command, run_here):
     words = (*LINEAR, "model.fusion=midpoint", "trainer.max_steps=60", "trainer.steps_per_epoch=2")
     kill_after(command, command.start(*words), epochs=3)

@@ -123,6 +123,7 @@ def test_the_space_of_a_graph_that_is_known_is_found(study_here, tmp_path, graph
     assert as_csv([found]).count("True") == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_grid_of_studies_becomes_a_map(tmp_path):
     """The command of docs/spaces.md on graphs of fifty nodes, with two spaces."""
@@ -153,6 +154,7 @@ def read(path):
     return json.loads(path.read_text())
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_command(tmp_path):
     command = Command(tmp_path)

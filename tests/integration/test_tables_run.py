@@ -43,6 +43,7 @@ def cell(run_here):
     return run
 
 
+@pytest.mark.nightly
 def test_inference_is_measured_and_rendered(cell, tmp_path):
     results = {m: cell(*INFERENCE, f"model={m}", "seed=0") for m in ("gcn", "tokengt", "fpst")}
     for result in results.values():

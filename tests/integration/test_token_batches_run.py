@@ -63,6 +63,7 @@ def test_workers_read_what_the_process_reads(run_here):
     assert helped.config_hash == alone.config_hash
 
 
+@pytest.mark.nightly
 def test_workers_in_the_processes_of_a_sweep(command, run_here):
     words = ("model=polyformer", *LARGE, "batching.workers=1", "trainer.max_steps=10")
     run_here(*words)

@@ -67,6 +67,7 @@ def test_what_it_says_is_typed_as_it_stands(curvlab):
     assert (wrong.returncode, wrong.stderr.startswith("curvlab train: ")) == (2, True)
 
 
+@pytest.mark.nightly
 def test_tables_and_data_need_no_checkout(curvlab):
     status = curvlab("tables", "status")
     assert status.returncode == 0

@@ -33,7 +33,7 @@ ABANDONED = 120.0
 """Seconds without a renewal after which a lease of another machine is free."""
 
 UNWRITTEN = 15.0
-"""Seconds after which a lease that is still empty is free: its process was killed within `_made`."""
+"""Seconds after which a lease that is still empty is free: its process was killed as it made it."""
 
 LOOKS = 1.0
 """Seconds between two looks at a lease that is waited for, at most."""
