@@ -213,7 +213,7 @@ def evaluations():
     with torch.no_grad():
         found["logits"] = task(data, "test")[0]
         for attention in (LorentzLinearAttention, LorentzSoftmaxAttention):
-            for chunk in (8, 100):  # or one block, of which a process has none
+            for chunk in (8, 100):  # or one block, so that a process has none
                 task, data, seen = task_of_a_graph(attention, chunk)
                 name = f"{attention.__name__} by {chunk}"
                 found[name], found[f"{name} blocks"] = task(data, "test")[0], len(seen)

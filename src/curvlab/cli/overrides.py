@@ -297,7 +297,7 @@ def _check_launcher(name: Any) -> None:
         refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
     if name == "slurm" and find_spec("submitit") is None:
         raise UsageError("hydra/launcher=slurm needs submitit: pip install 'curvlab[cluster]'")
-    if name == "ray" and find_spec("ray") is None:
+    if name == "ray" and not (find_spec("ray") and find_spec("hydra_plugins")):
         raise UsageError("hydra/launcher=ray needs Hydra's plugin: pip install hydra-ray-launcher")
 
 

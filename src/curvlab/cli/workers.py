@@ -60,6 +60,7 @@ def start(launcher: str, options: dict[str, Any], words: Sequence[str]) -> None:
     Raises:
         UsageError: there is no SLURM here, or it refuses the options.
     """
+    from curvlab.cli.train import run
     from curvlab.run.sweep import begin, now_on_disk
 
     config = compose([word for word in words if word.startswith("paths.")])
@@ -70,7 +71,8 @@ def start(launcher: str, options: dict[str, Any], words: Sequence[str]) -> None:
         begin(began, "alone")  # what killed workers have left is run here
     elif launcher == "ray":
         begin(began, "worker")
-        _by_hydra([*words, *options["words"]])
+        sys.argv[1:] = [*words, *options["words"]]
+        run()  # Hydra's launcher runs the cells in its own processes
         begin(began, "summary")
         sys.argv[1:] = words
     else:
@@ -137,14 +139,6 @@ def _processes(number: int | None, words: Sequence[str], began: float) -> None:
             if worker.pid:
                 worker.kill()
                 worker.join()
-
-
-def _by_hydra(words: Sequence[str]) -> None:
-    """Let Hydra's launcher run the cells in its own processes."""
-    from curvlab.cli.train import run
-
-    sys.argv[1:] = words
-    run()
 
 
 class Job:
