@@ -144,6 +144,28 @@ def test_a_lease_that_nobody_has_finished_writing_is_held_for_a_while(path, cont
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="of Linux")
+def test_a_process_that_is_killed_while_it_makes_a_lease_leaves_nothing(path, monkeypatch):
+    def killed(handle, line):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            take(path)
+    assert list(path.parent.iterdir()) == []
+    take(path).release()
+
+
+def test_where_files_have_names_a_lease_is_held_by_one_too(path, monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    with take(path):
+        assert look(path).pid == os.getpid()
+        with pytest.raises(HeldError):
+            take(path)
+    assert list(path.parent.iterdir()) == []
+
+
 def test_what_a_process_left_that_was_killed_while_it_took_over_hinders_nobody_for_long(
     path, holding
 ):

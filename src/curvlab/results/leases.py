@@ -1,9 +1,9 @@
 """Leases: who works on what, on any number of machines that share a folder.
 
-A lease is a file that one process alone can make (`O_EXCL`, on NFS too). Its holder renews it every
-few seconds. Whoever waits for it watches whether it changes, by its own clock: the clocks of two
-machines are never compared. A lease that has not changed for a while is abandoned, and so, at
-once, is one whose holder was a process of this machine that has ended.
+A lease is a file that one process alone can make (by a link; by `O_EXCL` on NFS). Its holder
+renews it every few seconds. Whoever waits for it watches whether it changes, by its own clock: the
+clocks of two machines are never compared. A lease that has not changed for a while is abandoned,
+and so, at once, is one whose holder was a process of this machine that has ended.
 """
 
 import json
@@ -33,7 +33,7 @@ ABANDONED = 120.0
 """Seconds without a renewal after which a lease of another machine is free."""
 
 UNWRITTEN = 15.0
-"""Seconds after which a lease that is still empty is free: its process was killed as it made it."""
+"""Seconds after which an empty lease is free: its process was killed as it made it, on NFS."""
 
 LOOKS = 1.0
 """Seconds between two looks at a lease that is waited for, at most."""
@@ -272,6 +272,10 @@ def _runs(pid: int, started: float) -> bool:
 def _made(path: Path, line: bytes) -> bool:
     """Make a file that is not there; whether this process has."""
     try:
+        return _linked(path, line)
+    except (AttributeError, OSError):  # Linux has files without a name, NFS has none
+        pass
+    try:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
@@ -280,6 +284,20 @@ def _made(path: Path, line: bytes) -> bool:
     except OSError as error:
         path.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        os.close(handle)
+    return True
+
+
+def _linked(path: Path, line: bytes) -> bool:
+    """Make it with its content: written without a name, so that a kill leaves nothing."""
+    handle = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o644)
+    try:
+        os.write(handle, line)
+        # With a folder's handle, which an absolute path needs not, the link of /proc is followed.
+        os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle)
+    except FileExistsError:
+        return False
     finally:
         os.close(handle)
     return True
