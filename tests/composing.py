@@ -1,45 +1,28 @@
 """Configurations as Hydra composes them, each choice once a process: one takes a tenth of a second.
 
-Values are set afterwards, by Hydra itself: they choose no files. The files of this checkout are
-read, and interpolations are parsed, once a process too, which halves the time of a composition.
+Interpolations are parsed once a process too.
 """
 
 import copy
 import re
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import hydra
 import omegaconf._utils
 import omegaconf.base
-from hydra import compose, initialize_config_dir
+from hydra import initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import ConfigRepository
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config.compose import compose, sets_a_key
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import attribute, is_subclass
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-OWN = f"file://{CONFIGS}"
 
-read, kept = ConfigRepository.load_config, dict[tuple[object, ...], ConfigResult | None]()
-
-
-def read_once(repository: ConfigRepository, config_path: str) -> ConfigResult | None:
-    """Read a file of this checkout once a process; Hydra gets a copy, which it changes."""
-    places = tuple(source.full_path() for source in repository.sources)
-    if any(place.startswith("file:") and place != OWN for place in places):
-        return read(repository, config_path)
-    if (places, config_path) not in kept:
-        kept[places, config_path] = read(repository, config_path)
-    return copy.deepcopy(kept[places, config_path])
-
-
-ConfigRepository.load_config = read_once
 omegaconf.base.parse = omegaconf._utils.parse = cache(omegaconf.base.parse)
 
 
@@ -50,46 +33,29 @@ def composed(*words: str, configs: Path = CONFIGS) -> DictConfig:
         words: choices and values.
         configs: another folder of configurations; it may change between calls.
     """
-    run = with_hydra(*words, configs=configs)
-    with read_write(run), open_dict(run):
-        del run["hydra"]
-    return run
+    return compose(words, configs)
 
 
-def with_hydra(*words: str, configs: Path = CONFIGS) -> DictConfig:
+def with_hydra(*words: str) -> DictConfig:
     """The same with Hydra's own part, `hydra`, in which folders are not named after values."""
-    if configs != CONFIGS:
-        return _compose(words, configs)
-    values = [_parsed(word) for word in words if _is_value(_parsed(word))]
-    choices = [word for word in words if not _is_value(_parsed(word))]
+    values = [_parsed(word) for word in words if sets_a_key(_parsed(word), CONFIGS)]
+    choices = [word for word in words if not sets_a_key(_parsed(word), CONFIGS)]
     config = copy.deepcopy(_once(tuple(choices)))
     ConfigLoaderImpl._apply_overrides_to_config(values, config)
     config.hydra.overrides.task = list(words)
     return config
 
 
-def _compose(words: Sequence[str], configs: Path) -> DictConfig:
-    register_resolvers()
-    with initialize_config_dir(str(configs), version_base="1.3"):
-        return compose("train", list(words), return_hydra_config=True)
-
-
 @cache
 def _once(words: tuple[str, ...]) -> DictConfig:
-    return _compose(words, CONFIGS)
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return hydra.compose("train", list(words), return_hydra_config=True)
 
 
 @cache
 def _parsed(word: str) -> Override:
     return OverridesParser.create().parse_override(word)
-
-
-def _is_value(word: Override) -> bool:
-    """Whether a word sets a key; else it chooses a file or is about Hydra."""
-    key = word.key_or_group
-    return not (
-        key.startswith("hydra") or "@" in word.get_key_element() or (CONFIGS / key).is_dir()
-    )
 
 
 def different_models() -> list[str]:

@@ -57,7 +57,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             f"{command('adopt')}, then fill the table"
         )
     _refuse_empty_sweeps(overrides)
-    groups = [o for o in overrides if chooses(o.key_or_group, config_dir) and _values(o)]
+    groups = choosing(overrides, config_dir)
     for override in groups:
         for choice in _values(override):
             check_recipe(override, choice)
@@ -227,6 +227,11 @@ def _values(override: Override) -> list[Any]:
         parse = OverridesParser.create().parse_override
         return [parse(f"key={text}").value() for text in override.sweep_string_iterator()]
     return [] if override.is_sweep_override() else [override.value()]
+
+
+def choosing(overrides: Iterable[Override], config_dir: Path) -> list[Override]:
+    """Those that choose from groups, but for sweeps that only Hydra can spell out."""
+    return [o for o in overrides if chooses(o.key_or_group, config_dir) and _values(o)]
 
 
 def first(override: Override) -> str:

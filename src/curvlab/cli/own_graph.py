@@ -4,17 +4,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.cli.overrides import choosing, first, parsed
 from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS
 from curvlab.config.options import check_options
 from curvlab.config.schema import is_subclass
 from curvlab.config.words import in_words_of
-from curvlab.errors import UsageError
 
 OWN = "curvlab.data.datasets.own_graph.OwnGraph"
 LABELLED = "node_classification"
@@ -57,24 +56,22 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 
 
 def _config(words: Sequence[str]) -> DictConfig | None:
-    """What the words about data compose; None where wrong or of no own graph."""
+    """What the words about data compose; None where wrong or of no own graph.
+
+    With the choices of the other words, of which the check of all words composes the same.
+    """
     try:
-        overrides = [_parsed(word) for word in words if word not in ("-m", "--multirun")]
+        overrides = [parsed(word) for word in words if word not in ("-m", "--multirun")]
         if any(override.key_or_group in ELSEWHERE for override in overrides):
             return None
         of_data = [o for o in overrides if o.key_or_group.split(".")[0] in ("dataset", "paths")]
         if any(override.is_sweep_override() for override in of_data):
             return None
-        config = compose([str(override.input_line) for override in of_data])
+        groups = choosing(overrides, CONFIGS)
+        settings = [str(override.input_line) for override in of_data if override not in groups]
+        config = compose([*map(first, groups), *settings])
         check_options(config)
         own = is_subclass(str(OmegaConf.select(config, "dataset.source._target_")), OWN)
         return config if own else None
     except (HydraException, OmegaConfBaseException, TypeError, ValueError, RecursionError):
         return None  # Python's are Hydra's of odd values; the check of all words says what is wrong
-
-
-def _parsed(word: str) -> Override:
-    """A word as Hydra reads it; flags and removals, which only show or are refused, are errors."""
-    if word.startswith(("-", "~")):
-        raise UsageError(word)
-    return OverridesParser.create().parse_override(word)

@@ -5,6 +5,8 @@ Hydra reads files through these sources, wherever they come from: this package's
 the class.
 """
 
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
@@ -40,13 +42,27 @@ def complete(node: Any) -> None:
             node[name] = list(default) if isinstance(default, tuple) else default
 
 
+_READ: dict[tuple[str, ...], tuple[float, ConfigResult]] = {}
+"""Completed files, with the time of their last change."""
+
+
 class _Completed:
-    """A source whose files are completed."""
+    """A source whose files are completed, and read once for as long as they do not change."""
 
     def load_config(self, config_path: str) -> ConfigResult:
-        result: ConfigResult = super().load_config(config_path)  # type: ignore[misc]
-        complete(result.config)
-        return result
+        key = (self.provider, self.path, config_path)  # type: ignore[attr-defined]
+        changed = _time_of_change(self.path, config_path)  # type: ignore[attr-defined]
+        if key not in _READ or _READ[key][0] != changed:
+            result: ConfigResult = super().load_config(config_path)  # type: ignore[misc]
+            complete(result.config)
+            _READ[key] = (changed, result)
+        return deepcopy(_READ[key][1])  # which Hydra changes
+
+
+def _time_of_change(folder: str, name: str) -> float:
+    """Of a file; of what lies in a package, which does not change, 0."""
+    path = Path(folder, name if name.endswith(".yaml") else f"{name}.yaml")
+    return path.stat().st_mtime if path.is_file() else 0.0
 
 
 class CompletedFiles(_Completed, FileConfigSource):
