@@ -71,6 +71,7 @@ RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
 """Where earlier runs would have to be."""
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler
 @pytest.mark.parametrize(
     "words",
     [words for words in OWN if not LONG & {*words} and not RUNS.search(" ".join(words))],

@@ -49,8 +49,14 @@ def telling(name, swept):
     own, met = "model" in OmegaConf.load(CONFIGS / "table" / f"{name}.yaml"), set()
     if swept == "model":
         for model, dataset in product(keys["model"], keys.get("dataset", ())):
-            recipes = f"*/{recipe_name('model', model)}/{recipe_name('dataset', dataset)}[@.]*"
-            sets = {key for file in (CONFIGS / "recipe").glob(recipes) for key in keys_of(file)}
+            files = [
+                file
+                for name in (model, recipe_name("model", model))
+                for file in (CONFIGS / "recipe").glob(
+                    f"*/{name}/{recipe_name('dataset', dataset)}[@.]*"
+                )
+            ]
+            sets = {key for file in files for key in keys_of(file)}
             if (
                 (own or recipe_name("model", model) != model)
                 and sets

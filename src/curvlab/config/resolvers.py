@@ -37,26 +37,28 @@ def run_name(overrides: str) -> str:
 
 
 def recipe_name(group: str, choice: str) -> str:
-    """Whose recipes a choice has: those of the name in its file's key `recipe`, else its own.
+    """Whose recipes a choice takes: those of the name in its file's key `recipe`, else its own.
 
     Args:
         group: `model`, `dataset` or `task`.
         choice: of the group.
     """
-    return str(_file(group, choice).get("recipe", choice))
+    return str((_known_file(group, choice) or {}).get("recipe", choice))
 
 
-@cache
-def _file(group: str, choice: str) -> Mapping[str, Any]:
-    """A choice's file, wherever Hydra finds it; empty without one."""
+def _file(group: str, choice: str) -> Mapping[str, Any] | None:
+    """A choice's file, wherever Hydra finds it; None without one."""
     hydra = GlobalHydra.instance()
     if hydra.is_initialized():
         loaded = hydra.config_loader().repository.load_config(f"{group}/{choice}")  # type: ignore[attr-defined]
-        node = loaded.config if loaded is not None else {}
+        node = None if loaded is None else loaded.config
     else:
         path = find(CONFIGS, f"{group}/{choice}.yaml")
-        node = OmegaConf.load(path) if path.is_file() else {}
-    return node if isinstance(node, Mapping | DictConfig) else {}
+        node = OmegaConf.load(path) if path.is_file() else None
+    return node if isinstance(node, Mapping | DictConfig) else None
+
+
+_known_file = cache(_file)
 
 
 def only_with(value: Any, *pairs: Any) -> Any:
@@ -67,14 +69,13 @@ def only_with(value: Any, *pairs: Any) -> Any:
 
 def task_recipe(task: str, model: str) -> str:
     """The address below `configs/recipe` of a model's values in a task, for all data."""
-    return f"{recipe_name('task', task)}/{recipe_name('model', model)}/_"
+    return _in_force(task, model, "_")
 
 
 def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
     """The address below `configs/recipe` of the values for what a run is.
 
-    `TASK/MODEL/DATASET@SPLIT`, so that values chosen by the validation nodes of one split are not
-    taken where another one tests these nodes; `TASK/MODEL/DATASET` where nothing is split.
+    A variant without a file of its own takes that of the model that its key `recipe` names.
 
     Args:
         task: its name; link prediction splits the edges, whatever the nodes' split.
@@ -82,11 +83,25 @@ def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
         dataset: its name; a variant has the recipes that its key `recipe` names.
         split: its name; None or `none` where there is none.
     """
+    return _in_force(task, model, name_of_recipe(task, dataset, split))
+
+
+def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
+    """`DATASET@SPLIT`, `DATASET` where nothing is split.
+
+    Values chosen by the validation nodes of one split are not taken where another tests them.
+    """
     parts = LINKS if recipe_name("task", task) == "link_prediction" else split
     name = recipe_name("dataset", dataset)
-    return f"{recipe_name('task', task)}/{recipe_name('model', model)}/" + (
-        name if parts in (None, "none") else f"{name}@{parts}"
-    )
+    return name if parts in (None, "none") else f"{name}@{parts}"
+
+
+def _in_force(task: str, model: str, name: str) -> str:
+    """The address of a model's own recipe, or of that of the model whose recipes it takes."""
+    address, other = f"{recipe_name('task', task)}/{model}/{name}", recipe_name("model", model)
+    if other == model or _file("recipe", address) is not None:
+        return address
+    return _in_force(task, other, name)
 
 
 def if_set(choice: str | None, name: str) -> str:

@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial
 from rich.table import Table
 
 from curvlab.config.compose import compose
-from curvlab.config.resolvers import LINKS, recipe
+from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
 from curvlab.results.identity import canonical, stored
@@ -68,8 +68,9 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> Adopted:
     result = _ended(folder, study)
     own = _without_recipe(folder, result, configs)
     split = result.config.get("split")
-    address = recipe(result.task, result.model, result.dataset, split["name"] if split else None)
-    target = configs / "recipe" / f"{address}.yaml"
+    name = name_of_recipe(result.task, result.dataset, split["name"] if split else None)
+    task = recipe_name("task", result.task)
+    target = configs / "recipe" / task / result.model / f"{name}.yaml"
     text = _values(result, study, own)
     adopted = Adopted(target, *_compared(target, text, _split_of(result.config), force))
     atomic_write(target, text)
