@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from curvlab.errors import UsageError
 from curvlab.layers import (
@@ -15,6 +14,7 @@ from curvlab.layers import (
 )
 from curvlab.layers.lorentz_attention import attention_sums
 from curvlab.manifolds import Lorentz, lorentz
+from largest_tensor import LargestTensor
 
 QUERY = [(1.0, 2.0), (3.0, -1.0), (0.5, 0.5)]
 KEY = [(2.0, 0.0), (1.0, 1.0), (-1.0, 3.0)]
@@ -273,19 +273,6 @@ def test_heads_are_drawn_one_by_one():
     assert not layer.projection.bias.any()
 
 
-class _Largest(TorchDispatchMode):
-    """The largest number of elements of any tensor that an operation returns."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        for value in result if isinstance(result, tuple | list) else [result]:
-            if isinstance(value, torch.Tensor):
-                self.elements = max(self.elements, value.numel())
-        return result
-
-
 @pytest.mark.parametrize("heads", [1, 2])
 def test_memory_by_the_number_of_nodes(heads):
     """No array beyond the scores in softmax attention, none quadratic in linear attention."""
@@ -296,7 +283,7 @@ def test_memory_by_the_number_of_nodes(heads):
         (LorentzSoftmaxAttention(dim, heads, dim, space), nodes**2),
     ]
     for layer, bound in bounds:
-        with _Largest() as largest:
+        with LargestTensor() as largest:
             torch.autograd.grad(layer(x).sum(), [x, *layer.parameters()])
         assert nodes * dim < largest.elements <= heads * bound
 

@@ -50,13 +50,13 @@ def bare() -> Data:
     return Data(x=torch.randn(NODES, FEATURES), edge_index=edges, y=torch.arange(NODES) % CLASSES)
 
 
-def made(target: str, graph: Data) -> Encoder:
-    """A model with its defaults."""
+def made(target: str, graph: Data, **options: float) -> Encoder:
+    """A model with its defaults, but for the options."""
     module, _, name = target.rpartition(".")
     kind = getattr(importlib.import_module(module), name)
     asked = inspect.signature(kind).parameters
     given = {"in_channels": FEATURES, "num_classes": CLASSES, "graph": graph}
-    return kind(**{k: v for k, v in given.items() if k in asked})
+    return kind(**{k: v for k, v in given.items() if k in asked}, **options)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -80,6 +80,36 @@ def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_need
         monkeypatch.setattr(type(transform), "forward", computed)
     model(bare)
     assert all(bare[name] is value for name, value in kept.items())
+
+
+# LDS has a row for each node; the signs of FPS-T's eigenvectors depend on the order.
+@pytest.mark.parametrize("target", [t for t in TARGETS if not t.endswith(("FPST", "GT", "LDS"))])
+def test_nodes_in_another_order_are_embedded_alike(target, bare):
+    order = torch.randperm(NODES)
+    edges = order.argsort()[bare.edge_index]
+    moved = Data(x=bare.x[order].double(), edge_index=edges, y=bare.y[order])
+    bare.x = bare.x.double()
+    model = made(target, bare).double().eval()
+    torch.testing.assert_close(model(moved), model(bare)[order])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sparse_features_give_what_dense_ones_give(target, bare):
+    bare.x = torch.eye(NODES, FEATURES).double()
+    model = made(target, bare).double().eval()
+    points = model(bare)
+    dense = bare.clone()
+    dense.x = bare.x.clone().requires_grad_()  # goes the ordinary way
+    torch.testing.assert_close(points, model(dense))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_dropout_acts_in_training_only(target, bare):
+    bare.inner_mask = bare.train_mask = torch.arange(NODES) < 9  # LDS trains on both
+    model = made(target, bare, dropout=0.5)
+    assert not torch.equal(model(bare), model(bare))
+    model.eval()
+    assert torch.equal(model(bare), model(bare))
 
 
 @pytest.mark.slow

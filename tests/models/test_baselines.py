@@ -56,30 +56,6 @@ def symmetric(graph):
     return scale[:, None] * looped * scale
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("layers", [1, 2])
-def test_one_step_of_training(graph, kind, layers):
-    layer, adjacency, heads = KINDS[kind]
-    made = network(layer, adjacency, heads=heads, layers=layers)
-    out = made(graph)
-    assert out.shape == (12, 4)
-    out.square().sum().backward()
-    for parameter in made.parameters():
-        assert parameter.grad.isfinite().all()
-    assert any(parameter.grad.any() for parameter in made.parameters())
-
-
-@pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("skip_average", [True, False])
-def test_gcn_is_the_normalised_adjacency_times_features(graph, skip_average):
-    made = network(GCNConv, "edge_index", skip_average=skip_average)
-    weight, bias = made.layers[0].lin.weight, made.layers[0].bias
-    alone = graph.x @ weight.T + bias
-    propagated = symmetric(graph) @ graph.x @ weight.T + bias
-    expected = (alone + propagated.relu()) / 2 if skip_average else propagated
-    torch.testing.assert_close(made(graph), expected)
-
-
 @pytest.mark.usefixtures("float64")
 def test_hidden_layers_are_activated_and_only_the_last_is_averaged(graph):
     made = network(GCNConv, "edge_index", layers=2, activation="tanh")
@@ -128,24 +104,6 @@ def test_sgc_is_the_normalised_adjacency_times_features(graph):
     torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
 
 
-def test_heads_share_the_width(graph):
-    def layer(in_channels, out_channels):
-        return GATConv(in_channels, out_channels, heads=2)
-
-    made = network(layer, "edge_index", heads=2, layers=2)
-    assert [part.out_channels for part in made.layers] == [2, 2]
-    assert made(graph).shape == (12, 4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_dropout_acts_in_training_only(graph, kind):
-    layer, adjacency, _ = KINDS[kind]
-    made = network(layer, adjacency, dropout=0.5, activation="tanh")
-    assert not torch.equal(made(graph), made(graph))
-    made.eval()
-    assert torch.equal(made(graph), made(graph))
-
-
 @pytest.mark.usefixtures("float64")
 def test_distance_of_the_embeddings_is_the_plain_one(graph):
     """|x - y|, not the flat limit 2 |x - y| of the curved models."""
@@ -154,25 +112,8 @@ def test_distance_of_the_embeddings_is_the_plain_one(graph):
     assert space.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0])).item() == 5.0
 
 
-def test_what_cannot_be_built_is_refused():
-    with pytest.raises(UsageError, match=r"heads=3.*dim=4"):
-        network(GATConv, "edge_index", heads=3)
-    with pytest.raises(UsageError, match="'gelu'"):
-        network(nn.Linear, "none", activation="gelu")
-
-
 def options(**changed):
     return {"skip_average": False, "layers": 2, **changed}
-
-
-@pytest.mark.usefixtures("float64")
-def test_without_the_average_the_last_layer_is_plain(graph):
-    """With a linear decoder after it, the network of the papers."""
-    made = network(GCNConv, "edge_index", **options())
-    first, second = made.layers
-    hidden = torch.relu(symmetric(graph) @ graph.x @ first.lin.weight.T + first.bias)
-    expected = symmetric(graph) @ hidden @ second.lin.weight.T + second.bias
-    torch.testing.assert_close(made(graph), expected)
 
 
 @pytest.mark.usefixtures("float64")
@@ -223,18 +164,6 @@ def test_every_option_at_once_trains(graph, kind, normalisation):
     assert all(p.grad is not None and p.grad.isfinite().all() for p in made.parameters())
 
 
-@pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("kind", ["mlp", "gcn", "gat"])
-@pytest.mark.parametrize("residual", [False, True])
-def test_sparse_features_give_what_dense_ones_give(graph, kind, residual):
-    layer, adjacency, _ = KINDS[kind]
-    graph.x = torch.eye(12, 40)
-    made = network(layer, adjacency, in_channels=40, **options(residual=residual))
-    dense = graph.clone()
-    dense.x = graph.x.clone().requires_grad_()  # goes the ordinary way
-    torch.testing.assert_close(made(graph), made(dense))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "gat"])
 def test_dropout_of_features_is_drawn_once(graph, kind):
@@ -264,11 +193,6 @@ def test_a_first_layer_on_features_keeps_weights_and_random_numbers():
     made = network(nn.Linear, "none", layers=2)
     for layer, expected in zip(made.layers, plain, strict=True):
         assert torch.equal(layer.weight, expected.weight)
-
-
-def test_options_that_contradict_each_other_are_refused():
-    with pytest.raises(UsageError, match="set one of them to false"):
-        network(nn.Linear, "none", last_activation=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -379,3 +303,8 @@ def test_gat_divides_its_width_among_its_heads(graph):
     assert (first.heads, first.out_channels, first.dropout) == (2, 2, 0.3)
     assert (last.heads, last.out_channels, last.concat) == (2, 3, False)
     assert made(graph).shape == (12, 3)
+
+
+def test_options_that_contradict_each_other_are_refused():
+    with pytest.raises(UsageError, match="set one of them to false"):
+        network(nn.Linear, "none", last_activation=True)

@@ -51,6 +51,7 @@ def test_as_many_edges_are_left_out_as_it_says_each_alike(graph):
     made = network(0.3, seen=True)
     torch.manual_seed(1)
     draws = torch.stack([kept(made, graph) for _ in range(2000)])
+    assert torch.equal(draws, draws.mT)  # both directions together
     source, target = graph.edge_index
     share = draws[:, source, target].mean(0)
     # Four standard deviations of the mean of 2,000 draws, for every edge.
@@ -62,28 +63,11 @@ def test_as_many_edges_are_left_out_as_it_says_each_alike(graph):
     assert total.var().item() == pytest.approx(0.21 * edges, rel=0.15)
 
 
-def test_both_directions_of_an_edge_are_left_out_together(graph):
-    made = network(0.5, seen=True)
-    for _ in range(20):
-        matrix = kept(made, graph)
-        assert torch.equal(matrix, matrix.T)
-
-
 def test_a_step_draws_once_for_all_layers_and_the_next_anew(graph):
     made = network(0.5, seen=True)
     first = kept(made, graph)
     assert torch.equal(made.layers[0].graph[1], made.layers[1].graph[1])
     assert not torch.equal(kept(made, graph), first)
-
-
-def test_the_seed_decides(graph):
-    made = network(0.5)
-    outputs = []
-    for seed in (3, 3, 4):
-        torch.manual_seed(seed)
-        outputs.append(made(graph))
-    assert torch.equal(outputs[0], outputs[1])
-    assert not torch.equal(outputs[0], outputs[2])
 
 
 def test_evaluation_sees_the_whole_graph_after_any_training(graph):

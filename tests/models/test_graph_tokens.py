@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from curvlab.errors import UsageError
 from curvlab.models.fpst import GraphTokens
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -31,29 +30,6 @@ def test_tokens_may_be_a_linear_map_of_their_parts(graph):
     torch.testing.assert_close(tokens(graph), expected)
 
 
-def test_one_token_a_node_and_one_a_direction_of_an_edge(graph):
-    tokens = GraphTokens(5, 3, 4, "sum", sign_flips=False)(graph)
-    assert tokens.shape == (graph.num_nodes + graph.num_edges, 4)
-    forward = graph.num_nodes
-    u, v = graph.edge_index[:, 0]
-    backward = forward + int(((graph.edge_index[0] == v) & (graph.edge_index[1] == u)).nonzero())
-    assert not torch.equal(tokens[forward], tokens[backward])
-
-
-def test_edge_tokens_ignore_the_features(graph):
-    tokens = GraphTokens(5, 3, 4, "sum", sign_flips=False)
-    before = tokens(graph)
-    graph.x = graph.x + 1
-    after = tokens(graph)
-    torch.testing.assert_close(after[graph.num_nodes :], before[graph.num_nodes :])
-    assert (after[: graph.num_nodes] != before[: graph.num_nodes]).all(dim=1).all()
-
-
-def test_unknown_fusion_is_refused():
-    with pytest.raises(UsageError, match="fusion='concat' must be one of sum, linear"):
-        GraphTokens(5, 3, 4, "concat", sign_flips=False)
-
-
 def test_signs_of_eigenvectors_change_in_training_only(graph):
     """Every step's tokens are those of some choice of signs, and not always of the same."""
     tokens = GraphTokens(5, 3, 4, "sum", sign_flips=True)
@@ -73,11 +49,3 @@ def test_signs_of_eigenvectors_change_in_training_only(graph):
     assert found == set(range(8))
     tokens.eval()
     torch.testing.assert_close(tokens(graph), possible[0])
-
-
-def test_sparse_features_give_the_tokens_of_dense_ones(graph):
-    tokens = GraphTokens(40, 3, 4, "sum", sign_flips=False)
-    graph.x = torch.eye(12, 40)  # one of forty features a node
-    torch.testing.assert_close(tokens(graph), sum(parts(tokens, graph)))
-    dense = tokens(graph.clone().update({"x": graph.x.clone().requires_grad_()}))
-    torch.testing.assert_close(tokens(graph), dense.detach())

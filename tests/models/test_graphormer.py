@@ -5,7 +5,6 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
-from curvlab.errors import UsageError
 from curvlab.layers import row_blocks
 from curvlab.models.graphormer import Graphormer, SpatialAttention
 
@@ -65,13 +64,6 @@ def test_the_bias_decides_which_nodes_count(graph):
     assert alone.tolist() == [*[False] * 8, True]
 
 
-def test_permuting_the_nodes_permutes_the_embeddings(graph):
-    made, order = model(), torch.randperm(NODES)
-    place = order.argsort()
-    moved = Data(x=graph.x[order], edge_index=place[graph.edge_index])
-    torch.testing.assert_close(made(ShortestPaths(LONGEST)(moved)), made(graph)[order])
-
-
 def test_degrees_are_told_apart_up_to_the_largest(graph):
     graph.x = torch.ones(NODES, FEATURES)
     graph.hops = torch.zeros(NODES, NODES, dtype=torch.uint8)
@@ -80,11 +72,6 @@ def test_degrees_are_told_apart_up_to_the_largest(graph):
     assert not torch.allclose(ends, alone)
     ends, middle = model(largest_degree=2)(graph)[[0, 3]]
     assert not torch.allclose(ends, middle)
-
-
-def test_heads_divide_the_width():
-    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=8"):
-        model(heads=3)
 
 
 def test_layers_share_one_bias_for_each_distance():

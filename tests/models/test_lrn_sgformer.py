@@ -11,7 +11,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.lrn_sgformer import BranchSum, LRNSGFormer
-from curvlab.models.sgformer import SGFormer, simple_attention
+from curvlab.models.sgformer import SGFormer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
@@ -80,14 +80,6 @@ def test_parallel_transport_boosts_the_graphs_branch_by_the_attentions(data):
     h = encoder(data)
     x = lorentz.expmap0((1 - G) * z, -1.0)
     torch.testing.assert_close(lorentz.dist(x, h, -1.0), G * g.norm(dim=-1))
-
-
-def test_the_specifications_attention(float64):
-    q = torch.tensor([[1.0, 0], [0, 1], [1, 1]]).unsqueeze(1)
-    k = torch.tensor([[1.0, 2], [0, 1], [-1, 0]]).unsqueeze(1)
-    v = torch.tensor([[1.0, 0], [0, 1], [2, -1]]).unsqueeze(1)
-    expected = torch.tensor([[0.937006, 0.062994], [0.105963, 0.894037], [1.735092, -0.735092]])
-    torch.testing.assert_close(simple_attention(q, k, v).squeeze(1), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])

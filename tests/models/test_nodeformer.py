@@ -197,16 +197,6 @@ def test_layers_are_added_to_their_input_and_normalised(related, jumping_knowled
     assert made.dim_out == expected.shape[1]
 
 
-@pytest.mark.usefixtures("float64")
-def test_numbering_of_the_nodes_does_not_matter(related):
-    made = model().eval()
-    order = torch.randperm(12)
-    edges = order.argsort()[related.edge_index]
-    other = NeighbourRelations(2)(Data(x=related.x[order], edge_index=edges, num_nodes=12))
-    other.relations = other.relations.double()
-    torch.testing.assert_close(made(other), made(related)[order])
-
-
 @pytest.mark.parametrize("orders", [0, 2])
 def test_no_tensor_is_of_nodes_by_nodes(orders):
     nodes = 3000
