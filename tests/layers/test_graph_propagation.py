@@ -4,16 +4,13 @@ import itertools
 
 import pytest
 import torch
-from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import (
     GraphConvolutionBranch,
     SparsePropagation,
-    csr_rows,
     transposed,
 )
 
@@ -135,26 +132,6 @@ def test_parameters_are_those_of_the_formula():
 
 
 @pytest.mark.usefixtures("float64")
-def test_features_that_are_nearly_all_zero_go_through_sparse_products():
-    made = branch(residual=True)
-    made.features = FeatureLinear(40, DIM)
-    x = torch.eye(NODES, 40)
-    dense = x.clone().requires_grad_()  # goes the ordinary way
-    torch.testing.assert_close(made(x, adjacency()), made(dense, adjacency()))
-
-
-def test_dropout_acts_in_training_only():
-    made = branch(dropout=0.5, residual=True)
-    x, matrix = features(), adjacency()
-    assert not torch.equal(made(x, matrix), made(x, matrix))
-    made.eval()
-    assert torch.equal(made(x, matrix), made(x, matrix))
-    still = branch(residual=True)
-    still.load_state_dict(made.state_dict())
-    torch.testing.assert_close(made(x, matrix), still.train()(x, matrix))
-
-
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("make", [adjacency, directed])
 @pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
 def test_in_chunks_it_is_the_same(make, chunk):
@@ -163,13 +140,3 @@ def test_in_chunks_it_is_the_same(make, chunk):
     made.eval()
     expected = made(features(), make())
     torch.testing.assert_close(made.encode_in_chunks(features(), make(), chunk), expected)
-
-
-def test_rows_of_a_sparse_matrix():
-    matrix = directed()
-    for part in (slice(0, 3), slice(5, 6), slice(15, 100)):
-        torch.testing.assert_close(csr_rows(matrix, part).to_dense(), matrix.to_dense()[part])
-
-
-def test_layers_without_a_map_are_the_identity():
-    assert all(isinstance(part, nn.Identity) for part in (*branch().maps, *branch().norms))

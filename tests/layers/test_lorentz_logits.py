@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.errors import UsageError
 from curvlab.layers import LorentzPrototypes
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
@@ -28,19 +27,6 @@ def test_worked_example(kappa, expected):
 
 
 @pytest.mark.usefixtures("float64")
-def test_logits_are_squared_lorentzian_distances():
-    space = Lorentz(-0.7)
-    layer, x = LorentzPrototypes(3, 5, space), space.from_space(draw(9, 3))
-    with torch.no_grad():
-        layer.bias.copy_(draw(5))
-    difference = x[:, None] - layer.prototypes
-    expected = -lorentz.inner(difference, difference) - layer.bias
-    torch.testing.assert_close(layer(x), expected)
-    torch.testing.assert_close(layer(layer.prototypes).diagonal(), -layer.bias)
-    assert (expected <= -layer.bias).all()
-
-
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("inner", [None, "as_released"])
 def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner):
@@ -56,11 +42,6 @@ def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner
     expected = 2 * k + 2 * product / (k if inner else 1) - bias
     np.testing.assert_allclose(layer(torch.tensor(m)).detach().numpy(), expected, rtol=1e-12)
     assert (k == 1) == np.allclose(2 * product, 2 * product / k)
-
-
-def test_a_product_that_there_is_not_is_refused():
-    with pytest.raises(UsageError, match=r"inner='over_k' must be one of as_released, or None"):
-        LorentzPrototypes(4, 3, Lorentz(), "over_k")
 
 
 @pytest.mark.usefixtures("float64")

@@ -7,7 +7,6 @@ import torch
 from test_polynomials import A, X, tokens
 from torch import nn
 
-from curvlab.errors import UsageError
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers import tanh_attention as module
 
@@ -218,8 +217,3 @@ def test_unifilter_is_the_same_filter_for_all():
     torch.testing.assert_close(uniform(h).sum(0), expected)
     assert SharedCoefficients(4, 2, "cheb").alpha.tolist() == [1] * 5
     assert (uniform.coefficients(h) == uniform.alpha).all()
-
-
-def test_heads_must_divide():
-    with pytest.raises(UsageError, match="heads=3 does not divide"):
-        PolynomialAttention(2, 8, 3, 1.0, 1.0, 0.0, True, True)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.errors import UsageError
 from curvlab.layers.polynomials import BASES, polynomials, response
 
 A = torch.tensor([0.5**0.5, 0.5, 0.5**0.5], dtype=torch.float64)
@@ -44,12 +43,6 @@ def test_chebyshev_polynomials_are_those_of_minus_a_and_stay_small():
         assert (found.norm(dim=0) <= X.norm(dim=0) + 1e-12).all()
 
 
-def test_parity():
-    of_a, of_minus_a = tokens("cheb", 7), tokens("cheb", 7, a=-A)
-    signs = (-1.0) ** torch.arange(8)
-    torch.testing.assert_close(of_a, signs[:, None, None] * of_minus_a)
-
-
 def test_the_response_is_what_the_filter_does_to_eigenvectors():
     values, vectors = torch.linalg.eigh(A)
     alpha = torch.randn(2, 6, dtype=torch.float64)
@@ -67,8 +60,3 @@ def test_the_response_in_closed_form():
         torch.testing.assert_close(mono, (1 - laplacian) ** k)
         numpy = np.polynomial.chebyshev.chebval(laplacian.numpy() - 1, alpha.numpy())
         torch.testing.assert_close(cheb, torch.from_numpy(numpy))
-
-
-def test_no_such_basis():
-    with pytest.raises(UsageError, match="basis=legendre must be one of mono, cheb"):
-        tokens("legendre", 2)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from curvlab.errors import UsageError
 from curvlab.layers import StereographicLogits
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
 
@@ -96,8 +95,3 @@ def test_gradients_are_finite_at_initialisation_and_on_the_hyperplane(kappa):
     layer(x).square().sum().backward()
     for tensor in (x, *layer.parameters()):
         assert torch.isfinite(tensor.grad).all()
-
-
-def test_unknown_curvature_is_refused():
-    with pytest.raises(UsageError, match="geometric"):
-        StereographicLogits(4, 3, Euclidean(2), "flat")

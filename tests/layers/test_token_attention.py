@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab.errors import UsageError
 from curvlab.layers.token_attention import TokenAttention, token_encoder_layer
 
 
@@ -57,8 +56,3 @@ def test_attention_is_dropped_in_training_alone():
     torch.testing.assert_close(kept, counts * 4 / 9, atol=1e-4, rtol=0.0)
     # Binomial with n = 3 and p = 3/4, to four standard errors of 24,000 draws.
     assert counts.mean().item() == pytest.approx(2.25, abs=4 * (3 * 0.1875 / 24000) ** 0.5)
-
-
-def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=8"):
-        TokenAttention(8, 3, 0.0)

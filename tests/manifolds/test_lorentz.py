@@ -154,16 +154,6 @@ def test_change_of_curvature_scales_distances(space, other):
     torch.testing.assert_close(x2, x * (kappa / other) ** 0.5)
 
 
-def test_centroid_of_copies_and_of_scaled_weights():
-    x = lorentz.expmap0(draw(1, 3, size=2.0), -0.7).expand(4, 4)
-    weights = torch.tensor([0.1, 1, 2, 3], dtype=torch.float64)
-    torch.testing.assert_close(lorentz.centroid(x, weights, -0.7), x[0])
-    y = lorentz.expmap0(draw(4, 3), -0.7)
-    torch.testing.assert_close(
-        lorentz.centroid(y, 5 * weights, -0.7), lorentz.centroid(y, weights, -0.7)
-    )
-
-
 @pytest.mark.parametrize("kappa", [-2.0, -0.3])
 def test_derivatives(kappa):
     """Along the manifold: points are made from their space parts."""

@@ -47,19 +47,6 @@ def test_worked_example_of_the_centroid():
 
 
 @float64
-def test_it_lies_halfway_and_moves_with_isometries():
-    x, y = pair(-0.7, 20, 3)
-    m = lorentz.midpoint(x, y, -0.7)
-    half = lorentz.dist(x, y, -0.7) / 2
-    torch.testing.assert_close(lorentz.dist(x, m, -0.7), half)
-    torch.testing.assert_close(lorentz.dist(y, m, -0.7), half)
-    boost = torch.eye(4)
-    cosh, sinh = torch.tensor(1.3).cosh(), torch.tensor(1.3).sinh()
-    boost[:2, :2] = torch.tensor([[cosh, sinh], [sinh, cosh]])
-    torch.testing.assert_close(lorentz.midpoint(x @ boost, y @ boost, -0.7), m @ boost)
-
-
-@float64
 def test_reflected_time_makes_the_product_a_dot_product():
     x, y = pair(-0.7, 20, 3)
     torch.testing.assert_close((lorentz.reflect_time(x) * y).sum(-1), lorentz.inner(x, y))
