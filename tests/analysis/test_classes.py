@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import torch
 from torchmetrics.functional.classification import (
-    binary_calibration_error,
     multiclass_calibration_error,
     multiclass_confusion_matrix,
     multiclass_f1_score,
@@ -63,11 +62,3 @@ def test_probabilities_that_are_what_they_say_have_no_error(confidence):
     assert reliability(np.full(100, confidence), right)["ece"] == pytest.approx(0)
     wrong = reliability(np.full(100, confidence), ~right)["ece"]
     assert wrong == pytest.approx(abs(1 - 2 * confidence))
-
-
-def test_the_error_is_that_of_torchmetrics():
-    confidence = torch.rand(500, generator=torch.Generator().manual_seed(1))
-    right = torch.rand(500, generator=torch.Generator().manual_seed(2)) < confidence**2
-    ours = reliability(confidence.numpy(), right.numpy(), bins=10)["ece"]
-    theirs = binary_calibration_error(confidence, right.long(), n_bins=10, norm="l1")
-    assert ours == pytest.approx(float(theirs), abs=1e-5)

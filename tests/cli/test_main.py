@@ -1,6 +1,5 @@
 """The program `curvlab` and its verbs."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -20,11 +19,6 @@ def test_help_names_every_verb_and_the_version(capsys):
     assert all(f"curvlab {verb} " in said for verb in VERBS)
     assert main(["--version"]) == 0
     assert curvlab.__version__ in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_each_verb_is_a_module(verb):
-    assert importlib.util.find_spec(f"curvlab.cli.{verb}") is not None
 
 
 def test_a_wrong_verb_is_answered_with_the_near_one(capsys):

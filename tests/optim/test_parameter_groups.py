@@ -66,17 +66,6 @@ def test_steps_are_as_long_as_the_two_rates():
         torch.testing.assert_close(before[name] - parameter, torch.full_like(parameter, length))
 
 
-def test_curvatures_do_not_decay():
-    made = module(Stereographic(2, -1.0))
-    optimizer = SGD(lr=0.1, curvature_lr=0.1, weight_decay=0.5).build(made)
-    weight = made[0].weight.detach().clone()
-    for parameter in made.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
-    torch.testing.assert_close(made[0].weight, weight * (1 - 0.1 * 0.5))
-    assert made[0].space.kappa.tolist() == [-1.0, -1.0]
-
-
 def test_a_part_with_a_decay_of_its_own_decays_by_it_and_its_curvatures_do_not():
     made = nn.ModuleList([module(Euclidean(2)), module(Stereographic(2, -1.0))])
     made[1].weight_decay = 0.25

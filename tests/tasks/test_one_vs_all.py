@@ -54,13 +54,6 @@ def test_numbers_of_the_specification():
         assert level == pytest.approx(math.log(entities), rel=1e-5)
 
 
-def test_it_is_torchs_smoothing_with_the_share_that_the_true_tail_gives_up():
-    queries, candidates, query, tail = problem()
-    scores = (queries @ candidates.T).detach()
-    expected = F.cross_entropy(scores[query], tail, label_smoothing=0.1 * 11 / 10)
-    assert number(scores, query, tail, 0.1) == pytest.approx(float(expected))
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("block", [1, 30, 2**20])
 def test_blocks_change_neither_loss_nor_gradient(smoothing, block, monkeypatch):
