@@ -64,6 +64,7 @@ def different_models() -> list[str]:
     return [n for n in names if n.startswith("lrn__") or not re.search("__|_wide|_nsampler", n)]
 
 
+@cache
 def tasks_of(model: str) -> tuple[str, ...]:
     """The tasks that a model's class is made for; none said: those of graphs."""
     target = target_of(model)
@@ -72,6 +73,7 @@ def tasks_of(model: str) -> tuple[str, ...]:
     return tuple(attribute(target, "tasks", ()))
 
 
+@cache
 def target_of(model: str) -> str:
     """A model's class, or that of the file that it is a variant of."""
     config = OmegaConf.load(CONFIGS / "model" / f"{model}.yaml")
