@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from curvlab.cli import overrides
+from curvlab.cli import workers
 from curvlab.cli.command_line import check_command_line, complain
 from curvlab.cli.help import choices
 from curvlab.cli.overrides import check_overrides
@@ -269,7 +269,7 @@ def test_no_seed_is_in_two_cells(words):
 
 
 def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(overrides, "find_spec", lambda name: None)
+    monkeypatch.setattr(workers, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):
         check_overrides(["hydra/launcher=slurm", "seed=0,1"], CONFIGS, multirun=True)
     with pytest.raises(UsageError, match="pip install hydra-ray-launcher"):

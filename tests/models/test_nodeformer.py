@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from largest_tensor import LargestTensor
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.relations import NeighbourRelations
@@ -16,6 +15,7 @@ from curvlab.models.nodeformer import (
     relational_bias,
 )
 from curvlab.tasks.node_classification import NodeClassification
+from largest_tensor import LargestTensor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 

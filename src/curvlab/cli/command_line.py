@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from curvlab.cli.help import page, screen
-from curvlab.cli.overrides import check_overrides, chooses, first, keys_of, parsed
+from curvlab.cli.overrides import check_overrides, chooses, first, parsed
 from curvlab.config.compose import compose
 from curvlab.config.folder import add
+from curvlab.config.options import keys_of
 from curvlab.errors import UsageError, shortened
 from curvlab.program import command, program
 

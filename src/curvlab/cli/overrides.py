@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,16 +23,14 @@ from curvlab.cli.words import (
 )
 from curvlab.config.compose import compose
 from curvlab.config.folder import find, is_group
-from curvlab.config.options import check_setting
+from curvlab.config.options import check_setting, keys_of
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError, of_omegaconf
 from curvlab.program import command
-from curvlab.search.space import check_search, values_by_key
+from curvlab.search.space import SPACE, check_search
 from curvlab.study.twins import check_study
 
-LAUNCHERS = ("basic", *workers.LAUNCHERS)
-SPACE = "search.space."
 PLACES_OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
 """Without a name they would be the folder that one is in."""
 
@@ -97,7 +94,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
                 "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
             )
         if "search" in config:
-            _check_search(config, settings)
+            check_search(config, {o.key_or_group: str(o.input_line) for o in settings})
         if "study" in config:
             check_study(config, words, choices(config_dir, "model"))
     except OmegaConfBaseException as error:
@@ -151,7 +148,7 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     """
     key = override.key_or_group
     if key == "hydra/launcher":
-        _check_launcher(override.value())
+        workers.check_launcher(override.value())
     if key.startswith("hydra"):
         if "." not in key and "/" not in key:
             raise UsageError(f"{override.input_line}: set a key below it, as hydra.sweep.dir=...")
@@ -167,7 +164,7 @@ def _check_setting(override: Override, default: DictConfig, choices: str) -> Non
     if override.is_add():
         _check_added(key, default, where)
         return
-    if key.startswith(SPACE):
+    if key.startswith(f"{SPACE}."):
         return  # lists of values, which are looked at as a whole
     for value in _values(override):
         if not _is_interpolated(value):  # else checked when it is resolved
@@ -256,7 +253,7 @@ def _refuse_empty_sweeps(overrides: Iterable[Override]) -> None:
         if override.is_interval_sweep():
             raise UsageError(
                 f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
-                f"search=... and {SPACE}{key}=[1,2]"
+                f"search=... and {SPACE}.{key}=[1,2]"
             )
 
 
@@ -280,39 +277,3 @@ def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Ove
             )
     given = {o.key_or_group for o in overrides}
     return [parsed(f"{key}={values}") for key, values in sweep.items() if key not in given]
-
-
-def _check_search(config: DictConfig, settings: Sequence[Override]) -> None:
-    """Check a search, and that what it varies is not fixed at the same time."""
-    if find_spec("optuna") is None:
-        raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
-    check_search(config)
-    for override in settings:
-        key = override.key_or_group
-        if key in values_by_key(config):
-            raise UsageError(
-                f"{override.input_line}: the search varies {key}; fix it by adding "
-                f"{SPACE}{key}=null, or give it other values by {SPACE}{key}=[...]"
-            )
-
-
-def _check_launcher(name: Any) -> None:
-    """Say in time how a launcher is installed that is not there."""
-    if name not in LAUNCHERS:
-        refuse(f"hydra/launcher={name}", str(name), LAUNCHERS)
-    if name == "slurm" and find_spec("submitit") is None:
-        raise UsageError("hydra/launcher=slurm needs submitit: pip install 'curvlab[cluster]'")
-    if name == "ray" and not (find_spec("ray") and find_spec("hydra_plugins")):
-        raise UsageError("hydra/launcher=ray needs Hydra's plugin: pip install hydra-ray-launcher")
-
-
-def keys_of(config: DictConfig, prefix: str = "") -> list[str]:
-    """All keys of a configuration, those below others too."""
-    found = []
-    for name in config:
-        path = f"{prefix}{name!s}"
-        found.append(path)
-        node = config._get_node(name)
-        if isinstance(node, DictConfig) and not node._is_none() and not node._is_interpolation():
-            found += keys_of(node, f"{path}.")
-    return found

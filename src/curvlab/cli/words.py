@@ -86,12 +86,9 @@ def is_read_by_nobody(key: str) -> bool:
 
     Other parts pass all their keys to the constructor, which refuses unknown ones.
     """
-    part = key.partition(".")[0]
-    return part == key or part in ("trainer", "paths") or _is_of_search(key)
-
-
-def _is_of_search(key: str) -> bool:
-    return key.startswith("search.") and key.split(".")[1] not in ("space", "sampler", "pruner")
+    part, *names = key.split(".")
+    of_search = part == "search" and names[:1] not in (["space"], ["sampler"], ["pruner"])
+    return not names or part in ("trainer", "paths") or of_search
 
 
 def check_words_of_table(overrides: Sequence[Override], name: str, table: DictConfig) -> None:

@@ -7,12 +7,14 @@ each cell is a task, by Hydra's own launcher.
 import logging
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from curvlab.cli.help import refuse
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, add, added, find
 from curvlab.config.resolvers import register_resolvers
@@ -52,6 +54,20 @@ def split(words: Sequence[str]) -> tuple[str | None, dict[str, Any], list[str]]:
     if not (isinstance(number, int) and number > 0) and (number is not None or name == "slurm"):
         raise UsageError(f"hydra.launcher.n_jobs={number} must be a number of workers, 1 or more")
     return str(name), options, rest
+
+
+def check_launcher(name: object) -> None:
+    """Check that there is such a launcher, and say how one is installed that is not there.
+
+    Raises:
+        UsageError: it cannot be used here.
+    """
+    if name not in ("basic", *LAUNCHERS):
+        refuse(f"{GROUP}={name}", str(name), ("basic", *LAUNCHERS))
+    if name == "slurm" and find_spec("submitit") is None:
+        raise UsageError(f"{GROUP}=slurm needs submitit: pip install 'curvlab[cluster]'")
+    if name == "ray" and not (find_spec("ray") and find_spec("hydra_plugins")):
+        raise UsageError(f"{GROUP}=ray needs Hydra's plugin: pip install hydra-ray-launcher")
 
 
 def start(launcher: str, options: dict[str, Any], words: Sequence[str]) -> None:

@@ -1,6 +1,8 @@
 """What a search varies: keys of the configuration, and the values that each may take."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
@@ -28,15 +30,18 @@ def defaults(config: DictConfig) -> dict[str, Any] | None:
     return own if inside else None
 
 
-def check_search(config: DictConfig) -> None:
+def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType({})) -> None:
     """Check a search before its first trial.
 
     Args:
         config: a composed configuration with `search`.
+        words: of a command line, by the keys that they set.
 
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
     """
+    if find_spec("optuna") is None:
+        raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
     if "metric" not in config.task:
         raise UsageError(
             f"task={config.task.name} has no validation nodes, and a search must not look at what "
@@ -51,6 +56,12 @@ def check_search(config: DictConfig) -> None:
     for seed in seeds:
         check_setting("seed", config, seed)
     _check_space(config)
+    for key, word in words.items():
+        if key in values_by_key(config):
+            raise UsageError(
+                f"{word}: the search varies {key}; fix it by adding {SPACE}.{key}=null, or give it "
+                f"other values by {SPACE}.{key}=[...]"
+            )
 
 
 def _check_space(config: DictConfig) -> None:
