@@ -87,6 +87,12 @@ def float64() -> Iterator[None]:
 
 
 @pytest.fixture
+def float32(float64: None) -> None:
+    """Make float32 the default type again, in a module whose tests have float64."""
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
 def script(tmp_path, monkeypatch, capsys):
     """Run a script in an empty folder, without a mirror; return its exit code and what it said."""
     monkeypatch.chdir(tmp_path)

@@ -12,11 +12,7 @@ from curvlab.layers.compilation import Compilable, compile_parts
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPSTBlock
 
-# The tracer of autograd functions instantiates one, which PyTorch itself deprecates.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

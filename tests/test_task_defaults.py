@@ -94,10 +94,8 @@ def with_few_of_every_key():
         met |= sets
 
 
-# PyTorch Geometric's making of a sparse matrix, once a process.
 @pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("file", list(with_few_of_every_key()))
 def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file, tmp_path):
     """A file that names another key would pass unnoticed until the model is built."""

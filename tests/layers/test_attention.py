@@ -10,6 +10,8 @@ from curvlab.layers.stereographic import linear_attention, midpoint_attention, p
 from curvlab.manifolds import Stereographic, stereographic
 from curvlab.manifolds._geoopt import geoopt
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 # One head, three tokens: values are points, queries and keys tangent vectors at the values.
 VALUE = [(0.1, 0.2), (-0.4, 0.3), (0.5, -0.5)]
 QUERY = [(0.2, -0.1), (0.4, 0.3), (-0.5, 0.1)]
@@ -67,7 +69,6 @@ def tokens(count, dim, scale=0.5, seed=3):
     return scale * torch.randn(count, dim, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", OUTPUT)
 def test_worked_example(kappa):
     query, key, value = example(kappa)
@@ -78,7 +79,6 @@ def test_worked_example(kappa):
     assert (similarity @ (factor - 1)).tolist() == pytest.approx(DENOMINATOR[kappa], abs=1e-5)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("at_once", [2, 2**15])
 @pytest.mark.parametrize("kappas", [(-1.0, 0.5, 0.0), (-4.0, 1e-7, -1e-7)])
 def test_linear_time_form_equals_the_quadratic_one(kappas, at_once, monkeypatch):
@@ -112,7 +112,6 @@ def test_queries_far_below_zero_keep_their_midpoints_and_gradients_in_single_pre
         torch.testing.assert_close(own.double(), exact, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", OUTPUT)
 def test_rows_are_weighted_midpoints_of_the_values(kappa):
     """geoopt's midpoint; it picks the nearer antipode for kappa > 0."""
@@ -126,7 +125,6 @@ def test_rows_are_weighted_midpoints_of_the_values(kappa):
         torch.testing.assert_close(output, expected, atol=1e-10, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("kappa", "point", "expected"),
     [(-1, 0.6, 0.6), (0, 0.6, 0.6), (1, 0.6, 0.6), (1, 2.0, -0.5), (4, 0.8, -0.3125)],
@@ -148,7 +146,6 @@ def test_one_token_attends_to_itself(kappa, point, expected):
             assert output.flatten().tolist() == pytest.approx([wanted, 0], abs=1e-12)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", NOT_CURVED, ids=["flat", "kappa 0"])
 def test_flat_attention_is_an_average_of_the_values(kappa):
     query, key, value, _ = random_heads((0.0, 0.0, 0.0))
@@ -158,7 +155,6 @@ def test_flat_attention_is_an_average_of_the_values(kappa):
     torch.testing.assert_close(linear_attention(query, key, value, kappa), expected)
 
 
-@pytest.mark.usefixtures("float64")
 def test_printed_midpoints_are_bounded_where_the_denominator_crosses_zero():
     """On the sphere the result stays within the equator, whatever cancels."""
     kappa = torch.tensor([0.25, 1.0, 4.0])
@@ -193,7 +189,6 @@ def attended(kappa, midpoint):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("midpoint", [None, "paper"])
 @torch.no_grad()
 def test_outputs_of_a_fresh_layer_are_on_the_values_side_and_smooth_in_the_curvature(midpoint):
@@ -212,7 +207,6 @@ def test_outputs_of_a_fresh_layer_are_on_the_values_side_and_smooth_in_the_curva
         assert change.max() > 1
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kind", ["linear", "exact"])
 @pytest.mark.parametrize("out_proj", [True, False])
 def test_layer_follows_its_definition_head_by_head(kind, out_proj):

@@ -25,27 +25,18 @@ pytestmark = pytest.mark.usefixtures("float64")
 DIM = 64
 AGGREGATIONS = ("midpoint", "moebius_sum", "tangent")
 SHARED = {"dim": DIM, "ffn_ratio": 2, "activation": "relu"}
-BALL = {"kappa": -1.0, "learnable": False, "aggregation": "midpoint", "residual": False}
-SPHERE = {
-    "kappa": 1.0,
-    "learnable": False,
-    "in_proj": True,
-    "max_angle": 3.1406,
-    "ambient": True,
-    "residual": False,
-}
 
 
 def euclidean():
-    return EuclideanBranch(**SHARED, heads=4)
+    return EuclideanBranch(**SHARED)
 
 
 def hyperbolic(**options):
-    return HyperbolicBranch(**SHARED, **{**BALL, **options})
+    return HyperbolicBranch(**SHARED, **options)
 
 
 def spherical(**options):
-    return SphericalBranch(**SHARED, **{**SPHERE, **options})
+    return SphericalBranch(**SHARED, **options)
 
 
 BRANCHES = [euclidean, hyperbolic, spherical]

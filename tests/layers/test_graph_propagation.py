@@ -14,6 +14,8 @@ from curvlab.layers.graph_propagation import (
     transposed,
 )
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 NODES, FEATURES, DIM = 20, 7, 4
 SWITCHES = ("batch_norm", "residual", "weight", "initial", "activation")
 
@@ -66,7 +68,6 @@ def by_hand(made, x, matrix, options):
     return x
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("values", list(itertools.product([False, True], repeat=5)))
 def test_every_combination_is_its_formula(values):
     options = dict(zip(SWITCHES, values, strict=True))
@@ -75,7 +76,6 @@ def test_every_combination_is_its_formula(values):
     torch.testing.assert_close(made(features(), adjacency()), expected)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("make", [adjacency, directed])
 def test_the_gradient_goes_through_the_transpose(make):
     matrix, x = make(), features().requires_grad_()
@@ -98,6 +98,7 @@ def test_another_matrix_is_seen():
         torch.testing.assert_close(propagate(matrix, x), matrix.to_dense() @ x)
 
 
+@pytest.mark.usefixtures("float32")
 def test_half_precision_is_raised():
     propagate, matrix, x = SparsePropagation(), adjacency(), features()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -131,7 +132,6 @@ def test_parameters_are_those_of_the_formula():
     assert count(batch_norm=True) == first + 3 * 2 * DIM
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("make", [adjacency, directed])
 @pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
 def test_in_chunks_it_is_the_same(make, chunk):

@@ -13,14 +13,10 @@ from curvlab.layers import (
 )
 from curvlab.manifolds import Lorentz, lorentz
 
-float64 = pytest.mark.usefixtures("float64")
+pytestmark = pytest.mark.usefixtures("float64")
+
 KAPPAS = (-0.3, -1.0, -2.0)
 PLAIN = {"time_offset": 0.5, "max_scale": None}
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta"),
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-]
 
 
 def fixed(kappa):
@@ -63,7 +59,6 @@ NUMBERS = {
 }
 
 
-@float64
 @pytest.mark.parametrize("kappa", NUMBERS)
 def test_worked_example(kappa):
     """A layer, its aggregation, its residual connection and the decoder's logits."""
@@ -86,7 +81,6 @@ def test_worked_example(kappa):
     torch.testing.assert_close(decoder(h), torch.tensor(expected["logits"]), rtol=0, atol=1e-6)
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_every_layer_stays_on_the_hyperboloid(kappa):
     space, x = fixed(kappa), draw(kappa, 30, 3)
@@ -102,7 +96,6 @@ def test_every_layer_stays_on_the_hyperboloid(kappa):
         assert (point[:, 0] > 0).all()
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_time_is_bounded_and_starts_in_the_middle(kappa):
     space, radius = fixed(kappa), (-kappa) ** -0.5
@@ -126,7 +119,6 @@ def test_time_is_bounded_and_starts_in_the_middle(kappa):
     assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
 
 
-@float64
 def test_what_has_no_direction_goes_to_the_origin():
     """At the start a node without features does: its time has no weight, and there is no bias."""
     space = fixed(-2.0)
@@ -137,7 +129,6 @@ def test_what_has_no_direction_goes_to_the_origin():
     assert (layer.bias.grad == 0).all()
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 @pytest.mark.parametrize("size", [0.0, 0.1, 3.0, 200.0])
 @pytest.mark.parametrize("activation", [None, "relu", "tanh"])
@@ -161,7 +152,6 @@ def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activ
     torch.testing.assert_close(features(mostly_zero), expected)
 
 
-@float64
 def test_dropout_of_the_first_layer_drops_time_and_features():
     layer = HyboNetFeatureLinear(2, 3, fixed(-1.0), 0.5, None, **PLAIN)
     with torch.no_grad():
@@ -176,7 +166,6 @@ def test_dropout_of_the_first_layer_drops_time_and_features():
     torch.testing.assert_close(seen[0].mean(0), seen[1][0], rtol=0, atol=0.05)
 
 
-@float64
 def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_row():
     kappa = -0.7
     space, x = fixed(kappa), draw(kappa, 5, 3)
@@ -191,7 +180,6 @@ def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_r
     torch.testing.assert_close(layer(sparse(scaled), x), found)
 
 
-@float64
 def test_a_node_without_neighbours_gets_a_gradient_by_itself_alone():
     space, x = fixed(-1.0), draw(-1.0, 3, 2).requires_grad_()
     adjacency = sparse([[1.0, 1, 0], [1, 1, 0], [0, 0, 0]])
@@ -201,7 +189,6 @@ def test_a_node_without_neighbours_gets_a_gradient_by_itself_alone():
     assert (x.grad[2] != 0).any()
 
 
-@float64
 def test_attention_is_the_centroid_with_sigmoid_weights():
     kappa = -2.0
     space, x = fixed(kappa), draw(kappa, 4, 3)
@@ -221,6 +208,7 @@ def test_attention_is_the_centroid_with_sigmoid_weights():
     torch.testing.assert_close(near[0], lorentz.origin(3, kappa))
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_gradients_in_float32_are_finite_for_zero_and_for_huge_inputs(kappa):
     space = Lorentz(kappa)

@@ -16,6 +16,8 @@ from curvlab.layers.lorentz_attention import attention_sums
 from curvlab.manifolds import Lorentz, lorentz
 from largest_tensor import LargestTensor
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 QUERY = [(1.0, 2.0), (3.0, -1.0), (0.5, 0.5)]
 KEY = [(2.0, 0.0), (1.0, 1.0), (-1.0, 3.0)]
 VALUE = [(1.0, 0.0), (0.0, 1.0), (2.0, -1.0)]
@@ -25,8 +27,6 @@ OUTPUT = {
     3: [(1.428571, -0.428571), (2 / 3, 1 / 3), (8 / 7, -1 / 7)],
 }
 POWERS = [1.0, 1.5, 2.0, 3.0, 4.0, 10.0]
-
-float64 = pytest.mark.usefixtures("float64")
 
 
 def draw(*shape, size=1.0, seed=0):
@@ -57,7 +57,6 @@ def poincare_attention(space, heads=2):
 ATTENTIONS = [linear_attention, softmax_attention, tangent_attention, poincare_attention]
 
 
-@float64
 @pytest.mark.parametrize(
     ("power", "expected"),
     [(1, (3, 0, 4)), (2, (2.451306, 0, 4.357878)), (3, (1.943503, 0, 4.606821))],
@@ -68,7 +67,6 @@ def test_worked_example_of_the_features(power, expected):
     assert features.norm().item() == pytest.approx(5)
 
 
-@float64
 @pytest.mark.parametrize("power", POWERS)
 def test_features_keep_the_norm_and_are_homogeneous(power):
     e = draw(7, 2, 5)
@@ -79,7 +77,6 @@ def test_features_keep_the_norm_and_are_homogeneous(power):
     torch.testing.assert_close(focused_features(3.7 * e, power, 0.0), 3.7 * features)
 
 
-@float64
 @pytest.mark.parametrize("power", POWERS)
 def test_derivatives_of_the_features(power):
     e = draw(4, 2, 3).requires_grad_()
@@ -91,6 +88,7 @@ def test_derivatives_of_the_features(power):
     assert torch.autograd.gradgradcheck(features, e)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("power", POWERS)
 def test_features_of_extreme_rows_in_float32(power):
     e = torch.stack([draw(8, size=size) for size in (0.0, 1e-8, 1.0, 1e4, 1e12)])
@@ -103,7 +101,6 @@ def test_features_of_extreme_rows_in_float32(power):
     assert gradient.isfinite().all()
 
 
-@float64
 @pytest.mark.parametrize("power", OUTPUT)
 def test_worked_example(power):
     output = focused_attention(*heads_of(QUERY, KEY, VALUE), power, 0.0)
@@ -117,7 +114,6 @@ def quadratic(query, key, value, power, smallest):
     return (weights / weights.sum(-1, keepdim=True) @ value.movedim(1, 0)).movedim(0, 1)
 
 
-@float64
 @pytest.mark.parametrize("power", POWERS)
 def test_equals_the_quadratic_form(power):
     """Weights `phi(q_i) . phi(k_j)` that add up to 1 in each row; a factor t cancels."""
@@ -130,7 +126,6 @@ def test_equals_the_quadratic_form(power):
     torch.testing.assert_close(ones, torch.ones_like(value))
 
 
-@float64
 @pytest.mark.parametrize("fusion", ["mean", "concat"])
 @pytest.mark.parametrize("phi_on_value", [False, True])
 def test_layer_is_its_definition(fusion, phi_on_value):
@@ -152,7 +147,6 @@ def test_layer_is_its_definition(fusion, phi_on_value):
     torch.testing.assert_close(layer(x), space.from_space(expected))
 
 
-@float64
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_permuting_the_nodes_permutes_the_output(make):
     space = Lorentz(-0.6)
@@ -162,7 +156,6 @@ def test_permuting_the_nodes_permutes_the_output(make):
     torch.testing.assert_close(lorentz.inner(layer(x), layer(x)), (1 / space.kappa).expand(11))
 
 
-@float64
 def test_sums_over_chunks_are_the_sum_over_all():
     space = Lorentz(-0.6)
     layer, x = linear_attention(space), space.from_space(draw(23, 6))
@@ -177,7 +170,6 @@ def test_sums_over_chunks_are_the_sum_over_all():
     torch.testing.assert_close(ones[0][..., 0], ones[1])
 
 
-@float64
 def test_worked_example_of_softmax_attention():
     """Weights and centroid of the specification, from queries, keys and values set by hand."""
     space = Lorentz(-1.0, learnable=False)
@@ -194,7 +186,6 @@ def test_worked_example_of_softmax_attention():
     torch.testing.assert_close(points, lorentz.centroid(value.expand(3, 3, 3), weights, -1.0))
 
 
-@float64
 @pytest.mark.parametrize("inner", [None, "as_released"])
 def test_scores_of_softmax_attention(inner):
     """`2 <q, k> / s` for k = 2, as released half of it; constants cancel, this factor does not."""
@@ -219,7 +210,6 @@ def test_scores_of_softmax_attention(inner):
 
 
 @pytest.mark.slow
-@float64
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_derivatives(make):
     layer = make(Lorentz(-0.6))
@@ -234,6 +224,7 @@ def test_derivatives(make):
     assert torch.autograd.gradcheck(function, [i.requires_grad_() for i in inputs], atol=1e-4)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_extreme_rows_in_float32(make):
     """Rows of zeros, queries and keys that are all negative, points far out."""
@@ -251,6 +242,7 @@ def test_extreme_rows_in_float32(make):
         assert all(g.isfinite().all() for g in gradients)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_bfloat16_autocast(make):
     space = Lorentz(-0.6)

@@ -10,7 +10,7 @@ from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, Lore
 from curvlab.layers.lorentz import CurvatureMode, InputLift
 from curvlab.manifolds import Lorentz, lorentz
 
-float64 = pytest.mark.usefixtures("float64")
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def draw(*shape, size=1.0, seed=0):
@@ -32,7 +32,6 @@ def square(x):
     return lorentz.inner(x, x)
 
 
-@float64
 @pytest.mark.parametrize(
     ("kappa", "expected"), [(-0.5, (3.0053, 2.5711, 0.6491)), (-4.0, (1.0625, 0.9090, 0.2295))]
 )
@@ -50,7 +49,6 @@ def test_worked_example(kappa, expected):
     )
 
 
-@float64
 @pytest.mark.parametrize("kappa", [-0.25, -0.5, -2.0, -4.0])
 def test_rescaling_multiplies_all_distances_by_one_factor(kappa):
     layer = LorentzLinear(4, 3, fixed(-1.0), fixed(kappa), "rescale")
@@ -61,7 +59,6 @@ def test_rescaling_multiplies_all_distances_by_one_factor(kappa):
     torch.testing.assert_close(distances, factor * lorentz.pairwise_dist(here, here, -1.0))
 
 
-@float64
 def test_recalibration_changes_the_order_of_distances():
     """The specification's counterexample."""
     x = lorentz.from_space(torch.tensor([[2.0, 2.5], [0.5, 0.5], [2.5, 1.5]]), -1.0)
@@ -72,7 +69,6 @@ def test_recalibration_changes_the_order_of_distances():
     assert after.tolist() == pytest.approx((0.719035, 0.938048), abs=1e-6)
 
 
-@float64
 @pytest.mark.parametrize("mode", get_args(CurvatureMode))
 @pytest.mark.parametrize("bias", [True, False])
 def test_derivatives_of_the_linear_map(mode, bias):
@@ -120,7 +116,6 @@ def identity_lift(kappa, kind, dim):
     return with_weights(layer, torch.eye(1 + dim)[1:], torch.zeros(dim))
 
 
-@float64
 @pytest.mark.parametrize(
     ("kappa", "kind", "x", "expected"),
     [
@@ -142,7 +137,6 @@ def grads(output, layer):
     return torch.autograd.grad((output * weights).sum(), list(layer.parameters()))
 
 
-@float64
 @pytest.mark.parametrize("kind", get_args(InputLift))
 @pytest.mark.parametrize("mode", get_args(CurvatureMode))
 @pytest.mark.parametrize("density", [0.05, 1.0])
@@ -169,7 +163,6 @@ def lift_definition(x, kappa, kind):
     return lorentz.from_space(torch.sinh(root * length.clamp(max=10)) / (root * length) * x, kappa)
 
 
-@float64
 @pytest.mark.parametrize("kind", get_args(InputLift))
 def test_derivative_by_features(kind):
     layer = LorentzFeatureLinear(3, 2, Lorentz(-0.7), Lorentz(-1.6), "rescale", kind)
@@ -178,7 +171,6 @@ def test_derivative_by_features(kind):
     assert torch.autograd.gradcheck(layer, x.requires_grad_())
 
 
-@float64
 @pytest.mark.parametrize("make", [nn.LayerNorm, nn.BatchNorm1d])
 def test_functions_of_the_space_part(make):
     space, other = fixed(-0.5), fixed(-2.0)
@@ -204,7 +196,6 @@ def test_dropout_stays_on_the_hyperboloid_and_rests_in_evaluation():
     torch.testing.assert_close(layer.eval()(x), x)
 
 
-@float64
 @pytest.mark.parametrize(
     ("kappa", "expected"),
     [(-1.0, (1.265161, 0.346593, 0.693186)), (-0.5, (1.673602, 0.400236, 0.800471))],
@@ -214,7 +205,6 @@ def test_worked_example_of_the_residual(kappa, expected):
     assert LorentzMidpoint(fixed(kappa))(x, y).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-@float64
 @pytest.mark.parametrize("other", [-0.5, -3.0])
 def test_residual_of_points_of_two_hyperboloids_is_their_normalised_sum(other):
     x, y = lorentz.expmap0(draw(9, 4), -1.2), lorentz.expmap0(draw(9, 4, seed=1), other)
@@ -226,6 +216,7 @@ def test_residual_of_points_of_two_hyperboloids_is_their_normalised_sum(other):
 FAR = [0.0, 1e-20, 1.0, 1e2, 1e4]
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("kappa", [-0.3, -1.0, -2.0])
 def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
     """Zero rows, rows of one sign, and points 10 / sqrt(-kappa) away."""
@@ -250,6 +241,7 @@ def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
             assert gradient.isfinite().all()
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("kind", get_args(InputLift))
 def test_bfloat16_autocast_leaves_points_in_float32(kind):
     space = Lorentz(-0.5)
@@ -268,7 +260,6 @@ def test_bfloat16_autocast_leaves_points_in_float32(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_compiles_as_one_graph():
     torch.compiler.reset()
     space = Lorentz(-0.5)

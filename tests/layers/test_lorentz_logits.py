@@ -8,12 +8,13 @@ from curvlab.layers import LorentzPrototypes
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 def draw(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("kappa", "expected"),
     [(-1.0, (-0.449490, -2.242641)), (-0.5, (-0.472136, -2.324555))],
@@ -26,7 +27,6 @@ def test_worked_example(kappa, expected):
     assert logits.tolist() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("inner", [None, "as_released"])
 def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner):
@@ -44,7 +44,6 @@ def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner
     assert (k == 1) == np.allclose(2 * product, 2 * product / k)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("inner", [None, "as_released"])
 def test_derivatives_by_points_and_curvature(inner):
     """The prototypes' time follows a curvature that is learned."""

@@ -9,7 +9,8 @@ from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 
-float64 = pytest.mark.usefixtures("float64")
+pytestmark = pytest.mark.usefixtures("float64")
+
 KAPPAS = (-0.3, -1.0, -2.0)
 FORMS = ("stable", "maps")
 
@@ -79,7 +80,6 @@ EXAMPLES = [
 ]
 
 
-@float64
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("example", "options", "operator", "expected"), EXAMPLES)
 def test_worked_examples(example, options, operator, expected, form):
@@ -92,7 +92,6 @@ def test_worked_examples(example, options, operator, expected, form):
     assert found.tolist() == pytest.approx(expected, abs=1.5e-6)
 
 
-@float64
 @pytest.mark.parametrize("form", FORMS)
 def test_points_that_differ_in_the_sign_of_an_axis_do_not_commute_by_transport(form):
     """LRN, Theorem 2.2: the two orders differ in that axis alone, by its sign."""
@@ -103,7 +102,6 @@ def test_points_that_differ_in_the_sign_of_an_axis_do_not_commute_by_transport(f
     torch.testing.assert_close(backward, forward * torch.tensor((1.0, 1, 1, -1)))
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_literal_and_stable_forms_agree_and_lie_on_the_hyperboloid(operator, kappa):
@@ -115,7 +113,6 @@ def test_literal_and_stable_forms_agree_and_lie_on_the_hyperboloid(operator, kap
     assert (stable[:, 0] > 0).all()
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_parallel_transport_is_the_composition_of_maps_of_geoopt(kappa):
     x, y = pair(kappa, 50, 5)
@@ -126,7 +123,6 @@ def test_parallel_transport_is_the_composition_of_maps_of_geoopt(kappa):
     torch.testing.assert_close(residual(kappa, "tangent_space")(x, y), expected)
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_identities_of_the_centroid(kappa):
     x, y = pair(kappa, 50, 5)
@@ -164,7 +160,6 @@ def rotation(dim):
     return torch.block_diag(torch.eye(1), q)
 
 
-@float64
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_only_the_centroid_commutes_with_boosts_and_all_with_rotations(operator):
     x, y = pair(-0.7, 20, 4)
@@ -174,7 +169,6 @@ def test_only_the_centroid_commutes_with_boosts_and_all_with_rotations(operator)
     assert (difference < 1e-9) == (operator == "centroid")
 
 
-@float64
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_identities_of_the_others(kappa):
     x, y = pair(kappa, 50, 5)
@@ -190,7 +184,6 @@ def test_identities_of_the_others(kappa):
         torch.testing.assert_close(residual(kappa, name)(x, y), residual(kappa, name)(y, x))
 
 
-@float64
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_in_flat_space_the_centroid_is_an_average_and_the_others_are_sums(operator):
     kappa, x_s, y_s = -1e-9, torch.tensor((1.0, -2.0)), torch.tensor((0.5, 1.0))
@@ -199,7 +192,6 @@ def test_in_flat_space_the_centroid_is_an_average_and_the_others_are_sums(operat
     torch.testing.assert_close(residual(kappa, operator)(x, y)[1:], total, rtol=1e-6, atol=1e-6)
 
 
-@float64
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_derivatives_are_those_of_the_literal_form(operator):
     """By both points, the curvature, the weight and the output's scale."""
@@ -247,6 +239,7 @@ def stacked(layers, operator, form, kappa=-1.0):
     return h
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("form", FORMS)
 def test_64_layers_in_float32_stay_on_the_hyperboloid(form):
     h = stacked(64, "centroid", form)
@@ -255,6 +248,7 @@ def test_64_layers_in_float32_stay_on_the_hyperboloid(form):
     assert lorentz.dist0(h, -1.0).max() < 2.6
 
 
+@pytest.mark.usefixtures("float32")
 def test_parallel_transport_moves_away_with_depth_until_its_literal_form_is_lost():
     far = [lorentz.dist0(stacked(n, "parallel_transport", "stable"), -1.0).mean() for n in (8, 16)]
     assert far[1] > 1.7 * far[0] > 15
@@ -262,6 +256,7 @@ def test_parallel_transport_moves_away_with_depth_until_its_literal_form_is_lost
     assert not stacked(16, "parallel_transport", "maps").isfinite().all()
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_float32_gradients_are_finite_at_the_origin_far_out_and_where_points_coincide(operator):
     s = torch.cat([size * torch.randn(3, 4) for size in (0.0, 1e-20, 1.0, 1e3)]).requires_grad_()
@@ -283,6 +278,7 @@ def test_wrong_options_are_refused_in_a_sentence(options, said):
         LorentzResidual(fixed(-1.0), **options)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_many_points_at_once_are_the_same_as_few(operator):
     """Without derivatives they are added in parts that fit a cache."""

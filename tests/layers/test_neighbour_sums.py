@@ -7,8 +7,6 @@ from scipy.sparse import random_array
 
 from curvlab.layers.neighbour_sums import neighbour_sums, sparse_product
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
-
 
 def some_matrix(rows: int, nodes: int, density: float, dtype: type = np.float64):
     return random_array((rows, nodes), density=density, format="csr", dtype=dtype, rng=0)

@@ -11,11 +11,7 @@ from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.polynomials import polynomials
 from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
 
-pytestmark = [
-    pytest.mark.usefixtures("float64"),
-    # PyTorch Geometric's making of a sparse matrix, once a process.
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-]
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from curvlab.layers import (
 from curvlab.layers.activations import ACTIVATIONS, activation_function
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 CURVATURES = [(0.0, 0.0), (-1.0, 0.5), (-0.5, -3.9), (1e-9, -1e-9)]
 SIGNS = (-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0)
 
@@ -39,7 +41,6 @@ def filled(layer, seed=1):
     return layer
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappas", CURVATURES)
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_is_exp_of_matrix_times_log_plus_bias(kappas, bias):
@@ -73,7 +74,6 @@ def test_dropout_of_a_linear_layer_is_of_its_weights():
     torch.testing.assert_close(layer.eval()(torch.eye(50)).T, layer.weight)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappas", [(0.0, 0.0), (-1.0, 0.05), (-0.5, -3.9)])
 def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
     layer = filled(StereographicLayerNorm(6, Stereographic(2, kappas)))
@@ -84,7 +84,6 @@ def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
     torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("kappas", CURVATURES)
 def test_activation_acts_on_the_logarithm(name, kappas):
@@ -96,7 +95,6 @@ def test_activation_acts_on_the_logarithm(name, kappas):
     torch.testing.assert_close(result, expected, atol=1e-10, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappas", CURVATURES)
 def test_feed_forward_is_linear_activation_linear(kappas):
     space = Stereographic(2, kappas)
@@ -107,7 +105,6 @@ def test_feed_forward_is_linear_activation_linear(kappas):
     torch.testing.assert_close(layer(x), expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("space", [Euclidean(2), Stereographic(2, 0.0)], ids=["flat", "kappa 0"])
 def test_flat_layers_are_the_plain_ones(space):
     x = tangents(5, 4)
@@ -125,6 +122,7 @@ def test_flat_layers_are_the_plain_ones(space):
     )
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("scale", [0.0, 1e3])
 @pytest.mark.parametrize("kappa", SIGNS)
 def test_layers_stay_finite_in_single_precision(kappa, scale):

@@ -41,11 +41,7 @@ def arguments(module, name):
     return result
 
 
-# The tracer of autograd functions instantiates one, which PyTorch itself deprecates.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

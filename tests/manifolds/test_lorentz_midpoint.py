@@ -7,7 +7,7 @@ from manifold_reference import dot, exact, mpf
 
 from curvlab.manifolds import lorentz
 
-float64 = pytest.mark.usefixtures("float64")
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def draw(*shape, size=1.0, seed=0):
@@ -18,7 +18,6 @@ def pair(kappa, *shape, size=1.0):
     return [lorentz.expmap0(draw(*shape, size=size, seed=seed), kappa) for seed in (0, 1)]
 
 
-@float64
 @pytest.mark.parametrize("kappa", [-2.0, -0.3])
 def test_it_is_the_centroid_of_two_points(kappa):
     x, y = pair(kappa, 20, 4)
@@ -31,7 +30,6 @@ def test_it_is_the_centroid_of_two_points(kappa):
     torch.testing.assert_close(lorentz.midpoint(x, y, kappa, 0.0), x)
 
 
-@float64
 def test_worked_example_of_the_centroid():
     """Three points of the specification, for which the Einstein midpoint is the same."""
     x = lorentz.from_space(torch.tensor([[1.0, 0], [0, 2], [-0.5, 0.5]]), -1.0)
@@ -46,13 +44,11 @@ def test_worked_example_of_the_centroid():
     torch.testing.assert_close(lorentz.normalise(7.3 * summed, -1.0), found)
 
 
-@float64
 def test_reflected_time_makes_the_product_a_dot_product():
     x, y = pair(-0.7, 20, 3)
     torch.testing.assert_close((lorentz.reflect_time(x) * y).sum(-1), lorentz.inner(x, y))
 
 
-@float64
 def test_derivatives():
     """First and second, by both points, curvature and weight, at x = y too."""
     kappa, weight = torch.tensor(-0.7), torch.tensor([0.3, 0.5, 0.9])
@@ -76,6 +72,7 @@ def test_derivatives():
     assert torch.autograd.gradcheck(normalised, inputs)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("kappa", [-1e-3, -1.0, -100.0])
 @pytest.mark.parametrize("radius", [1e-3, 1.0, 5.0, 9.0])
 def test_float32_far_from_the_origin(kappa, radius):
@@ -102,6 +99,7 @@ def exact_midpoint(a, b, kappa):
     return [c / mpmath.sqrt(-kappa * square) for c in total]
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 3.0])
 @pytest.mark.parametrize("weight", [0.2, 0.5, 1.0])
 def test_without_derivatives_it_is_the_same_in_float32(size, weight):

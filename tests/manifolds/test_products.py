@@ -9,12 +9,6 @@ from curvlab.manifolds import products
 from curvlab.manifolds.products import full_precision, linear, product
 from reduced_products import ten_bits, tf32
 
-# Of PyTorch's own forward mode, and of its tracer of autograd functions.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
-]
-
 
 def factors(*shapes, dtype=torch.float32):
     generator = torch.Generator().manual_seed(0)

@@ -120,7 +120,6 @@ def test_moving_keeps_to_the_space_and_moves_the_origin_to_the_vectors_point(tim
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_all_functions_compile_as_one_graph():
     k = kappa_of(-0.6).requires_grad_()
     v, w = tangents().requires_grad_(), tangents(1)[0]

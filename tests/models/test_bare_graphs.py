@@ -38,9 +38,6 @@ NODES, FEATURES, CLASSES = 40, 8, 3
 OF_GRAPHS = [name for name in different_models() if set(tasks_of(name)) != {"kg_completion"}]
 TARGETS = sorted({target_of(name) for name in OF_GRAPHS})
 
-# PyTorch Geometric's making of a sparse matrix, once a process.
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-
 
 @pytest.fixture
 def bare() -> Data:

@@ -19,8 +19,7 @@ from curvlab.models.sage import GraphSAGE, MeanSAGE
 from curvlab.models.sgc import SGC
 from curvlab.models.sign import SIGN
 
-# PyTorch Geometric's making of a sparse matrix, once a process.
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+pytestmark = pytest.mark.usefixtures("float64")
 
 KINDS = {  # layer, form of the graph, heads
     "mlp": (nn.Linear, "none", 1),
@@ -56,7 +55,6 @@ def symmetric(graph):
     return scale[:, None] * looped * scale
 
 
-@pytest.mark.usefixtures("float64")
 def test_hidden_layers_are_activated_and_only_the_last_is_averaged(graph):
     made = network(GCNConv, "edge_index", layers=2, activation="tanh")
     first, second = made.layers
@@ -66,7 +64,6 @@ def test_hidden_layers_are_activated_and_only_the_last_is_averaged(graph):
     torch.testing.assert_close(made(graph), (alone + torch.tanh(last)) / 2)
 
 
-@pytest.mark.usefixtures("float64")
 def test_mlp_averages_its_output_with_its_activation(graph):
     made = network(nn.Linear, "none")
     linear = made.layers[0](graph.x)
@@ -75,7 +72,6 @@ def test_mlp_averages_its_output_with_its_activation(graph):
     torch.testing.assert_close(made(graph), (linear + linear.relu()) / 2)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("layer", [SAGEConv, SGConv])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_sparse_matrix_and_edge_list_give_the_same(graph, layer, layers):
@@ -84,7 +80,6 @@ def test_sparse_matrix_and_edge_list_give_the_same(graph, layer, layers):
     torch.testing.assert_close(by_matrix(graph), by_list(graph))
 
 
-@pytest.mark.usefixtures("float64")
 def test_sage_is_the_mean_of_the_neighbours_and_the_node(graph):
     made = network(SAGEConv, "csr")
     layer = made.layers[0]
@@ -95,7 +90,6 @@ def test_sage_is_the_mean_of_the_neighbours_and_the_node(graph):
     torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
 
 
-@pytest.mark.usefixtures("float64")
 def test_sgc_is_the_normalised_adjacency_times_features(graph):
     made = network(SGConv, "csr")
     layer = made.layers[0]
@@ -104,7 +98,6 @@ def test_sgc_is_the_normalised_adjacency_times_features(graph):
     torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
 
 
-@pytest.mark.usefixtures("float64")
 def test_distance_of_the_embeddings_is_the_plain_one(graph):
     """|x - y|, not the flat limit 2 |x - y| of the curved models."""
     space = network(GCNConv, "edge_index").manifold_out
@@ -116,7 +109,6 @@ def options(**changed):
     return {"skip_average": False, "layers": 2, **changed}
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("normalisation", ["batch", "layer"])
 @pytest.mark.parametrize("last", [False, True])
 def test_activated_layers_are_normalised(graph, normalisation, last):
@@ -134,7 +126,6 @@ def test_activated_layers_are_normalised(graph, normalisation, last):
     assert len(made.norms) == 1 + last
 
 
-@pytest.mark.usefixtures("float64")
 def test_residual_adds_a_linear_map_of_every_layers_input(graph):
     made = network(GCNConv, "edge_index", **options(residual=True))
     (first, second), (around, around_second) = made.layers, made.shortcuts
@@ -144,7 +135,6 @@ def test_residual_adds_a_linear_map_of_every_layers_input(graph):
     torch.testing.assert_close(made(graph), expected)
 
 
-@pytest.mark.usefixtures("float64")
 def test_input_layer_maps_features_before_the_first_layer(graph):
     made = network(SAGEConv, "csr", **options(input_layer=True, layers=1))
     assert made.layers[0].in_channels == 4
@@ -177,7 +167,6 @@ def test_dropout_of_features_is_drawn_once(graph, kind):
     torch.testing.assert_close(mean, made(graph), atol=0.12, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 def test_sage_that_projects_first_is_sage(graph):
     first, plain = MeanSAGE(5, 4), SAGEConv(5, 4)
     with torch.no_grad():
@@ -276,7 +265,6 @@ def test_features_are_dropped_unless_said_otherwise(graph, kind):
     assert not torch.allclose(deep.train()(graph), deep.eval()(graph))
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("kind", "layer", "adjacency"),
     [

@@ -19,11 +19,7 @@ from curvlab.models.kappa_gcn import KappaGCN
 
 NODES, FEATURES, DIM = 7, 5, 4
 
-pytestmark = [
-    pytest.mark.usefixtures("float64"),
-    # PyTorch Geometric's making of a sparse matrix, once a process.
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-]
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture

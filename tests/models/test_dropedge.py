@@ -8,12 +8,7 @@ from torch_geometric.data import Data
 from curvlab.models.dropedge import DropEdge
 from curvlab.models.gcn import GCN
 
-OPTIONS = {
-    "in_channels": 5,
-    "dim": 4,
-    "layers": 2,
-    "skip_average": False,
-}
+OPTIONS = {"in_channels": 5, "dim": 4, "layers": 2, "skip_average": False}
 
 
 def network(edge_dropout, seen=False, **options):

@@ -9,22 +9,9 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPST
 
-OPTIONS = {
-    "in_channels": 5,
-    "dim": 4,
-    "layers": 1,
-    "heads": 2,
-    "head_dim": None,
-    "ffn_ratio": 1,
-    "activation": "relu",
-    "layer_norm": True,
-    "attention": "linear",
-    "out_proj": True,
-    "dropout": 0.0,
-    "eigenvectors": 3,
-    "token_fusion": "sum",
-    "sign_flips": False,
-}
+pytestmark = pytest.mark.usefixtures("float64")
+
+OPTIONS = {"in_channels": 5, "dim": 4, "eigenvectors": 3}
 VARIANTS = {
     "default": {},
     "two layers": {"layers": 2},
@@ -67,7 +54,6 @@ def count(module):
     return sum(p.numel() for p in module.parameters())
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
 def test_at_curvature_zero_it_is_tokengt(graph, options):
     """Same weights, same outputs and gradients; but curvatures have gradients of their own."""
@@ -126,7 +112,6 @@ def test_layer_norms_and_curvatures_are_what_a_layer_adds():
     assert count(two) - count(one) == 6 * (16 + 4) + 2 * (4 + 4) + 2
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", [0.0, (-1.0, 0.5)])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_renaming_nodes_permutes_the_embeddings(graph, kappa, layers):
@@ -139,7 +124,6 @@ def test_renaming_nodes_permutes_the_embeddings(graph, kappa, layers):
     torch.testing.assert_close(made(graph), before[order], atol=1e-10, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", [(0.0, 0.0), (-1.0, 0.5), (1e-9, -1e-9)])
 def test_derivatives_by_all_curvatures_are_central_differences(graph, kappa):
     made = curved(kappa, layers=2, activation="tanh")
@@ -170,7 +154,6 @@ def block_by_maps(block, v):
     return block.space.add(block.feed_forward(block.norm2(x)), x)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappa", [-20.0, -1.0, 2.0])
 def test_points_pass_between_layers_by_their_logarithms(graph, kappa):
     """The second layer is entered at exp0 of its own space, not at the first one's points."""
@@ -208,6 +191,7 @@ def test_wide_heads_need_the_output_projection():
         model(Stereographic, head_dim=3, out_proj=False)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("scale", [0.0, 1e3])
 @pytest.mark.parametrize("layer_norm", [True, False])
 @pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])

@@ -9,6 +9,8 @@ from torch.nn import functional
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPSTBlock
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 # Coordinates after one block, four tokens of width 4 in two heads: (kappas, layer norm) -> rows.
 WORKED = {
     ((0.0, 0.0), True): [
@@ -83,7 +85,6 @@ def worked_block(space, layer_norm=True, activation=functional.relu):
     return made
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(("kappas", "layer_norm"), WORKED)
 def test_worked_example(kappas, layer_norm):
     space = Stereographic(2, kappas)
@@ -92,7 +93,6 @@ def test_worked_example(kappas, layer_norm):
     assert out.tolist() == [pytest.approx(row, abs=1e-6) for row in expected]
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("layer_norm", [True, False])
 @pytest.mark.parametrize("space", [Euclidean(2), Stereographic(2)], ids=["flat", "kappa 0"])
 def test_flat_block_is_the_pre_norm_transformer_with_linear_attention(space, layer_norm):
@@ -114,7 +114,6 @@ def test_flat_block_is_the_pre_norm_transformer_with_linear_attention(space, lay
     torch.testing.assert_close(made(x), expected, atol=1e-12, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("layer_norm", [True, False])
 def test_output_is_continuous_in_the_curvature_through_zero(layer_norm):
     """From both sides, and with one slope: what is odd in kappa leaves no jump at 0."""
@@ -131,7 +130,6 @@ def test_output_is_continuous_in_the_curvature_through_zero(layer_norm):
         assert above.abs().max() > 1e-3 * kappa
 
 
-@pytest.mark.usefixtures("float64")
 def test_block_without_weights_is_the_exponential():
     """Both sublayers then give the origin, and 0 (+) x = x."""
     space = Stereographic(2, (-1.0, 0.5))
@@ -143,7 +141,6 @@ def test_block_without_weights_is_the_exponential():
     torch.testing.assert_close(made(v), space.expmap0(v), atol=1e-15, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 def test_block_in_single_precision_keeps_its_digits():
     """Also where curvatures start to move: values and derivatives by kappa near 0."""
     results = {}

@@ -14,7 +14,7 @@ from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.hybonet import HyboNet
 from curvlab.models.lrn import LRN
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def model(features=4, *, kappa=-1.0, learnable=False, operator=None, seed=0, **options):
@@ -57,7 +57,6 @@ def test_parameter_counts_of_link_prediction(features, layers, expected):
     assert sum(p.numel() for p in curved.parameters()) == expected + 1
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("operator", [None, *OPERATORS])
 @pytest.mark.parametrize("skip_mode", ["sequential", "aggregate_all"])
 def test_embeddings_lie_on_the_hyperboloid_and_follow_the_nodes(operator, skip_mode):
@@ -74,7 +73,6 @@ def test_embeddings_lie_on_the_hyperboloid_and_follow_the_nodes(operator, skip_m
     torch.testing.assert_close(encoder(moved), h[order])
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_a_layers_input_is_added_to_its_output(operator):
     data, encoder = graph(), model(kappa=-0.7, operator=operator, layers=2)
@@ -88,7 +86,6 @@ def test_a_layers_input_is_added_to_its_output(operator):
     torch.testing.assert_close(encoder(data), backwards)
 
 
-@pytest.mark.usefixtures("float64")
 def test_aggregating_all_layers_is_one_centroid_with_the_weights_of_the_connections():
     data = graph()
     encoder = model(operator="centroid", weight_x=0.5, layers=4, skip_mode="aggregate_all")
@@ -100,7 +97,6 @@ def test_aggregating_all_layers_is_one_centroid_with_the_weights_of_the_connecti
     torch.testing.assert_close(encoder(data), expected)
 
 
-@pytest.mark.usefixtures("float64")
 def test_a_vanishing_weight_of_the_input_is_hybonet_and_one_layer_has_no_connection():
     data = graph()
     plain = model()
@@ -109,6 +105,7 @@ def test_a_vanishing_weight_of_the_input_is_hybonet_and_one_layer_has_no_connect
     assert not model(operator="centroid", layers=1).residuals
 
 
+@pytest.mark.usefixtures("float32")
 def test_64_layers_stay_near_the_origin_in_float32_and_their_gradients_are_finite():
     data, encoder = graph(), model(operator="centroid", layers=64)
     h = encoder(data)
@@ -137,7 +134,6 @@ def test_attention_and_activation_change_what_neighbours_send():
     assert all((lorentz.inner(other, other) + 1).abs().max() < 1e-3 for other in h)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("c", [0.5, 1.25, 2.0])
 def test_lrns_c_is_minus_one_over_kappa(c):
     """Layers whose points have `<x, x> = -c`, as in LRN's current code, by NumPy.

@@ -23,47 +23,20 @@ from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.hypformer import Hypformer
 from curvlab.tasks.decoders import decoder_of
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 FEATURES = [(0.5, -1, 0.2), (1.5, 0.3, -0.7), (-0.4, 0.8, 1.1)]
 PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
 KAPPA_IN, KAPPA = -1.0, -0.5  # k from 1 to 2
 
-LINEAR = partial(LorentzLinearAttention, power=2, phi_on_value=False, heads_fusion="mean")
-MODEL = {
-    "in_channels": 3,
-    "kappa_in": KAPPA_IN,
-    "curvature_mode": "rescale",
-    "input_lift": "exp0",
-    "dim": 4,
-    "layers": 1,
-    "heads": 2,
-    "head_dim": 4,
-    "positional_encoding": True,
-    "layer_norm": False,
-    "input_activation": False,
-    "dropout": 0.0,
-    "residual": True,
-    "transformer": True,
-    "graph": True,
-    "graph_weight": 0.4,
-    "fusion": "tangent",
-}
-BRANCH = {
-    "layers": 2,
-    "dropout": 0.0,
-    "batch_norm": False,
-    "residual": True,
-    "weight": True,
-    "initial": False,
-    "activation": True,
-}
+MODEL = {"in_channels": 3, "dim": 4, "heads": 2, "head_dim": 4, "graph_weight": 0.4}
 
 
-def model(*, kappa=KAPPA, learnable=False, attention=LINEAR, branch=None, **options):
+def model(*, kappa=KAPPA, learnable=False, branch=None, **options):
     torch.manual_seed(0)
     return Hypformer(
-        manifold=partial(Lorentz, **{"kappa": kappa, "learnable": learnable}),
-        attention=attention,
-        graph_branch=partial(GraphConvolutionBranch, **{**BRANCH, **(branch or {})}),
+        manifold=partial(Lorentz, kappa=kappa, learnable=learnable),
+        graph_branch=partial(GraphConvolutionBranch, **{"weight": True, **(branch or {})}),
         **{**MODEL, **options},
     )
 
@@ -136,7 +109,6 @@ WORKED = {  # curvature mode, lift, layer norm and relu: logits
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("variant", WORKED)
 def test_logits_of_the_worked_example(variant):
     mode, lift, extras = variant
@@ -148,7 +120,6 @@ def test_logits_of_the_worked_example(variant):
     torch.testing.assert_close(logits, torch.tensor(WORKED[variant]), atol=1e-6, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 def test_points_and_vectors_of_the_worked_example():
     made = model().eval()
     fill(made)
@@ -163,7 +134,6 @@ def test_points_and_vectors_of_the_worked_example():
     torch.testing.assert_close(made(data), torch.cat([tangent, 0.4 * vector], dim=1))
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
     """`sqrt(k) s / sqrt(|<s, s>|)`, `s = (1 - alpha) z + alpha g`."""
@@ -179,7 +149,6 @@ def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
     assert made.dim_out == 5
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("input_lift", ["exp0", "exp0_ref"])
 def test_the_lift_of_the_graphs_vectors(k, input_lift):
@@ -222,7 +191,6 @@ def test_a_linear_decoder_draws_a_map_of_each_branch():
 FUSED = pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
 
 
-@pytest.mark.usefixtures("float64")
 @FUSED
 def test_without_weight_the_edges_are_not_seen(fusion):
     made, data = model(fusion=fusion, graph_weight=0.0), larger()
@@ -232,7 +200,6 @@ def test_without_weight_the_edges_are_not_seen(fusion):
     assert not any(p.grad.any() for p in made.graph_branch.parameters())
 
 
-@pytest.mark.usefixtures("float64")
 @FUSED
 def test_with_all_the_weight_the_transformer_is_not_seen(fusion):
     made, data = model(fusion=fusion, graph_weight=1.0), larger()
@@ -242,7 +209,6 @@ def test_with_all_the_weight_the_transformer_is_not_seen(fusion):
     assert any(p.grad.any() for p in made.graph_branch.parameters())
 
 
-@pytest.mark.usefixtures("float64")
 @FUSED
 @pytest.mark.parametrize("alone", ["graph", "transformer"])
 def test_one_branch_alone_is_that_branch_unweighted(fusion, alone):
@@ -271,7 +237,10 @@ OPTIONS = {
     "recalibrated": {"curvature_mode": "recalibrate", "layers": 2},
     "recalibrated maps": {"curvature_mode": "recalibrate", "layers": 2, "layer_norm": True},
     "deep": {"layers": 3, "residual": False, "positional_encoding": False},
-    "concatenated": {"attention": partial(LINEAR, heads_fusion="concat"), "head_dim": 2},
+    "concatenated": {
+        "attention": partial(LorentzLinearAttention, heads_fusion="concat"),
+        "head_dim": 2,
+    },
     "softmax": {"attention": LorentzSoftmaxAttention, "layers": 2},
     "distances": {"attention": TangentDistanceAttention, "layers": 2},
     "distances of HNN++": {"attention": PoincareDistanceAttention, "fusion": "midpoint"},
@@ -280,6 +249,7 @@ OPTIONS = {
 VARIANTS = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
 
+@pytest.mark.usefixtures("float32")
 @VARIANTS
 def test_gradients_are_finite_where_features_are_zero_or_all_negative(options):
     """And evaluation, twice, is training without dropout."""
@@ -297,6 +267,7 @@ def test_gradients_are_finite_where_features_are_zero_or_all_negative(options):
     assert torch.equal(made(data), out)
 
 
+@pytest.mark.usefixtures("float32")
 @VARIANTS
 def test_points_stay_on_their_hyperboloid_in_float32(options):
     made, data = model(**options), larger()
@@ -322,7 +293,6 @@ def test_points_stay_on_their_hyperboloid_in_float32(options):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("options", [*OPTIONS.values(), {"graph": False}, {"transformer": False}])
 @pytest.mark.parametrize("chunk", [7, 100])
 def test_in_chunks_it_is_the_same(options, chunk):
@@ -332,7 +302,6 @@ def test_in_chunks_it_is_the_same(options, chunk):
     assert not made.encode_in_chunks(data, chunk).requires_grad
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("mode", ["rescale", "recalibrate"])
 def test_gradients_of_the_curvatures_are_central_differences(mode):
     options = {"curvature_mode": mode, "fusion": "midpoint"}

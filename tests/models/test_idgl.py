@@ -18,10 +18,7 @@ from curvlab.models.idgl import IDGL
 
 NODES, FEATURES, CLASSES, DIM = 11, 6, 3, 4
 
-pytestmark = [
-    pytest.mark.usefixtures("float64"),
-    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta"),
-]
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture

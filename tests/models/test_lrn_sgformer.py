@@ -13,8 +13,6 @@ from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.lrn_sgformer import BranchSum, LRNSGFormer
 from curvlab.models.sgformer import SGFormer
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-
 G = 0.8
 BRANCHES = {"in_channels": 4, "dim": 6, "graph_weight": G}
 

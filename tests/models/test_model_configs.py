@@ -21,11 +21,7 @@ WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=40")
 PRECISIONS = ("32-true", pytest.param("bf16-mixed", marks=pytest.mark.slow))
 MANIFOLDS = ("stereographic", "poincare", "sphere", "euclidean")
 
-# PyTorch Geometric's making of a sparse matrix, once a process.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-]
+pytestmark = pytest.mark.slow
 
 
 def composed(model, folder, *overrides):

@@ -17,21 +17,13 @@ from curvlab.models.nodeformer import (
 from curvlab.tasks.node_classification import NodeClassification
 from largest_tensor import LargestTensor
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def model(in_channels=5, **options):
     torch.manual_seed(0)
-    defaults = {
-        "dim": 4,
-        "layers": 2,
-        "heads": 3,
-        "random_features": 10,
-        "gumbel_samples": 3,
-        "orders": 2,
-        "edge_loss": 1.0,
-    }
-    return NodeFormer(in_channels, **{**defaults, **options})
+    defaults = {"dim": 4, "layers": 2, "heads": 3, "random_features": 10, "gumbel_samples": 3}
+    return NodeFormer(in_channels, **{**defaults, "orders": 2, "edge_loss": 1.0, **options})
 
 
 @pytest.fixture
@@ -47,7 +39,6 @@ def features(q, k, count):
     return positive_features(q, directions, (-1,)), positive_features(k, directions, (-2, -1))
 
 
-@pytest.mark.usefixtures("float64")
 def test_directions_are_orthogonal_in_blocks_and_as_long_as_gaussian_ones():
     torch.manual_seed(0)
     directions = orthogonal_directions(10, 4, torch.empty(0))
@@ -61,7 +52,6 @@ def test_directions_are_orthogonal_in_blocks_and_as_long_as_gaussian_ones():
     assert many.pow(4).mean().item() == pytest.approx(3, abs=0.12)
 
 
-@pytest.mark.usefixtures("float64")
 def test_the_estimate_converges_to_the_softmax_at_the_rate_of_monte_carlo():
     """A hundred times the features, a tenth of the error; long keys would need many more."""
     torch.manual_seed(0)
@@ -76,7 +66,6 @@ def test_the_estimate_converges_to_the_softmax_at_the_rate_of_monte_carlo():
     assert 8 < errors[0] / errors[1] < 13
 
 
-@pytest.mark.usefixtures("float64")
 def test_products_of_features_are_unbiased_for_the_kernel():
     """Up to the maxima that are taken out, `exp(<x, y> / sqrt(dim))`."""
     torch.manual_seed(0)
@@ -93,7 +82,6 @@ def test_products_of_features_are_unbiased_for_the_kernel():
     torch.testing.assert_close(estimate, kernel, rtol=0.02, atol=0)
 
 
-@pytest.mark.usefixtures("float64")
 def test_long_queries_and_keys_are_finite_with_gradients():
     q, k = (100 * torch.randn(2, 7, 4)).requires_grad_(), (100 * torch.randn(2, 7, 4))
     k.requires_grad_()
@@ -107,7 +95,6 @@ def test_long_queries_and_keys_are_finite_with_gradients():
     assert k.grad.isfinite().all()
 
 
-@pytest.mark.usefixtures("float64")
 def test_noise_weighs_the_keys_of_every_sample():
     """Against the matrices of all pairs, one a sample."""
     torch.manual_seed(0)
@@ -124,7 +111,6 @@ def test_noise_weighs_the_keys_of_every_sample():
     torch.testing.assert_close(kernel_attention(q, k, v, none), kernel_attention(q, k, v))
 
 
-@pytest.mark.usefixtures("float64")
 def test_gumbel_noise_of_a_low_temperature_picks_nodes_by_their_attention():
     """The maximum of logarithms plus Gumbel noise is a draw from their softmax."""
     torch.manual_seed(0)
@@ -136,7 +122,6 @@ def test_gumbel_noise_of_a_low_temperature_picks_nodes_by_their_attention():
     torch.testing.assert_close(shares, k[0, :, 0] / k.sum(), atol=0.01, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 def test_weights_of_edges_are_those_of_the_attention():
     torch.manual_seed(0)
     q, k = torch.rand(2, 3, 6, 5)
@@ -146,7 +131,6 @@ def test_weights_of_edges_are_those_of_the_attention():
     torch.testing.assert_close(edge_logarithms(q, k, edges), matrix[:, edges[1], edges[0]])
 
 
-@pytest.mark.usefixtures("float64")
 def test_the_bias_and_its_gradients_are_those_of_dense_matrices(related):
     torch.manual_seed(0)
     v = torch.randn(12, 3, 4, requires_grad=True)
@@ -164,7 +148,6 @@ def test_the_bias_and_its_gradients_are_those_of_dense_matrices(related):
     torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.usefixtures("float64")
 def test_a_layer_is_its_formula(related):
     layer = model().eval().layers[0]
     x = torch.randn(12, 4)
@@ -184,7 +167,6 @@ def test_a_layer_is_its_formula(related):
     assert term is None
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("jumping_knowledge", [False, True])
 def test_layers_are_added_to_their_input_and_normalised(related, jumping_knowledge):
     made = model(jumping_knowledge=jumping_knowledge).eval()
@@ -227,7 +209,6 @@ def test_the_directions_of_evaluation_are_kept_with_the_weights(related):
     assert torch.equal(second.eval()(related), first(related))
 
 
-@pytest.mark.usefixtures("float64")
 def test_the_term_of_the_edges_is_the_mean_over_layers_edges_and_heads(related):
     """`-lambda mean(log(weight) / degree)` over edges and loops, from weights without noise."""
     made = model(layers=1, edge_loss=0.7)
@@ -281,6 +262,7 @@ def test_a_training_step_adds_the_term_to_its_loss(related):
     assert losses[2] - losses[1] == pytest.approx(losses[1] - losses[0], rel=1e-4)
 
 
+@pytest.mark.usefixtures("float32")
 def test_half_precision_trains(related):
     made = model()
     with torch.autocast("cpu", torch.bfloat16):

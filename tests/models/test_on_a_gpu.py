@@ -13,11 +13,7 @@ from tiny_data import said
 
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state"),
-]
+pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture

@@ -14,10 +14,7 @@ from curvlab.models.q_gcn import QGCN
 
 NODES, FEATURES, DIM = 7, 5, 6
 
-pytestmark = [
-    pytest.mark.usefixtures("float64"),
-    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-]
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture

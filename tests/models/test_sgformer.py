@@ -10,18 +10,18 @@ from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple
 from curvlab.optim import parameter_groups
 from largest_tensor import LargestTensor
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 
 def model(in_channels=5, graph_layers=2, graph_dropout=0.0, **options):
     torch.manual_seed(0)
-    defaults = {
-        "dim": 4,
-        "graph_weight": 0.3,
-    }
 
     def branch(features, dim):
         return GCNBranch(features, dim, graph_layers, graph_dropout)
 
-    made = SGFormer(in_channels, **{"graph_branch": branch, **defaults, **options})
+    made = SGFormer(
+        in_channels, **{"dim": 4, "graph_weight": 0.3, "graph_branch": branch, **options}
+    )
     for parameter in made.parameters():
         if not parameter.any():  # biases, which start at 0
             torch.nn.init.normal_(parameter)
@@ -63,7 +63,6 @@ def normalised(graph):
     return scale[:, None] * looped * scale
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("q", "k", "expected"),
     [
@@ -80,7 +79,6 @@ def test_attention_has_the_numbers_of_the_specifications(q, k, expected):
     torch.testing.assert_close(found, torch.tensor(expected), atol=1e-6, rtol=0)
 
 
-@pytest.mark.usefixtures("float64")
 def test_attention_is_that_of_all_pairs():
     q, k, v = torch.randn(3, 7, 3, 4)
     torch.testing.assert_close(simple_attention(q, k, v), all_pairs(q, k, v))
@@ -98,7 +96,6 @@ def test_attention_on_nothing_is_the_values_and_has_gradients():
     assert k.grad.isfinite().all()
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("value_map", [False, True])
 def test_heads_are_as_wide_as_the_layer_and_averaged(value_map):
     torch.manual_seed(0)
@@ -109,7 +106,6 @@ def test_heads_are_as_wide_as_the_layer_and_averaged(value_map):
     torch.testing.assert_close(layer(x), all_pairs(q, k, v).mean(1))
 
 
-@pytest.mark.usefixtures("float64")
 def test_branches_are_their_formulas(graph):
     """Order of norms, residual connections and activations."""
     for options in ({}, EVERYTHING):
@@ -124,7 +120,6 @@ def test_branches_are_their_formulas(graph):
         torch.testing.assert_close(made(graph), 0.3 * g + 0.7 * x)
 
 
-@pytest.mark.usefixtures("float64")
 def test_the_weight_of_the_graph_goes_from_nothing_to_everything(graph):
     without = model(graph_weight=0.0)
     before = without(graph)

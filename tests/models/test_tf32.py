@@ -31,9 +31,6 @@ MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 LARGEST_CHANGE = 5e-5
 """Of a pinned quantity's derivative, whose other factors may be rounded."""
 
-# PyTorch Geometric's making of a sparse matrix, once a process.
-sparse = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-
 
 def near_each_other(*shape, centre=2.0, spread=0.02):
     """Vectors that are much farther from 0 than from each other."""
@@ -174,7 +171,6 @@ def test_distances_of_all_pairs_need_no_pin():
             assert torch.equal(space.pairwise_dist(x, x), expected)
 
 
-@sparse
 @pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)

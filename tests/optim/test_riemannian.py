@@ -11,6 +11,8 @@ from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.optim import RiemannianAdam, RiemannianAdamW
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 SPACES = {
     "lorentz": lambda: Lorentz(-0.7, learnable=False),
     "poincare": lambda: Stereographic(2, -1.3, learnable=False),
@@ -51,7 +53,6 @@ def trained(optimizer_class, space, steps=60, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("weight_decay", [0.0, 0.03])
 @pytest.mark.parametrize("name", SPACES)
 def test_the_trajectory_is_geoopts(name, weight_decay):
@@ -64,7 +65,6 @@ def test_the_trajectory_is_geoopts(name, weight_decay):
 
 @pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", SPACES)
 def test_with_amsgrad_the_trajectory_is_geoopts_and_another(name, monkeypatch):
     """Also in parts; the largest second moment counts, once gradients have become smaller."""
@@ -80,7 +80,6 @@ def test_with_amsgrad_the_trajectory_is_geoopts_and_another(name, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("weight_decay", [0.0, 0.03])
 @pytest.mark.parametrize("name", SPACES)
 def test_maximising_is_geoopts_descent_of_the_negative(name, weight_decay):
@@ -107,6 +106,7 @@ def test_sparse_gradients_of_points_are_refused_in_a_sentence():
         RiemannianAdam([x], lr=0.1).step()
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("name", ["lorentz", "poincare", "mixed"])
 def test_in_float32_it_stays_beside_geoopts(name):
     space = SPACES[name]()
@@ -115,7 +115,6 @@ def test_in_float32_it_stays_beside_geoopts(name):
     torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", ["lorentz", "poincare", "mixed"])
 def test_moments_and_points_are_on_the_manifold(name):
     space = SPACES[name]()
@@ -127,7 +126,6 @@ def test_moments_and_points_are_on_the_manifold(name):
     assert state["exp_avg_sq"].numel() == 7 * (1 if name == "lorentz" else 2)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", ["lorentz", "poincare"])
 def test_parts_of_a_large_parameter_move_as_the_whole(name, monkeypatch):
     whole, _ = trained(RiemannianAdam, SPACES[name]())
@@ -222,6 +220,7 @@ def test_a_closure_is_called_once_with_gradients():
     assert len(calls) == 1
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("name", ["lorentz", "poincare"])
 def test_long_steps_outwards_stay_on_the_manifold(name):
     """On the ball they stop at the rim that `project` keeps free."""

@@ -57,7 +57,6 @@ def test_every_further_pass_is_one_call():
     assert short.calls > 4  # some are for warming up
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_held_bytes_by_hand():
     matrix = torch.eye(5).to_sparse_csr()
     graph = Data(x=torch.zeros(5, 3), edge_index=torch.zeros(2, 4, dtype=torch.int64), adj=matrix)

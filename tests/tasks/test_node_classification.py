@@ -8,7 +8,7 @@ from torch_geometric.utils import stochastic_blockmodel_graph
 
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
-from curvlab.manifolds import Curvature, Stereographic
+from curvlab.manifolds import Curvature
 from curvlab.models.fpst import FPST
 from curvlab.models.gcn import GCN
 from curvlab.optim import Adam
@@ -38,23 +38,7 @@ def gcn():
 
 
 def fpst():
-    return FPST(
-        in_channels=8,
-        manifold=Stereographic,
-        dim=8,
-        layers=1,
-        heads=2,
-        head_dim=None,
-        ffn_ratio=1,
-        activation="relu",
-        layer_norm=True,
-        attention="linear",
-        out_proj=True,
-        dropout=0.2,
-        eigenvectors=4,
-        token_fusion="sum",
-        sign_flips=True,
-    )
+    return FPST(8, dim=8, dropout=0.2, eigenvectors=4, sign_flips=True)
 
 
 def task(encoder, **options):

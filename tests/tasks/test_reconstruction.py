@@ -57,25 +57,9 @@ def web():
     return data
 
 
-def fpst_task(kappa=0.0, dim=8):
+def fpst_task(kappa):
     torch.manual_seed(0)
-    encoder = FPST(
-        in_channels=40,
-        manifold=functools.partial(Stereographic, kappa=kappa),
-        dim=dim,
-        layers=1,
-        heads=2,
-        head_dim=None,
-        ffn_ratio=1,
-        activation="relu",
-        layer_norm=True,
-        attention="linear",
-        out_proj=True,
-        dropout=0.0,
-        eigenvectors=4,
-        token_fusion="sum",
-        sign_flips=False,
-    )
+    encoder = FPST(40, functools.partial(Stereographic, kappa=kappa), dim=8, eigenvectors=4)
     return Reconstruction(encoder, ADAM, power=2)
 
 

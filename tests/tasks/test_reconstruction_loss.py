@@ -21,6 +21,8 @@ from curvlab.manifolds.pairs.kernel import PairKernel
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 POINTS = [(0, 0), (1, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
 CURVATURES = [
@@ -127,7 +129,6 @@ def tiles_of_example(size=None):
     return PairTiles(both_directions(EDGES), len(POINTS), size)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("kappa", "expected"), [(-1.0, 19.356221), (0.0, 15.472156), (1.0, 14.191849)]
 )
@@ -137,7 +138,6 @@ def test_worked_example_in_curved_spaces(kappa, expected):
     assert loss.item() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.usefixtures("float64")
 @KERNELS
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kappas", CURVATURES)
@@ -149,7 +149,6 @@ def test_value_and_gradients_are_those_of_the_plain_sum(kappas, power, kernel):
     assert (result[2].abs() > 1e-3).all()
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("spread", [0.0, 0.01, 3.0])
 @pytest.mark.parametrize("kappas", [(-1.0, -0.1), (0.0, 0.0), (1e-3, -1e-3), (1e-7, -1e-7)])
 def test_points_close_together_and_far_apart(kappas, spread):
@@ -158,7 +157,6 @@ def test_points_close_together_and_far_apart(kappas, spread):
     assert_close(result, dense_value_and_gradients(x, kappas, edge_index, 2), 1e-8)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("size", [1, 4, 7, 15, 29, 30, 1000])
 def test_size_of_the_tiles_does_not_matter(size, power):
@@ -168,7 +166,6 @@ def test_size_of_the_tiles_does_not_matter(size, power):
     assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-8)
 
 
-@pytest.mark.usefixtures("float64")
 @KERNELS
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("factor", [1.0, 2.0])
@@ -182,7 +179,6 @@ def test_flat_space_without_maps(factor, power, kernel):
     assert_close(result, (expected.detach(), *torch.autograd.grad(expected, leaf)), 1e-8)
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("space", [Euclidean(), Stereographic(1, -1.0)], ids=["flat", "ball"])
 def test_complete_separation_has_no_loss(space):
     """Neighbours in one place, others far away: nothing is left but each node itself."""
@@ -191,7 +187,6 @@ def test_complete_separation_has_no_loss(space):
     assert reconstruction_loss(x, space, PairTiles(edges, 6)).item() == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.usefixtures("float64")
 def test_without_the_node_itself_there_would_be_no_lower_bound():
     """A path on a line, larger and larger: the sum that FPS-T prints falls without end when negated
     and rises without end when not; the node itself among its negatives keeps it above 0."""
@@ -208,7 +203,6 @@ def test_without_the_node_itself_there_would_be_no_lower_bound():
     assert without[2] < 99 * without[1]
 
 
-@pytest.mark.usefixtures("float64")
 def test_complete_graph_has_no_negatives():
     edges = both_directions([(0, 1), (0, 2), (1, 2)])
     x = torch.tensor([[0.0, 0], [1, 0], [0, 2]])
@@ -216,7 +210,6 @@ def test_complete_graph_has_no_negatives():
     assert loss.item() == pytest.approx(2 * (1 + 4 + 5))
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("power", [1, 2])
 def test_node_without_neighbours_is_a_negative_of_all_others(power):
     kappas = (-1.0, 0.5)
@@ -226,7 +219,6 @@ def test_node_without_neighbours_is_a_negative_of_all_others(power):
     assert result[1][-1].any()
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("kappas", [(-1.0, 0.5), (0.0, 1e-7)])
 def test_coincident_nodes(kappas):
     """Squared distances are smooth there; of plain ones the gradient is taken as 0."""
@@ -239,6 +231,7 @@ def test_coincident_nodes(kappas):
         assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), tolerance)
 
 
+@pytest.mark.usefixtures("float32")
 @KERNELS
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("spread", [0.2, 0.6])
@@ -252,6 +245,7 @@ def test_single_precision_keeps_its_digits(kappas, spread, power, kernel):
     assert_close(result, expected, 1e-5)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("apart", [0.0, 1e-6, 1e-4])
 @pytest.mark.parametrize("kappas", [(-1.0, 0.5), (0.0, 0.0)])
@@ -278,7 +272,6 @@ class OnAnAccelerator(tiled.CurvedProfile):
                 setattr(self, name, torch.tensor(value, dtype=kappa.dtype))
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kappas", CURVATURES)
 def test_accelerators_compute_the_same_without_looking(kappas, power, monkeypatch):
@@ -290,6 +283,7 @@ def test_accelerators_compute_the_same_without_looking(kappas, power, monkeypatc
     assert_close(there, here, 1e-13)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.gpu
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kappas", CURVATURES)
@@ -302,6 +296,7 @@ def test_gpu_and_processor_agree(kappas, power):
     assert_close([t.cpu() for t in there], here, 1e-4)
 
 
+@pytest.mark.usefixtures("float32")
 @KERNELS
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 1e3])
@@ -322,7 +317,6 @@ def test_antipodes_have_finite_gradients(dtype, power):
         assert part.isfinite().all()
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("kappa", [-2.0, -0.3])
 def test_points_of_the_lorentz_model_have_the_loss_of_their_images(kappa, power):
@@ -342,6 +336,7 @@ def test_points_of_the_lorentz_model_have_the_loss_of_their_images(kappa, power)
     torch.testing.assert_close((by_space, by_raw / slope), expected, atol=1e-8, rtol=1e-8)
 
 
+@pytest.mark.usefixtures("float32")
 def test_far_points_of_the_lorentz_model_keep_their_digits():
     """At radius 9 in float32, where the image is beyond the last number below the rim."""
     model = Lorentz(-1.0)
@@ -371,6 +366,7 @@ def test_points_that_are_not_numbers_spoil_the_loss(space, clamp, kernel):
     assert reconstruction_loss(x, space, PairTiles(web(), NODES), 2, kernel, clamp).isnan()
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -390,7 +386,6 @@ def test_compiled_kernel_serves_all_curvatures():
     torch.compiler.reset()
 
 
-@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("power", [2, 1])
 @pytest.mark.parametrize("time_dims", [1, 3, 8])
 def test_tiles_of_the_pseudo_hyperboloid_are_the_definition(time_dims, power):
@@ -424,7 +419,6 @@ def dense_clamped_loss(sqdist, edge_index, power, clamp):
     return -quotient[neighbour].clamp(min=clamp).log().sum()
 
 
-@pytest.mark.usefixtures("float64")
 @KERNELS
 @pytest.mark.parametrize(
     ("power", "clamp", "spread"),
