@@ -1,6 +1,26 @@
 """Steps of the schema: what is renamed, and that nothing else is touched."""
 
+import json
+from pathlib import Path
+
+import pytest
+
+from curvlab.config.schema import options_of
+from curvlab.results.identity import identity_hash
 from curvlab.results.migrations import SCHEMA, migrated
+from curvlab.results.migrations_graphs import migrate_graphs
+from curvlab.results.migrations_hyps import migrate_hyps
+from curvlab.results.migrations_tasks import migrate_tasks
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+DESCRIBE = {
+    "name", "label", "requires", "recipe", "manifold", "split", "one_graph", "classes_as_features",
+    "hops", "self_loops", "token_dtype", "eigenvectors", "smallest", "largest",
+}  # fmt: skip
+"""Keys that name a part, or that other parts are made of."""
+
+REQUIRED = {"transforms", "self_loops", "row_normalise", "kappa", "learnable", "weights",
+            "weight_x", "bases", "inner", "manifolds"}  # fmt: skip
 
 
 def test_modules_that_moved_have_their_new_names_wherever_they_stand():
@@ -60,3 +80,43 @@ def test_what_is_of_today_stays_as_it_is():
     assert today["schema"] == SCHEMA
     assert migrated(today) == today
     assert migrated({**today, "schema": "new"}) == {**today, "schema": "new"}
+
+
+@pytest.mark.parametrize("migrate", [migrate_graphs, migrate_hyps, migrate_tasks])
+@pytest.mark.parametrize("config", [None, {}, {"task": None}])
+def test_what_is_not_of_a_steps_kind_stays(migrate, config):
+    stored = {"status": "failed", "config": config}
+    assert (migrate(stored)["config"] or {}) == (config or {})
+
+
+def unknown(node):
+    """Keys of a configuration that its class has no option for, and values it does not take."""
+    signature = options_of(node["_target_"])
+    for key, value in node.items():
+        option = signature.get(key)
+        if key.startswith("_") or key in DESCRIBE:
+            continue
+        if option is None or not option.settable:
+            yield node["_target_"], key
+        elif isinstance(value, dict) and "_target_" in value:
+            yield from unknown(value)
+        elif option.problem(value):
+            yield node["_target_"], key, value
+
+
+def test_every_stored_result_has_its_numbers_and_options_of_today_and_no_others():
+    kinds = set()
+    for path in RESULTS.rglob("result.json"):
+        stored = json.loads(path.read_text())
+        after = migrated(stored)
+        config = after["config"]
+        changed = {key for key in after if after[key] != stored.get(key)}
+        assert changed <= {"config", "schema"}
+        for part in ("model", "manifold", "task", "optimizer", "trainer", "split", "batching"):
+            if "_target_" in config.get(part, {}):
+                assert list(unknown(config[part])) == [], path
+        assert set(config["model"].get("requires") or {}) <= REQUIRED
+        assert identity_hash(config)
+        assert "torch.optim" not in json.dumps(config)
+        kinds.add(config["model"]["_target_"])
+    assert len(kinds) > 30

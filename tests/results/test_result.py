@@ -325,11 +325,13 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
         hardware.trainer_devices(accelerator)
 
 
-def test_no_changed_character_of_a_result_passes(tmp_path):
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("first", range(3))
+def test_no_changed_character_of_a_result_passes(tmp_path, first):
     """The run is then done again, and says why; another score is read by nobody."""
     path = result(score=96.1883, metrics={"test": {"map": 96.1883}}).write(tmp_path)
     written, whole = read_result(tmp_path), path.read_text()
-    for place in range(len(whole)):
+    for place in range(first, len(whole), 3):
         path.write_text(whole[:place] + chr(ord(whole[place]) ^ 1) + whole[place + 1 :])
         assert read_result(tmp_path) in (None, written)  # white space may be another
     path.write_text(whole.replace("96.1883", "97.1883"))

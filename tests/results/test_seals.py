@@ -11,7 +11,7 @@ from curvlab.results.seals import DamagedError, check_seal, seal
 @pytest.fixture
 def sealed(tmp_path):
     path = tmp_path / "state.ckpt"
-    torch.save({"weight": torch.arange(12.0), "rows": [{"step": 1}], "count": torch.ones(3)}, path)
+    torch.save({"weight": torch.arange(12.0), "rows": [{"step": 1}]}, path)
     seal(path, {"step": 7})
     return path
 
@@ -24,10 +24,12 @@ def test_a_seal_tells_whose_archive_it_is_and_torch_reads_it_as_before(sealed):
 
 
 @pytest.mark.slow
-def test_no_changed_byte_passes(sealed):
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("first", range(4))
+def test_no_changed_byte_passes(sealed, first):
     """Any bit of any byte: of arrays, of what frames them, of the index, of the seal itself."""
     whole, draw = sealed.read_bytes(), random.Random(0)
-    for place in range(len(whole)):
+    for place in range(first, len(whole), 4):
         content = bytearray(whole)
         content[place] ^= 1 << draw.randrange(8)
         sealed.write_bytes(content)
