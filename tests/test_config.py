@@ -24,7 +24,7 @@ def test_a_variant_has_the_recipes_of_what_it_varies():
     assert different == {"name", "label", "graph"}
 
 
-@settings(deadline=None)  # the first example composes
+@settings(deadline=None, max_examples=40)  # the first example composes
 @given(st.integers(max_value=0) | st.floats() | st.booleans() | st.none())
 def test_a_size_is_a_whole_number_of_at_least_one(value):
     config = composed("model=fpst")
@@ -33,7 +33,7 @@ def test_a_size_is_a_whole_number_of_at_least_one(value):
         check_options(config)
 
 
-@settings(deadline=None)  # the first example composes
+@settings(deadline=None, max_examples=40)  # the first example composes
 @given(st.floats(max_value=0) | st.sampled_from([float("nan"), float("inf"), True, None, "0.1"]))
 def test_a_rate_is_a_positive_finite_number(value):
     config = composed("model=fpst")
@@ -42,7 +42,7 @@ def test_a_rate_is_a_positive_finite_number(value):
         check_options(config)
 
 
-@settings(deadline=None)  # the first example composes
+@settings(deadline=None, max_examples=40)  # the first example composes
 @given(st.floats(min_value=0) | st.sampled_from([float("nan"), -float("inf"), True, None, "-1"]))
 def test_the_curvature_of_a_lorentz_space_is_negative(value):
     config = composed("model=hypformer", "dataset=cora")
@@ -51,6 +51,7 @@ def test_the_curvature_of_a_lorentz_space_is_negative(value):
         check_options(config)
 
 
+@settings(max_examples=40)
 @given(st.text())
 def test_a_folder_name_is_safe_and_short(value):
     name = run_name(f"paths.mirror={value}")

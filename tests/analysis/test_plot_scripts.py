@@ -37,7 +37,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
         (("plot.py", "hyperbolicity", "synthetic_web", "--nodes", "-1"), "max_nodes=-1"),
         (("plot.py", "run", "nowhere"), "nowhere"),
         (("plot.py", "curves", "nowhere"), "nowhere is no folder of a run with curves"),
-        (("plot.py", "scaling", "fpst/table1"), "no sizes"),
+        (("plot.py", "scaling", "fpst/table1", "--results", "."), "no sizes"),
         (("plot.py", "scaling", "hypformer/fig5", "--results", "."), "nothing to draw"),
         (
             ("plot.py", "depth", "lrn/fig2", "--results", "."),

@@ -122,8 +122,8 @@ def test_graphs_without_triples_are_refused():
     ("name", "over_triples", "over_nodes"),
     [
         ("web_edu", -0.6267, 0.2949),
-        ("power", -0.2804, 0.0170),
         ("facebook", -0.0835, 0.1533),
+        ("power", -0.2804, 0.0170),
         ("bio_worm", -0.0320, 0.1192),
     ],
 )

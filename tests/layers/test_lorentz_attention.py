@@ -38,20 +38,20 @@ def heads_of(*rows):
     return [torch.tensor(r).unsqueeze(1) for r in rows]
 
 
-def linear_attention(space, heads=2, power=2.0, phi_on_value=False, fusion="mean", head_dim=6):
-    return LorentzLinearAttention(6, heads, head_dim, space, power, phi_on_value, fusion)
+def linear_attention(space, dim=6, heads=2, **options):
+    return LorentzLinearAttention(dim, heads, **{"head_dim": dim, "space": space, **options})
 
 
-def softmax_attention(space, heads=2):
-    return LorentzSoftmaxAttention(6, heads, 6, space)
+def softmax_attention(space, dim=6):
+    return LorentzSoftmaxAttention(dim, 2, dim, space)
 
 
-def tangent_attention(space, heads=2):
-    return TangentDistanceAttention(6, heads, 6, space)
+def tangent_attention(space, dim=6):
+    return TangentDistanceAttention(dim, 2, dim, space)
 
 
-def poincare_attention(space, heads=2):
-    return PoincareDistanceAttention(6, heads, 6, space)
+def poincare_attention(space, dim=6):
+    return PoincareDistanceAttention(dim, 2, dim, space)
 
 
 ATTENTIONS = [linear_attention, softmax_attention, tangent_attention, poincare_attention]
@@ -131,7 +131,8 @@ def test_equals_the_quadratic_form(power):
 def test_layer_is_its_definition(fusion, phi_on_value):
     """Head after head, without the shortcut that psi of the mean is."""
     space, head_dim = Lorentz(-0.6), 6 if fusion == "mean" else 4
-    layer = linear_attention(space, 3, 2.0, phi_on_value, fusion, head_dim)
+    options = {"head_dim": head_dim, "phi_on_value": phi_on_value, "heads_fusion": fusion}
+    layer = linear_attention(space, heads=3, **options)
     with torch.no_grad():
         layer.projection.bias.copy_(draw(9 * head_dim))
     x = space.from_space(draw(8, 6))
@@ -212,14 +213,14 @@ def test_scores_of_softmax_attention(inner):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_derivatives(make):
-    layer = make(Lorentz(-0.6))
+    layer = make(Lorentz(-0.6), dim=3)
     names, values = zip(*layer.named_parameters(), strict=True)
 
     def function(s, *values):
         x = lorentz.from_space(s, -0.6)
         return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
 
-    inputs = draw(4, 6, seed=1), *(v.detach().clone() for v in values)
+    inputs = draw(4, 3, seed=1), *(v.detach().clone() for v in values)
     assert any("curvature" in name for name in names)
     assert torch.autograd.gradcheck(function, [i.requires_grad_() for i in inputs], atol=1e-4)
 

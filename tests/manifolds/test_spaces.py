@@ -37,8 +37,8 @@ def test_riemannian_adam_reaches_its_targets(space):
     target = points(space, 6, 4)
     start = space.origin(6, 4, dtype=torch.float64)
     parameter = geoopt.ManifoldParameter(start, manifold=space)
-    optimizer = geoopt.optim.RiemannianAdam([parameter], lr=0.05, stabilize=10)
-    for _ in range(250):
+    optimizer = geoopt.optim.RiemannianAdam([parameter], lr=0.1, stabilize=10)
+    for _ in range(170):
         optimizer.zero_grad()
         space.dist(parameter, target).square().sum().backward()
         optimizer.step()
@@ -130,7 +130,7 @@ def test_fused_maps_are_the_composed_ones(function, size):
     kappas = torch.tensor([-1.0, 0.5], dtype=torch.float64)
     space = Stereographic(2).double()
     generator = torch.Generator().manual_seed(0)
-    v = size * torch.randn(2, 5, 6, generator=generator, dtype=torch.float64)
+    v = size * torch.randn(2, 2, 6, generator=generator, dtype=torch.float64)
 
     def run(make, v, kappas):
         space.curvature = lambda: kappas
@@ -143,7 +143,7 @@ def test_fused_maps_are_the_composed_ones(function, size):
     across = v.mT.contiguous().mT
     assert across.stride(-1) != 1
     torch.testing.assert_close(fused(across, kappas), composed(*inputs))
-    weight = torch.linspace(-1, 1, 30, dtype=torch.float64).view(5, 6)
+    weight = torch.linspace(-1, 1, 12, dtype=torch.float64).view(2, 6)
     gradients = [
         torch.autograd.grad((f(*inputs) * weight).sum(), inputs) for f in (fused, composed)
     ]

@@ -1,4 +1,4 @@
-"""Graph convolutions in curved space: their layers as written, and their flat limits."""
+"""Graph convolutions in curved spaces: their layers as written, and their flat limits."""
 
 from functools import partial
 
@@ -8,7 +8,8 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import SparseAdjacency
-from curvlab.manifolds import Stereographic
+from curvlab.errors import UsageError
+from curvlab.manifolds import PseudoHyperboloid, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.hat import HAT
@@ -16,6 +17,7 @@ from curvlab.models.hgat import HGAT
 from curvlab.models.hgcn import HGCN
 from curvlab.models.hgnn import HGNN
 from curvlab.models.kappa_gcn import KappaGCN
+from curvlab.models.q_gcn import QGCN
 
 NODES, FEATURES, DIM = 7, 5, 4
 
@@ -30,18 +32,13 @@ def graph():
     return SparseAdjacency(self_loops=True)(data)
 
 
-def untrained(kind, kappa=-1.0, layers=2, dropout=0.0, skip_average=False, **options):
+def untrained(kind, kappa=-1.0, **options):
     torch.manual_seed(1)
-    return kind(
-        in_channels=FEATURES,
-        manifold=partial(Stereographic, kappa=kappa),
-        dim=DIM,
-        layers=layers,
-        activation="elu",
-        dropout=dropout,
-        skip_average=skip_average,
-        **options,
-    )
+    if kind is QGCN:
+        options = {"manifold": partial(PseudoHyperboloid, time_dims=3, kappa=-0.8), **options}
+    defaults = {"dim": DIM, "layers": 2, "activation": "elu", "skip_average": False}
+    manifold = partial(Stereographic, kappa=kappa)
+    return kind(FEATURES, **{"manifold": manifold, **defaults, **options})
 
 
 def network(kind, **options):
@@ -197,8 +194,9 @@ def test_untrained_networks_see_nothing_but_features(graph, kind, options):
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [(HGCN, {}), (HGAT, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2})],
-)
+    [(HGCN, {}), (HGAT, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2}),
+     (QGCN, {})],
+)  # fmt: skip
 def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(graph, kind, options):
     model = network(kind, layers=1, skip_average=True, **options)
     plain = network(kind, layers=1, **options)
@@ -206,6 +204,8 @@ def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(grap
     (linear,), space = model.linears, model.space
     if kind is HGNN:
         own = linear(F.elu(model.features(graph.x)))
+    elif kind is QGCN:
+        own = linear(graph.x)
     else:
         own = space.logmap0(linear.from_tangent(graph.x))
     aggregated = space.logmap0(plain(graph))
@@ -225,3 +225,43 @@ def test_far_points_stay_in_the_ball_with_finite_gradients(graph, kind):
     assert bool((points.norm(dim=1) < 1).all())
     points.sum().backward()
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
+
+
+def q_gcn(time_dims, bias=0.3):
+    made = untrained(QGCN, manifold=partial(PseudoHyperboloid, time_dims=time_dims, kappa=-0.8))
+    for linear in made.linears:
+        torch.nn.init.normal_(linear.bias, std=bias)
+    return made
+
+
+@pytest.mark.parametrize(("time_dims", "bias"), [(1, 0), (3, 0), (DIM, 0), (1, 0.3), (3, 0.3)])
+def test_without_a_bias_or_a_sphere_q_gcn_is_a_graph_convolution(graph, time_dims, bias):
+    """Up to the last exponential; a bias moves points along the sphere, if there is one."""
+    model, v = q_gcn(time_dims, bias), graph.x
+    for linear in model.linears:
+        v = F.elu(mean(graph, F.linear(v, linear.weight, linear.bias)))
+    same = torch.isclose(model(graph), model.space.expmap0(v), atol=1e-8).all()
+    assert bool(same) == (bias == 0 or time_dims == 1)
+
+
+def test_embeddings_of_q_gcn_lie_in_the_space_and_every_parameter_has_a_gradient(graph):
+    model = q_gcn(time_dims=3)
+    x = model(graph)
+    assert x.shape == (NODES, model.dim_out)
+    times, rest = x.square().split([3, DIM - 3], 1)
+    norms = rest.sum(1) - times.sum(1)
+    torch.testing.assert_close(norms, (1 / model.space.kappa).expand(NODES))
+    model.space.sqdist(x[:-1], x[1:]).sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+    assert all(p.grad.any() for p in model.parameters())
+
+
+def test_more_axes_than_coordinates_are_refused():
+    with pytest.raises(UsageError, match="time_dims=7 are more axes than the coordinates"):
+        q_gcn(time_dims=7)
+
+
+def test_q_gcn_starts_with_the_gain_of_its_code():
+    torch.manual_seed(0)
+    (linear,) = QGCN(300, partial(PseudoHyperboloid, time_dims=8), 101).linears
+    assert linear.weight.var().item() == pytest.approx(4 / (300 + 100), rel=0.05)

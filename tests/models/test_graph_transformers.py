@@ -1,4 +1,4 @@
-"""GraphTrans and GraphGPS: their parts, and the nodes that an embedding depends on."""
+"""GraphTrans, GraphGPS and Graphormer: their parts, and the nodes an embedding depends on."""
 
 from functools import partial
 
@@ -7,10 +7,13 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.shortest_paths import ShortestPaths
+from curvlab.layers import row_blocks
 from curvlab.models.graphgps import GraphGPS
+from curvlab.models.graphormer import Graphormer, SpatialAttention
 from curvlab.models.graphtrans import GraphTrans
 
-NODES, FEATURES, DIM = 9, 5, 8
+NODES, FEATURES, DIM, LONGEST = 9, 5, 8, 4
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -19,7 +22,8 @@ pytestmark = pytest.mark.usefixtures("float64")
 def graph():
     torch.manual_seed(0)
     path = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]])  # and 7, 8 by themselves
-    return Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
+    data = Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
+    return ShortestPaths(LONGEST)(data)
 
 
 def graphtrans(heads=2):
@@ -71,3 +75,62 @@ def test_a_layer_of_graphgps_is_the_sum_of_its_parts(graph):
         whole = layer.norm2(x + layer.attn(x[None], x[None], x[None])[0][0])
         x = layer.norm3((local + whole) + layer.mlp(local + whole))
     torch.testing.assert_close(model(graph), x)
+
+
+def graphormer(heads=2, layers=2, largest_degree=1):
+    torch.manual_seed(1)
+    return Graphormer(FEATURES, LONGEST, largest_degree, DIM, layers, heads, 16, 0.0)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention_of_graphormer_is_its_formula(graph, heads):
+    torch.manual_seed(2)
+    layer, x = SpatialAttention(DIM, heads, LONGEST + 2), torch.randn(NODES, DIM)
+    q, k, v = (x @ w.T for w in layer.projection.weight.split(DIM))
+    q, k, v = (a + b for a, b in zip((q, k, v), layer.projection.bias.split(DIM), strict=True))
+    width, joined = DIM // heads, []
+    for head in range(heads):
+        part = slice(head * width, (head + 1) * width)
+        scores = q[:, part] @ k[:, part].T / width**0.5 + layer.bias[head][graph.hops.long()]
+        joined.append(scores.softmax(-1) @ v[:, part])
+    torch.testing.assert_close(layer(x, graph.hops), layer.out(torch.cat(joined, 1)))
+
+
+def test_blocks_of_graphormers_rows_change_nothing(graph, monkeypatch):
+    made = graphormer()
+
+    def found():
+        out = made(graph)
+        return out, torch.autograd.grad(out[:, 0].sum(), list(made.parameters()))
+
+    whole = found()
+    monkeypatch.setattr(row_blocks, "BLOCK_ENTRIES", 2 * 2 * NODES)
+    torch.testing.assert_close(found(), whole)
+
+
+def test_the_bias_decides_which_nodes_count(graph):
+    """With all but the neighbours shut out, two layers reach two hops."""
+    made = graphormer()
+    for attention in made.attentions:
+        attention.bias.data[:, 2:] = -torch.inf
+    graph.x.requires_grad_()
+    reached = torch.autograd.grad(made(graph)[0, 0], graph.x)[0].abs().sum(1) > 0
+    assert reached.tolist() == [True, True, True, *[False] * 6]
+    alone = torch.autograd.grad(made(graph)[8, 0], graph.x)[0].abs().sum(1) > 0
+    assert alone.tolist() == [*[False] * 8, True]
+
+
+def test_degrees_are_told_apart_up_to_the_largest(graph):
+    graph.x = torch.ones(NODES, FEATURES)
+    graph.hops = torch.zeros(NODES, NODES, dtype=torch.uint8)
+    ends, middle, alone = graphormer()(graph)[[0, 3, 8]]
+    torch.testing.assert_close(ends, middle)  # degrees 1 and 2 where the largest is 1
+    assert not torch.allclose(ends, alone)
+    ends, middle = graphormer(largest_degree=2)(graph)[[0, 3]]
+    assert not torch.allclose(ends, middle)
+
+
+def test_layers_share_one_bias_for_each_distance():
+    """Section 3.1.2 of arXiv:2106.05234: "shared across all layers"."""
+    biases = [p for name, p in graphormer(layers=3).named_parameters() if name.endswith(".bias")]
+    assert sum(bias.shape == (2, LONGEST + 2) for bias in biases) == 1

@@ -46,7 +46,7 @@ def task(encoder, **options):
     return NodeClassification(encoder, optimizer=optimizer, **{"num_classes": 3, **options})
 
 
-def trained(made, graph, steps=200):
+def trained(made, graph, steps=100):
     optimizer = made.configure_optimizers()
     made.train()
     for _ in range(steps):
