@@ -29,16 +29,6 @@ def fully_connected(space, weight, offset):
     return layer
 
 
-def test_worked_example_of_the_fully_connected_layer():
-    """The specification's: a point of the ball of curvature -1, columns (1, 0) and (0.5, -1)."""
-    space = Lorentz(-1.0)
-    layer = fully_connected(space, [[1.0, 0.0], [0.5, -1.0]], [0.1, -0.2])
-    w = layer.space_part(lorentz.from_stereographic(torch.tensor([0.3, -0.2]), -1.0))
-    assert w.asinh().tolist() == pytest.approx((0.857467, 2.427130), abs=1e-6)
-    ball = lorentz.to_stereographic(space.from_space(w), -1.0)
-    assert ball.tolist() == pytest.approx((0.142368, 0.827719), abs=1e-6)
-
-
 def test_coordinates_of_the_layer_are_distances_to_hyperplanes():
     """v_k = 2 |z_k| d(x, H_k), H_k through exp_0(r_k z_k / |z_k|) across z_k, as geoopt has it."""
     c, r = 0.7, 0.4
