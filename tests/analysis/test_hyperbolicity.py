@@ -47,19 +47,17 @@ def test_grids(rows, columns):
     assert delta_of(nx.grid_2d_graph(rows, columns)).delta == min(rows, columns) - 1
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 4, 30])
-def test_complete_graphs_are_as_trees(nodes):
-    assert delta_of(nx.complete_graph(nodes)).delta == 0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_trees_have_none(seed):
-    assert delta_of(nx.random_labeled_tree(150, seed=seed)).delta == 0
-
-
-def test_block_graphs_have_none_and_their_corners_do_not_matter():
-    assert delta_of(nx.barbell_graph(6, 5)).delta == 0
-    assert delta_of(nx.lollipop_graph(5, 4)).delta == 0
+@pytest.mark.parametrize(
+    "network",
+    [
+        *map(nx.complete_graph, (2, 3, 4, 30)),
+        *(nx.random_labeled_tree(150, seed=seed) for seed in range(4)),
+        nx.barbell_graph(6, 5),
+        nx.lollipop_graph(5, 4),
+    ],
+)
+def test_complete_graphs_trees_and_block_graphs_have_none(network):
+    assert delta_of(network).delta == 0
 
 
 @settings(max_examples=80, deadline=None)

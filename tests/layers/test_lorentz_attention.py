@@ -14,15 +14,12 @@ from curvlab.layers import (
 )
 from curvlab.layers.lorentz_attention import attention_sums
 from curvlab.manifolds import Lorentz, lorentz
+from drawn import draw
 from largest_tensor import LargestTensor
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 POWERS = [1.0, 1.5, 2.0, 3.0, 4.0, 10.0]
-
-
-def draw(*shape, size=1.0, seed=0):
-    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def linear_attention(space, dim=6, heads=2, **options):

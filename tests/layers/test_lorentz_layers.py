@@ -9,12 +9,9 @@ from torch import nn
 from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, LorentzMidpoint
 from curvlab.layers.lorentz import CurvatureMode, InputLift
 from curvlab.manifolds import Lorentz, lorentz
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-
-def draw(*shape, size=1.0, seed=0):
-    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def fixed(kappa):

@@ -7,12 +7,9 @@ import torch
 from curvlab.layers import LorentzPrototypes
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("k", [0.5, 1.0, 2.0])

@@ -31,14 +31,6 @@ ONE_HEAD = {  # alpha of the four nodes, then Z
         [(0.410456, 0.371815), (-0.041197, 0.217519), (0.142038, 0.609528), (1.027382, -0.248004)],
     ),
 }  # fmt: skip
-TWO_HEADS = (
-    [(0.385931, 0.182492, 0.166962), (0.368586, 0.248050, 0.114605),
-     (1.592906, 0.444558, 0.492885), (0.744118, 0.752135, 0.292725)],
-    [(-0.394965, 0.409899, 0.027433), (1.538729, 0.083486, 0.091464),
-     (1.212673, -0.615366, 0.245018), (-1.125439, 0.195490, -0.132536)],
-    [(0.528442, 0.299541), (0.380461, 1.616733), (2.765531, 1.523883), (2.312801, 1.283082)],
-)  # fmt: skip
-
 pytestmark = pytest.mark.usefixtures("float64")
 
 
@@ -73,27 +65,6 @@ def test_theorem_3_1_in_numbers(case):
     filters = torch.einsum("ni,ki,mi->knm", vectors, powers, vectors)
     expected = torch.stack([(alpha[i] @ filters[:, i]) @ X for i in range(4)])
     torch.testing.assert_close(z, expected, atol=1e-12, rtol=0)
-
-
-@torch.no_grad()
-def test_every_head_is_a_filter_of_its_own():
-    attention, h = bare(heads=2), tokens("mono", 2)
-    alpha = attention.coefficients(h)
-    close(alpha[:, 0], TWO_HEADS[0])
-    close(alpha[:, 1], TWO_HEADS[1])
-    close(attention(h).sum(0), TWO_HEADS[2])
-
-
-def test_a_softmax_could_only_make_filters_with_positive_coefficients():
-    """Proposition 3.2: tanh makes the negative ones of above."""
-    attention, h = bare(heads=1), tokens("mono", 2)
-    _, q, k = attention._projected(h)
-    scores = torch.einsum("ind,jnd->nij", q, k).softmax(-1) * attention._bias
-    alpha = scores.sum(1)
-    expected = [(0.860163, 0.573343, 0.331051), (1.234757, 0.445510, 0.291407),
-                (1.326455, 0.281778, 0.369996), (0.699117, 0.696039, 0.302935)]  # fmt: skip
-    close(alpha.detach(), expected)
-    assert (attention.coefficients(h) < 0).any()
 
 
 def random_attention(training=False, dropout=0.0, heads=3):

@@ -4,23 +4,19 @@ from math import comb
 
 import pytest
 import torch
-from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, ChebConv
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.polynomials import polynomials
 from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
+from graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture
 def graph():
-    generator = torch.Generator().manual_seed(2)
-    edges = torch.randint(12, (2, 20), generator=generator)
-    edges = edges[:, edges[0] != edges[1]]
-    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
-    return Data(edge_index=edges, x=torch.randn(12, 3, generator=generator), num_nodes=12)
+    return random_graph(12, 20, 3, seed=2)
 
 
 def adjacency(graph, self_loops=False):

@@ -9,15 +9,11 @@ from manifold_reference import exact, mpf
 
 from curvlab.manifolds import lorentz, stereographic
 from curvlab.manifolds._geoopt import geoopt
+from drawn import draw64 as draw
 
 EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
 CURVATURES = [-1e-8, -1e-5, -1e-3, -0.1, -1.0, -100.0]
 RADII = [1e-4, 0.1, 1.0, 3.0, 6.0, 9.0, 12.0, 15.0]
-
-
-def draw(*shape, size=1.0, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return size * torch.randn(*shape, generator=generator, dtype=dtype)
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -6,12 +6,9 @@ import torch
 from manifold_reference import dot, exact, mpf
 
 from curvlab.manifolds import lorentz
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-
-def draw(*shape, size=1.0, seed=0):
-    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def pair(kappa, *shape, size=1.0):

@@ -1,6 +1,7 @@
 """Identities, limits, gradients and calling conventions of the stereographic model."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -9,14 +10,11 @@ from hypothesis import strategies as st
 
 from curvlab.manifolds import stereographic as s
 from curvlab.manifolds._geoopt import geoopt
+from drawn import draw64
 
 CURVATURES = [-2.0, -0.3, -1e-6, 0.0, 1e-6, 0.3, 2.0]
+draw = partial(draw64, size=0.3)
 EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
-
-
-def draw(*shape, size=0.3, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return size * torch.randn(*shape, generator=generator, dtype=dtype)
 
 
 @st.composite
@@ -38,30 +36,6 @@ def test_exponential_and_logarithm_are_inverse(space):
     torch.testing.assert_close(s.expmap0(s.logmap0(x, kappa), kappa), x)
     torch.testing.assert_close(s.expmap(x, s.logmap(x, y, kappa), kappa), y)
     torch.testing.assert_close(s.logmap(x, s.expmap(x, v, kappa), kappa), v)
-
-
-@EXAMPLES
-@given(spaces())
-def test_gyrogroup(space):
-    kappa, x, y, z = space
-    torch.testing.assert_close(s.mobius_add(-x, s.mobius_add(x, y, kappa), kappa), y)
-    torch.testing.assert_close(s.mobius_add(x, 0 * x, kappa), x)
-    torch.testing.assert_close(s.mobius_add(x, -x, kappa), 0 * x)
-    moved = s.dist(s.mobius_add(z, x, kappa), s.mobius_add(z, y, kappa), kappa)
-    torch.testing.assert_close(moved, s.dist(x, y, kappa))
-
-
-@EXAMPLES
-@given(spaces())
-def test_metric(space):
-    kappa, x, y, z = space
-    assert s.dist(x, x, kappa).item() == 0
-    torch.testing.assert_close(s.dist(x, y, kappa), s.dist(y, x, kappa))
-    assert s.dist(x, z, kappa) <= s.dist(x, y, kappa) + s.dist(y, z, kappa) + 1e-12
-    torch.testing.assert_close(s.sqdist(x, y, kappa), s.dist(x, y, kappa).square())
-    torch.testing.assert_close(s.dist0(x, kappa), s.dist(x, 0 * x, kappa))
-    length = s.conformal_factor(x, kappa) * s.logmap(x, y, kappa).norm()
-    torch.testing.assert_close(length, s.dist(x, y, kappa))
 
 
 @EXAMPLES
@@ -92,17 +66,6 @@ def test_transport(space):
     torch.testing.assert_close(s.transport(x, 0 * x, v, kappa), s.transport0_back(x, v, kappa))
     geodesic = s.transport(x, y, s.logmap(x, y, kappa), kappa)
     torch.testing.assert_close(geodesic, -s.logmap(y, x, kappa))
-
-
-@EXAMPLES
-@given(spaces())
-def test_midpoint_moves_with_isometries(space):
-    kappa, x, y, z = space
-    points, weights = torch.stack([x, y, z]), torch.tensor([0.2, 1.0, 0.5], dtype=x.dtype)
-    middle = s.midpoint(points, weights, kappa)
-    torch.testing.assert_close(s.midpoint(points.flip(0), weights.flip(0), kappa), middle)
-    moved = s.midpoint(s.mobius_add(0.5 * z, points, kappa), weights, kappa)
-    torch.testing.assert_close(moved, s.mobius_add(0.5 * z, middle, kappa))
 
 
 @pytest.mark.parametrize("kappa", [-2.0, -0.3, 0.3, 2.0])

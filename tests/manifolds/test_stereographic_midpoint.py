@@ -12,7 +12,6 @@ from manifold_reference import dot, exact, mp, mpf, scale
 from torch.nn import functional
 
 from curvlab.manifolds import stereographic as s
-from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.sums import half_quotient
 
 KAPPAS = [-100.0, -1.0, -1e-3, -1e-8, 0.0, 1e-8, 1e-3, 1.0, 100.0]
@@ -109,40 +108,6 @@ def test_the_printed_quotient_is_the_antipode_beyond_the_equator(kappa, angle):
     assert s.dist(middle, points, kappa).max() * kappa**0.5 < 0.4
     reach = s.dist(printed, points, kappa).min() * kappa**0.5
     assert (reach > 2.7) if angle > math.pi / 2 else (reach < 0.4)
-
-
-@pytest.mark.parametrize("radius", [0.9, 0.99, 1.01, 1.1, 3.0])
-def test_two_points_have_their_midpoint_between_them_on_both_sides_of_the_equator(radius):
-    x, y = (torch.tensor([radius, e], dtype=torch.float64) for e in (-0.1, 0.1))
-    middle = s.midpoint(torch.stack([x, y]), torch.ones(2, dtype=torch.float64), 1.0)
-    for end in (x, y):
-        torch.testing.assert_close(s.dist(end, middle, 1.0), s.dist(x, y, 1.0) / 2)
-
-
-@pytest.mark.parametrize("angle", [0.3, 1.5, 1.65, 2.6, 3.0])
-@pytest.mark.parametrize("kappa", [0.25, 1.0, 4.0])
-def test_agrees_with_geoopt_everywhere_on_the_sphere(kappa, angle):
-    """geoopt takes the printed quotient and then the nearer of it and its antipode."""
-    points, w = cap(kappa, angle, 0.5), weights()
-    theirs = geoopt.manifolds.stereographic.math.weighted_midpoint(
-        points, w, k=torch.tensor(kappa, dtype=torch.float64), reducedim=[0]
-    )
-    torch.testing.assert_close(s.midpoint(points, w, kappa), theirs, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("angle", [0.3, 1.5, 1.65, 2.6])
-@pytest.mark.parametrize("kappa", [0.25, 1.0, 4.0])
-def test_commutes_with_the_isometries_across_the_equator(kappa, angle):
-    points, w = cap(kappa, angle, 0.5), weights()
-    middle = s.midpoint(points, w, kappa)
-    generator = torch.Generator().manual_seed(5)
-    rotation, _ = torch.linalg.qr(torch.randn(3, 3, generator=generator, dtype=torch.float64))
-    turned = s.midpoint(points @ rotation, w, kappa)
-    torch.testing.assert_close(turned, middle @ rotation)
-    for size in (0.3, 1.0, 2.5):
-        a = size * kappa**-0.5 * torch.tensor([0.6, 0.0, 0.8], dtype=torch.float64)
-        moved = s.midpoint(s.mobius_add(a, points, kappa), w, kappa)
-        assert s.dist(moved, s.mobius_add(a, middle, kappa), kappa) < 1e-7
 
 
 def largest_jump(values):

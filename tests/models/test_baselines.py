@@ -19,6 +19,7 @@ from curvlab.models.mlp import MLP
 from curvlab.models.sage import GraphSAGE, MeanSAGE
 from curvlab.models.sgc import SGC
 from curvlab.models.sign import SIGN
+from graphs import dense_adjacency, symmetric
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -41,19 +42,6 @@ def network(layer, adjacency, **options):
         if not parameter.any():  # biases, which start at 0
             nn.init.normal_(parameter)
     return made
-
-
-def dense_adjacency(graph):
-    matrix = torch.zeros(graph.num_nodes, graph.num_nodes)
-    matrix[graph.edge_index[0], graph.edge_index[1]] = 1
-    return matrix
-
-
-def symmetric(graph):
-    """`D^-1/2 (A + I) D^-1/2`."""
-    looped = dense_adjacency(graph) + torch.eye(graph.num_nodes)
-    scale = looped.sum(1).rsqrt()
-    return scale[:, None] * looped * scale
 
 
 def test_hidden_layers_are_activated_and_only_the_last_is_averaged(graph):

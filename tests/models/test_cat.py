@@ -178,17 +178,18 @@ def test_blocks_are_stacked():
 
 
 @pytest.mark.parametrize(
-    ("words", "answer"),
+    ("words", "dataset", "answer"),
     [
-        ("model.branches=[]", "must be a list of euclidean, hyperbolic, spherical"),
-        ("model.token_layout=graph", "must be one of single, batch, cls_h_r"),
-        ("model.euclidean.heads=5", "heads=5 does not divide model.dim=64"),
-        ("model.attention_mask=adjacency", "queries of triples have none"),
+        ("model.branches=[]", "wn18rr", "must be a list of euclidean, hyperbolic, spherical"),
+        ("model.token_layout=graph", "wn18rr", "must be one of single, batch, cls_h_r"),
+        ("model.euclidean.heads=5", "wn18rr", "heads=5 does not divide model.dim=64"),
+        ("model.attention_mask=adjacency", "wn18rr", "queries of triples have none"),
+        ("model=cat__neighbours model.token_layout=single", "cora", "use it with model"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(words, answer):
+def test_what_cannot_be_is_one_sentence(words, dataset, answer):
     with pytest.raises(UsageError, match=answer):
-        model("cat", words)
+        model("cat", *words.split(), dataset=dataset)
 
 
 @pytest.mark.slow
@@ -199,8 +200,3 @@ def test_a_residual_is_the_only_difference_of_the_variants():
         assert not plain.blocks[0].branches[0].residual
         assert other.blocks[0].branches[0].residual
         assert plain.state_dict().keys() == other.state_dict().keys()
-
-
-def test_a_mask_needs_nodes_in_one_sequence():
-    with pytest.raises(UsageError, match="use it with model"):
-        model("cat__neighbours", "model.token_layout=single", dataset="cora")

@@ -13,6 +13,7 @@ from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.hybonet import HyboNet
 from curvlab.models.lrn import LRN
+from graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -29,15 +30,10 @@ def model(features=4, *, kappa=-1.0, learnable=False, operator=None, seed=0, **o
     return LRN(features, manifold, residual, **options)
 
 
-def graph(nodes=30, features=4, seed=0, self_loops=True):
+def graph(self_loops=True):
     """A random graph, three of whose nodes are alone, one without features."""
-    generator = torch.Generator().manual_seed(seed)
-    pairs = torch.randint(nodes - 3, (2, 40), generator=generator)
-    pairs = pairs[:, pairs[0] != pairs[1]]
-    x = torch.randn(nodes, features, generator=generator, dtype=torch.float32)
-    x[4] = 0
-    edges = torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1)
-    data = Data(x=x.to(torch.get_default_dtype()), edge_index=edges, num_nodes=nodes)
+    data = random_graph(30, 40, 4, alone=3)
+    data.x[4] = 0
     data = SparseAdjacency(self_loops)(data)
     data.adj_t = data.adj_t.to(data.x.dtype)
     return data

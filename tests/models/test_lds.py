@@ -9,6 +9,7 @@ from curvlab.data.splits.halved_validation import HalvedValidation
 from curvlab.errors import UsageError
 from curvlab.layers.graph_sampling import propagated, sampled_graph
 from curvlab.models.lds import LDS
+from graphs import dense_adjacency, symmetric
 
 OPTIONS = {
     "dim": 4,
@@ -70,18 +71,12 @@ def test_gradient_goes_straight_through_to_what_is_above_the_diagonal():
 
 
 def test_propagation_is_that_of_kipf_and_welling(graph):
-    adjacency = torch.zeros(12, 12)
-    adjacency[graph.edge_index[0], graph.edge_index[1]] = 1
-    looped = adjacency + torch.eye(12)
-    scale = looped.sum(1).rsqrt()
-    expected = scale[:, None] * looped * scale @ graph.x
-    torch.testing.assert_close(propagated(adjacency, graph.x), expected)
+    found = propagated(dense_adjacency(graph), graph.x)
+    torch.testing.assert_close(found, symmetric(graph) @ graph.x)
 
 
 def test_probabilities_start_at_the_edges_of_the_graph(batch):
-    adjacency = torch.zeros(12, 12)
-    adjacency[batch.edge_index[0], batch.edge_index[1]] = 1
-    assert torch.equal(dense(network(batch).theta.detach()), adjacency)
+    assert torch.equal(dense(network(batch).theta.detach()), dense_adjacency(batch))
 
 
 @pytest.mark.usefixtures("float64")

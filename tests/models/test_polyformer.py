@@ -17,6 +17,7 @@ from curvlab.models.unifilter import UniFilter
 from curvlab.run.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
+from graphs import random_graph
 
 PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 X = torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]])
@@ -45,13 +46,9 @@ def graph(basis="mono", orders=2, project_first=False, x=X, edges=PATH, dim=1):
     return data
 
 
-def random_graph(nodes=40, features=9, **options):
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(nodes, features, generator=generator)
-    edges = torch.randint(nodes, (2, 90), generator=generator)
-    edges = edges[:, edges[0] != edges[1]]
-    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
-    return graph(x=x, edges=edges, **options)
+def larger(features=9, **options):
+    data = random_graph(40, 90, features, seed=1)
+    return graph(x=data.x, edges=data.edge_index, **options)
 
 
 def formula_weights(encoder, decoder):
@@ -90,7 +87,7 @@ def test_the_worked_model(float64, basis, projected):
 @torch.no_grad()
 def test_a_node_sees_its_own_tokens_only():
     encoder = model(9, 4, 8, 2, 2, 6, 1.0, 1.0).eval()
-    data = random_graph(orders=4)
+    data = larger(orders=4)
     nodes = torch.tensor([30, 2, 17])
     whole = encoder(data)
     torch.testing.assert_close(encoder.of_nodes(data, nodes), whole[nodes])
@@ -104,7 +101,7 @@ def test_a_node_sees_its_own_tokens_only():
 @pytest.mark.parametrize("basis", LOGITS)
 def test_projecting_first_changes_neither_values_nor_gradients(basis, sparse):
     encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0, basis).eval()
-    whole, nodes = random_graph(), torch.tensor([5, 1, 39])
+    whole, nodes = larger(), torch.tensor([5, 1, 39])
     x = torch.eye(40, 9) if sparse else whole.x
     results = []
     for project_first in (False, True):
@@ -119,7 +116,7 @@ def test_without_orders_both_bases_are_the_same_network():
     encoders = [model(9, 0, 8, 1, 2, 6, 1.0, 1.0, basis).eval() for basis in LOGITS]
     encoders[1].load_state_dict(encoders[0].state_dict())
     results = [
-        encoder(random_graph(basis=basis, orders=0))
+        encoder(larger(basis=basis, orders=0))
         for encoder, basis in zip(encoders, LOGITS, strict=True)
     ]
     assert torch.equal(*results)
@@ -127,7 +124,7 @@ def test_without_orders_both_bases_are_the_same_network():
 
 def test_half_precision_tokens():
     encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0).eval()
-    data = random_graph(orders=4)
+    data = larger(orders=4)
     whole = encoder(data)
     for dtype, tolerance in ((torch.float16, 5e-3), (torch.bfloat16, 5e-2)):
         data.tokens = data.tokens.to(dtype)
@@ -141,7 +138,7 @@ def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     """Theorem 3.1 through the whole model: the embedding is the filtered, mapped signal."""
     bare = PolyAttn(9, heads=2, orders=4, dim=8, hidden=False).eval()
     assert bare.filters_nodes
-    data = random_graph(orders=4)
+    data = larger(orders=4)
     tokens = bare.projected(data)
     per_head = bare.mixers[0].coefficients(tokens)
     torch.testing.assert_close(bare.node_filters(data), per_head.mean(1))
@@ -194,7 +191,7 @@ def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     task = FilterRegression(encoder)
     encoder.input.bias.zero_()
     task.read_out.bias.zero_()
-    data = random_graph(features=1, basis="cheb", orders=4)
+    data = larger(features=1, basis="cheb", orders=4)
     save_filters(task, data, tmp_path)
     coefficients = load_filters(tmp_path / "filters.npz").coefficients
     found = (coefficients * data.tokens.squeeze(-1)).sum(1)

@@ -8,6 +8,7 @@ from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.models.sgformer import GCNBranch, SGFormer, SimpleAttention, simple_attention
 from curvlab.optim import parameter_groups
+from graphs import symmetric
 from largest_tensor import LargestTensor
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -55,14 +56,6 @@ def all_pairs(q, k, v):
     return torch.stack(outputs, 1)
 
 
-def normalised(graph):
-    """`D^-1/2 (A + I) D^-1/2`."""
-    looped = torch.eye(graph.num_nodes)
-    looped[graph.edge_index[0], graph.edge_index[1]] = 1
-    scale = looped.sum(1).rsqrt()
-    return scale[:, None] * looped * scale
-
-
 def test_attention_is_that_of_all_pairs():
     q, k, v = torch.randn(3, 7, 3, 4)
     torch.testing.assert_close(simple_attention(q, k, v), all_pairs(q, k, v))
@@ -98,7 +91,7 @@ def test_branches_are_their_formulas(graph):
         x = torch.relu(one.feature_norm(graph.x @ one.features.weight.T + one.features.bias))
         for attention, norm in zip(one.layers, one.norms, strict=True):
             x = norm((attention(x) + x) / 2) if options else attention(x)
-        A, branch = normalised(graph), made.graph_branch
+        A, branch = symmetric(graph), made.graph_branch
         g = torch.relu(A @ graph.x @ branch.maps[0].weight.T + branch.biases[0])
         g = A @ g @ branch.maps[1].weight.T + branch.biases[1]
         torch.testing.assert_close(made(graph), 0.3 * g + 0.7 * x)

@@ -18,15 +18,12 @@ from curvlab.models.specformer_large import LargeSpecformer
 from curvlab.models.spectral import FilteredPerceptron
 from curvlab.models.transformer import NodeTransformer
 from curvlab.optim import parameter_groups
+from graphs import random_graph
 
 
 @pytest.fixture
 def graph():
-    generator = torch.Generator().manual_seed(5)
-    edges = torch.randint(30, (2, 60), generator=generator)
-    edges = edges[:, edges[0] != edges[1]]
-    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
-    return Data(edge_index=edges, x=torch.randn(30, 6, generator=generator), num_nodes=30)
+    return random_graph(30, 60, 6, seed=5)
 
 
 def laplacian(graph):

@@ -103,23 +103,6 @@ def test_points_of_a_manifold_have_a_rate_and_a_decay_of_their_own():
 
 
 @pytest.mark.usefixtures("float64")
-def test_riemannian_adam_is_adam_on_all_other_parameters():
-    made, other = prototypes(), prototypes()
-    riemannian = Adam(**RATES, **POINT_RATES).build(made)
-    groups = parameter_groups(other, **RATES, **POINT_RATES)
-    plain = torch.optim.Adam(groups, lr=0.01)
-    for _ in range(5):
-        for one, two in zip(made.parameters(), other.parameters(), strict=True):
-            one.grad = torch.randn_like(one)
-            two.grad = one.grad.clone()
-        riemannian.step()
-        plain.step()
-    for (name, one), two in zip(made.named_parameters(), other.parameters(), strict=True):
-        if name != "1.prototypes":
-            torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.usefixtures("float64")
 def test_points_move_along_geodesics_by_the_length_of_the_rate():
     """Adam's first step has the length of the rate, here on the manifold, against the gradient."""
     made = prototypes(learnable=False)

@@ -97,13 +97,6 @@ def test_of_several_labels(dtype):
 
 
 @pytest.mark.parametrize(
-    ("classes", "multi_label", "logits"), [(7, False, 7), (1, False, 1), (4, True, 4)]
-)
-def test_number_of_logits(classes, multi_label, logits):
-    assert kind_of_labels(classes, multi_label, "f1_micro").logits == logits
-
-
-@pytest.mark.parametrize(
     ("classes", "multi_label", "metric", "answer"),
     [
         (7, False, "roc_auc", "7 classes is scored by accuracy, f1_micro, f1_macro"),

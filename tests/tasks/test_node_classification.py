@@ -8,7 +8,6 @@ from torch_geometric.utils import stochastic_blockmodel_graph
 
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
-from curvlab.manifolds import Curvature
 from curvlab.models.fpst import FPST
 from curvlab.models.gcn import GCN
 from curvlab.optim import Adam
@@ -114,20 +113,6 @@ def test_yes_or_no_labels_are_learnt(graph, labels):
     with torch.no_grad():
         assert made.validation_score(graph) > 90
         assert made.training_step(graph, 0) < 0.5 * untrained
-
-
-def test_decoder_and_encoder_are_optimised_and_curvatures_by_themselves(graph):
-    made = task(fpst())
-    ordinary, curvatures = made.configure_optimizers().param_groups
-    assert (curvatures["lr"], curvatures["weight_decay"]) == (1e-4, 0)
-    assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 5e-4)
-    found = {id(p) for m in made.modules() if isinstance(m, Curvature) for p in m.parameters()}
-    assert {id(p) for p in curvatures["params"]} == found
-    everything = [id(p) for group in (ordinary, curvatures) for p in group["params"]]
-    assert sorted(everything) == sorted(id(p) for p in made.parameters())
-    decoder = {id(p) for p in made.decoder.parameters()}
-    assert decoder & found  # on the space of the last layer
-    assert decoder - found <= {id(p) for p in ordinary["params"]}
 
 
 def test_masks_are_looked_up_once(graph, monkeypatch):
