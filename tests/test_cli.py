@@ -293,7 +293,7 @@ def test_help_of_a_choice_has_every_option_with_type_bounds_and_default(capsys):
         assert f"model.{name}=" in said
         assert f"{option.says}: {option.doc}"[:60] in said
     assert "model.dim=16 a whole number of at least 1" in said
-    assert "model.hops=0 of graph convolution" in said
+    assert "model.hops=0 a whole number of at least 0: hops of graph convolution" in said
 
 
 @pytest.mark.parametrize("group", ["model", "dataset", "table", "trainer", "optimizer"])

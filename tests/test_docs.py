@@ -88,7 +88,7 @@ PARSED = {
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_taken(page, monkeypatch):
     """Each is composed and checked as at its start; `integration/test_pages_run.py` runs them."""
-    monkeypatch.setattr("curvlab.cli.overrides.find_spec", lambda _: True)  # submitit, wandb
+    monkeypatch.setattr("curvlab.cli.workers.find_spec", lambda _: True)  # submitit, wandb
     for name, words in commands(page):
         if name == "train" and not words[0].startswith("--"):
             multirun = "-m" in words
