@@ -37,3 +37,18 @@ def test_a_mistake_of_ours_stays_one():
     values = {"triples": "a", "size": 2, "inverse_relations": False}
     with pytest.raises(TypeError, match="bad operand"):
         build({"_target_": "curvlab.config.resolvers.steps_of_pass", **values})
+
+
+def refuse(sentence):
+    raise UsageError(sentence) if sentence else MemoryError
+
+
+@pytest.mark.parametrize(("sentence", "error"), [("no such thing", UsageError), ("", MemoryError)])
+def test_what_a_constructor_raises_is_raised(sentence, error):
+    with pytest.raises(error, match=sentence):
+        build({"_target_": f"{__name__}.refuse", "sentence": sentence})
+
+
+def test_building_takes_further_arguments():
+    config = {"_target_": "torch.nn.Linear", "in_features": 2}
+    assert build(config, out_features=3).weight.shape == (3, 2)

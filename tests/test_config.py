@@ -33,24 +33,6 @@ def test_a_size_is_a_whole_number_of_at_least_one(value):
         check_options(config)
 
 
-@settings(deadline=None, max_examples=40)  # the first example composes
-@given(st.floats(max_value=0) | st.sampled_from([float("nan"), float("inf"), True, None, "0.1"]))
-def test_a_rate_is_a_positive_finite_number(value):
-    config = composed("model=fpst")
-    config.optimizer.lr = value
-    with pytest.raises(UsageError, match=r"optimizer.lr(=| is a number)"):
-        check_options(config)
-
-
-@settings(deadline=None, max_examples=40)  # the first example composes
-@given(st.floats(min_value=0) | st.sampled_from([float("nan"), -float("inf"), True, None, "-1"]))
-def test_the_curvature_of_a_lorentz_space_is_negative(value):
-    config = composed("model=hypformer", "dataset=cora")
-    config.model.kappa_in = value
-    with pytest.raises(UsageError, match=r"model.kappa_in(=| is a number)"):
-        check_options(config)
-
-
 @settings(max_examples=40)
 @given(st.text())
 def test_a_folder_name_is_safe_and_short(value):

@@ -15,17 +15,17 @@ def clock(monkeypatch):
     return made
 
 
-def run_epoch(timer, clock, seconds, evaluation=0.0, last=True):
-    """One epoch whose steps take the given seconds, then evaluation."""
+def run_epoch(timer, clock, seconds, evaluation=0.0, before=0):
+    """One epoch whose steps, after those `before`, take the given seconds, then evaluation."""
     trainer = SimpleNamespace(
         is_last_batch=False,
-        global_step=0,
+        global_step=before,
         max_steps=1000,
         strategy=SimpleNamespace(root_device=torch.device("cpu")),
     )
     timer.on_train_epoch_start(trainer, None)
     for i, duration in enumerate(seconds):
-        trainer.is_last_batch = last and i == len(seconds) - 1
+        trainer.is_last_batch = before == 0 and i == len(seconds) - 1
         trainer.global_step += 1
         clock.now += duration
         timer.on_train_batch_end(trainer, None, None, None, i)
@@ -44,16 +44,7 @@ def test_median_of_the_epochs_means_without_the_first_and_without_evaluation(clo
 
 def test_an_epoch_that_is_cut_short_by_the_last_step_counts(clock):
     timer = StepTimer()
-    trainer = SimpleNamespace(
-        is_last_batch=False,
-        global_step=999,
-        max_steps=1000,
-        strategy=SimpleNamespace(root_device=torch.device("cpu")),
-    )
-    timer.on_train_epoch_start(trainer, None)
-    trainer.global_step += 1
-    clock.now += 0.25
-    timer.on_train_batch_end(trainer, None, None, None, 0)
+    run_epoch(timer, clock, [0.25], before=999)
     assert timer.ms_per_step == pytest.approx(250)
 
 

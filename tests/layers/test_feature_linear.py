@@ -40,15 +40,6 @@ def test_mixed_precision_has_sparse_products_in_the_weights_own():
     torch.testing.assert_close(grads(mixed, made), grads(made(x), made))
 
 
-def test_nodes_and_features_without_an_entry():
-    x = torch.zeros(5, 30)
-    x[1, 3], x[1, 29], x[4, 3] = 1.0, 2.0, 3.0
-    made = FeatureLinear(30, 4)
-    torch.testing.assert_close(made(x), F.linear(x, made.weight, made.bias))
-    weight, _ = grads(made(x), made)
-    assert weight.any(dim=0).nonzero().flatten().tolist() == [3, 29]
-
-
 @pytest.mark.parametrize("density", [0.05, 0.6])
 def test_dropout_zeroes_features_and_scales_the_others(density):
     """With the identity as weight the output is the features after dropout."""

@@ -117,21 +117,6 @@ def test_a_node_without_edges_gets_zero_and_a_finite_gradient():
     assert all(p.grad.isfinite().all() for p in made.parameters())
 
 
-def test_parameters_are_those_of_the_formula():
-    """`d h + h`, and `h h + h` or `2 h h + h` a layer; the released code makes all maps and all
-    norms, `2 h` each, whether it uses them or not."""
-
-    def count(**options):
-        return sum(p.numel() for p in branch(layers=2, **options).parameters())
-
-    first = FEATURES * DIM + DIM
-    assert count() == first
-    assert count(weight=True) == first + 2 * (DIM * DIM + DIM)
-    assert count(initial=True) == count(weight=True, initial=True)
-    assert count(initial=True) == first + 2 * (2 * DIM * DIM + DIM)
-    assert count(batch_norm=True) == first + 3 * 2 * DIM
-
-
 @pytest.mark.parametrize("make", [adjacency, directed])
 @pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
 def test_in_chunks_it_is_the_same(make, chunk):

@@ -113,16 +113,6 @@ def test_64_layers_stay_near_the_origin_in_float32_and_their_gradients_are_finit
     assert lorentz.dist0(far, -1.0).max() > 10
 
 
-def test_without_self_loops_a_node_alone_keeps_its_own_point():
-    data, encoder = graph(self_loops=False), model(operator="centroid", layers=2)
-    h = encoder(data)
-    assert h.isfinite().all()
-    own = encoder.features(data.x)[-3:]
-    second = encoder.linears[0](own)
-    expected = LorentzResidual(encoder.space)(own, second)
-    torch.testing.assert_close(h[-3:], expected)
-
-
 def test_attention_and_activation_change_what_neighbours_send():
     data = graph()
     h = [model(**options)(data) for options in ({}, {"attention": True}, {"activation": "relu"})]

@@ -72,12 +72,11 @@ def test_one_rate_of_dropout_is_of_the_head_and_the_other_of_the_layers():
 
 
 def test_table_6_has_about_50_000_parameters():
-    for model, expected in {"polyformer": 49868}.items():
-        config = composed("table=polyformer/table6", f"model={model}", "dataset=roman_empire")
-        with torch.device("meta"):
-            encoder = build_encoder(config, Described(300, 18))
-        found = sum(p.numel() for p in encoder.parameters()) + (encoder.dim_out + 1) * 18
-        assert found == expected
+    config = composed("table=polyformer/table6", "model=polyformer", "dataset=roman_empire")
+    with torch.device("meta"):
+        encoder = build_encoder(config, Described(300, 18))
+    found = sum(p.numel() for p in encoder.parameters())
+    assert found + (encoder.dim_out + 1) * 18 == 49868
 
 
 @pytest.mark.parametrize("model", ["polyformer", "polyformer_cheb"])

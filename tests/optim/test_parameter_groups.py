@@ -171,15 +171,6 @@ def test_torchs_own_options_are_passed_on_and_others_refused():
         Adam(amsgrat=True)
 
 
-@pytest.mark.parametrize("kind", [Adam, AdamW, SGD])
-def test_every_optimiser_is_built_from_its_defaults(kind):
-    made = module(Stereographic(2, -1.0))
-    ordinary, curvatures = kind().build(made).param_groups
-    assert (ordinary["lr"], curvatures["lr"]) == (0.01, 0.001)
-    optimizer = kind.optimizer(parameter_groups(made, lr=0.1, curvature_lr=0.2))  # no Hydra
-    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.2]
-
-
 def test_a_plateau_lowers_the_rate():
     optimizer = Adam(lr=0.1).build(nn.Linear(2, 2))
     scheduler = ReduceOnPlateau(patience=1).build(optimizer)

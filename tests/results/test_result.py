@@ -3,12 +3,10 @@
 import json
 import os
 import threading
-from pathlib import Path
 
 import pytest
 import torch
 
-from curvlab.config.building import build
 from curvlab.errors import UsageError
 from curvlab.results.files import arriving, atomic_write
 from curvlab.results.folder import EARLIER, RunDirectory
@@ -287,34 +285,6 @@ def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):
         events.append("first")
     thread.join(timeout=60)
     assert events == ["first", "second"]
-
-
-def refuse(sentence):
-    raise UsageError(sentence)
-
-
-def run_out_of_memory():
-    raise MemoryError
-
-
-@pytest.mark.parametrize(
-    ("config", "error", "message"),
-    [
-        ({"_target_": f"{__name__}.refuse", "sentence": "no such thing"}, UsageError, "no such"),
-        ({"_target_": f"{__name__}.run_out_of_memory"}, MemoryError, "^$"),
-        ({"_target_": f"{__name__}.refuse", "speech": "x"}, UsageError, "unexpected.*'speech'"),
-        ({"_target_": f"{__name__}.nothing"}, UsageError, "nothing"),
-    ],
-)
-def test_building_raises_what_the_constructor_raised(config, error, message):
-    with pytest.raises(error, match=message):
-        build(config)
-
-
-def test_building_takes_further_arguments():
-    assert build({"_target_": "pathlib.PurePath"}) == Path()
-    config = {"_target_": "torch.nn.Linear", "in_features": 2}
-    assert build(config, out_features=3).weight.shape == (3, 2)
 
 
 @pytest.mark.parametrize("accelerator", ["cuda", "mps"])

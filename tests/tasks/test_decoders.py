@@ -47,16 +47,6 @@ def test_linear_on_a_curved_space_is_of_the_logarithms():
     torch.testing.assert_close(made(x), space.logmap0(x) @ made.weight.T + made.bias)
 
 
-def test_stereographic_on_flat_space_is_its_limit():
-    flat, limit = (
-        logits_decoder("stereographic", space, 4, 3, "geometric")
-        for space in (Euclidean(2), Stereographic(2, 0.0))
-    )
-    limit.load_state_dict(flat.state_dict(), strict=False)
-    x = torch.randn(5, 4)
-    torch.testing.assert_close(flat(x), limit(x))
-
-
 def test_what_there_is_not_is_refused():
     with pytest.raises(UsageError, match=r"auto, stereographic, prototype or linear.*'softmax'"):
         logits_decoder("softmax", Euclidean(), 4, 3, "geometric")
