@@ -22,7 +22,7 @@ from curvlab.errors import UsageError
 )  # fmt: skip
 def test_what_other_packages_say_of_values_is_the_users_error(values, answer):
     sentence = rf"^model \({values['_target_']}\) cannot be built with its values: .*{answer}"
-    with pytest.raises(UsageError, match=sentence) as refused:
+    with pytest.raises(UsageError, match=sentence or "^$") as refused:
         build(values, "model")
     assert "\n" not in str(refused.value)
 
@@ -45,7 +45,7 @@ def refuse(sentence):
 
 @pytest.mark.parametrize(("sentence", "error"), [("no such thing", UsageError), ("", MemoryError)])
 def test_what_a_constructor_raises_is_raised(sentence, error):
-    with pytest.raises(error, match=sentence):
+    with pytest.raises(error, match=sentence or "^$"):
         build({"_target_": f"{__name__}.refuse", "sentence": sentence})
 
 
