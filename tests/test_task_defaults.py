@@ -264,13 +264,6 @@ def test_lrns_curvature_is_minus_one_over_its_scripts_c(dataset, c):
         assert composed(f"model={model}", f"dataset={dataset}").manifold.kappa == -1
 
 
-def test_a_linear_decoder_of_two_branches_draws_two_maps():
-    """The default; `tests/models/test_hypformer.py` says where there are two."""
-    assert composed("model=hypformer", "dataset=citeseer").model.linear_maps == "per_branch"
-    words = ("model=hypformer", "dataset=citeseer", "model.linear_maps=null")
-    assert composed(*words).model.linear_maps is None
-
-
 @pytest.mark.parametrize(("dataset", "inner"), [("airport", "as_released"), ("citeseer", None)])
 def test_the_released_product_is_of_prototypes(dataset, inner):
     assert composed("model=hypformer", f"dataset={dataset}").task.inner is None

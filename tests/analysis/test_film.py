@@ -56,9 +56,3 @@ def test_the_command_films_a_short_run(tmp_path, monkeypatch, capsys):
     runpy.run_path(str(ROOT / "scripts" / "film.py"), run_name="__main__")
     assert "2 frames of 4 steps" in capsys.readouterr().out
     assert path.stat().st_size > 10_000
-
-
-def test_the_film_on_home_is_small():
-    path = ROOT / "docs" / "results" / "fpst_web_edu_film.gif"
-    assert 10_000 < path.stat().st_size < 3_000_000
-    assert f"results/{path.name}" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")

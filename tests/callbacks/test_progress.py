@@ -39,12 +39,6 @@ def test_lines_say_the_time_left(fit, small, tmp_path, capsys, monkeypatch):
     assert "left" not in lines[2]
 
 
-def test_long_run_prints_about_twenty_lines(fit, small, tmp_path, capsys):
-    lines = printed(fit, small, tmp_path, capsys, steps=200)
-    assert 18 <= len(lines) <= 22
-    assert "step 200/200" in lines[-1]
-
-
 def test_silence(fit, small, tmp_path, capsys):
     assert printed(fit, small, tmp_path, capsys, steps=15, shown=False) == []
 

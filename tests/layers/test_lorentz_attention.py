@@ -12,7 +12,6 @@ from curvlab.layers import (
     focused_attention,
     focused_features,
 )
-from curvlab.layers.lorentz_attention import attention_sums
 from curvlab.manifolds import Lorentz, lorentz
 from drawn import draw
 from largest_tensor import LargestTensor
@@ -123,20 +122,6 @@ def test_permuting_the_nodes_permutes_the_output(make):
     order = torch.randperm(11, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(layer(x)[order], layer(x[order]))
     torch.testing.assert_close(lorentz.inner(layer(x), layer(x)), (1 / space.kappa).expand(11))
-
-
-def test_sums_over_chunks_are_the_sum_over_all():
-    space = Lorentz(-0.6)
-    layer, x = linear_attention(space), space.from_space(draw(23, 6))
-    whole = layer.summary(x)
-    assert [tuple(s.shape) for s in whole] == [(2, 6, 6), (2, 6)]
-    parts = [layer.summary(chunk) for chunk in x.split(5)]
-    added = [sum(s) for s in zip(*parts, strict=True)]
-    torch.testing.assert_close(tuple(added), whole)
-    output = torch.cat([layer.attend(chunk, *added) for chunk in x.split(7)])
-    torch.testing.assert_close(output, layer(x))
-    ones = attention_sums(torch.rand(4, 2, 3), torch.ones(4, 2, 1))
-    torch.testing.assert_close(ones[0][..., 0], ones[1])
 
 
 @pytest.mark.parametrize("inner", [None, "as_released"])

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from composing import composed
 from curvlab.errors import UsageError
-from curvlab.models.cat import CAT, RoutingEntropy
+from curvlab.models.cat import RoutingEntropy
 from curvlab.run.parts import build_encoder
 
 
@@ -190,13 +190,3 @@ def test_blocks_are_stacked():
 def test_what_cannot_be_is_one_sentence(words, dataset, answer):
     with pytest.raises(UsageError, match=answer):
         model("cat", *words.split(), dataset=dataset)
-
-
-@pytest.mark.slow
-def test_a_residual_is_the_only_difference_of_the_variants():
-    for name in ("cat_hyperbolic", "cat_spherical"):
-        plain, other = model(name), model(f"{name}__residual")
-        assert isinstance(other, CAT)
-        assert not plain.blocks[0].branches[0].residual
-        assert other.blocks[0].branches[0].residual
-        assert plain.state_dict().keys() == other.state_dict().keys()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.results.files import arriving, atomic_write
+from curvlab.results.files import atomic_write
 from curvlab.results.folder import EARLIER, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.result import FILE, Result, read_result
@@ -61,21 +61,6 @@ def test_a_result_without_a_configuration_is_not_read(tmp_path):
     path.write_text(json.dumps({**written, "config": None}))
     assert read_result(tmp_path) is None
     assert RunDirectory(tmp_path).conclusion(written["config_hash"]) is None
-
-
-def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
-    target = tmp_path / "folder" / "file"
-    atomic_write(target, "old")
-
-    def interrupted():
-        with arriving(target) as partial:
-            partial.write_text("half of the n")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert target.read_text() == "old"
-    assert list(target.parent.iterdir()) == [target]
 
 
 def test_files_can_be_read_by_others(tmp_path):
