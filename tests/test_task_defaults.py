@@ -23,10 +23,10 @@ optimizer:
 """
 
 
-@pytest.fixture
-def configs(tmp_path):
+@pytest.fixture(scope="module")
+def configs(tmp_path_factory):
     """A copy of the configurations in which GCN has a recipe on Cora's public split."""
-    folder = tmp_path / "configs"
+    folder = tmp_path_factory.mktemp("of_recipes") / "configs"
     shutil.copytree(CONFIGS, folder)
     (folder / "recipe" / "node_classification" / "gcn" / "cora@public.yaml").write_text(RECIPE)
     return folder

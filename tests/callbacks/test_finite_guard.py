@@ -110,27 +110,26 @@ class Root(nn.Module):
         return x + self.weight.sqrt()
 
 
-def test_it_names_the_parameter_whose_gradient_is_not_finite(fit, small, tmp_path):
+def infinite(module):
+    class Infinite(type(module)):
+        def training_step(self, *args):
+            return super().training_step(*args) + torch.inf
+
+    module.__class__ = Infinite
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        (lambda made: setattr(made, "before", Root()), r"gradient of before\.weight"),
+        (lambda made: made.counting.weight.data.fill_(torch.inf), r"parameter counting\.weight"),
+        (infinite, "the loss, from finite embeddings"),
+    ],
+)
+def test_it_names_what_is_not_finite_when_all_modules_are(fit, small, tmp_path, spoil, what):
     module = small()
-    module.before = Root()
-    with pytest.raises(DivergedError, match=r"step 1: gradient of before\.weight"):
-        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
-
-
-def test_it_names_a_parameter_that_is_not_finite(fit, small, tmp_path):
-    module = small()
-    module.counting.weight.data.fill_(torch.inf)
-    with pytest.raises(DivergedError, match=r"step 1: parameter counting\.weight"):
-        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
-
-
-def test_it_names_the_loss_when_all_modules_are_finite(fit, small, tmp_path, monkeypatch):
-    module = small()
-    original = type(module).training_step
-    monkeypatch.setattr(
-        type(module), "training_step", lambda *args: original(*args) + torch.tensor(torch.inf)
-    )
-    with pytest.raises(DivergedError, match=r"step 1: the loss, from finite embeddings"):
+    spoil(module)
+    with pytest.raises(DivergedError, match=f"step 1: {what}"):
         fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
 
 

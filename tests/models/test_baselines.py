@@ -11,14 +11,7 @@ from torch_geometric.utils import add_self_loops
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
-from curvlab.models.chebnet import ChebNet
-from curvlab.models.gat import GAT
-from curvlab.models.gcn import GCN
-from curvlab.models.graph_network import GraphNetwork
-from curvlab.models.mlp import MLP
-from curvlab.models.sage import GraphSAGE, MeanSAGE
-from curvlab.models.sgc import SGC
-from curvlab.models.sign import SIGN
+from curvlab.models import GAT, GCN, MLP, SGC, SIGN, ChebNet, GraphNetwork, GraphSAGE, MeanSAGE
 from graphs import dense_adjacency, symmetric
 
 pytestmark = pytest.mark.usefixtures("float64")

@@ -12,12 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import PseudoHyperboloid, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.models.hat import HAT
-from curvlab.models.hgat import HGAT
-from curvlab.models.hgcn import HGCN
-from curvlab.models.hgnn import HGNN
-from curvlab.models.kappa_gcn import KappaGCN
-from curvlab.models.q_gcn import QGCN
+from curvlab.models import HAT, HGAT, HGCN, HGNN, QGCN, KappaGCN
 
 NODES, FEATURES, DIM = 7, 5, 4
 KINDS = pytest.mark.parametrize(

@@ -5,8 +5,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.models.dropedge import DropEdge
-from curvlab.models.gcn import GCN
+from curvlab.models import GCN, DropEdge
 
 OPTIONS = {"in_channels": 5, "dim": 4, "layers": 2, "skip_average": False}
 

@@ -9,9 +9,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers import row_blocks
-from curvlab.models.graphgps import GraphGPS
-from curvlab.models.graphormer import Graphormer, SpatialAttention
-from curvlab.models.graphtrans import GraphTrans
+from curvlab.models import GraphGPS, Graphormer, GraphTrans, SpatialAttention
 
 NODES, FEATURES, DIM, LONGEST = 9, 5, 8, 4
 

@@ -11,8 +11,7 @@ from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.layers import LorentzPrototypes, LorentzResidual
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.models.hybonet import HyboNet
-from curvlab.models.lrn import LRN
+from curvlab.models import LRN, HyboNet
 from graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("float64")

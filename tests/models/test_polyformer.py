@@ -11,9 +11,7 @@ from curvlab.analysis.filters import load_filters
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention
-from curvlab.models.polyattn import PolyAttn
-from curvlab.models.polyformer import PolyFormer, TokenFeedForward
-from curvlab.models.unifilter import UniFilter
+from curvlab.models import PolyAttn, PolyFormer, TokenFeedForward, UniFilter
 from curvlab.run.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
