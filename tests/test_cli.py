@@ -4,7 +4,6 @@ import errno
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +11,9 @@ from curvlab.cli import workers
 from curvlab.cli.command_line import check_command_line, complain
 from curvlab.cli.help import choices
 from curvlab.cli.overrides import check_overrides
+from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import completed
 from curvlab.errors import LONGEST, UsageError, of_system, shortened
-
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 WRONG = {
     "paths.output_dir=": "paths.output_dir= must be a folder's path, not an empty one",

@@ -1,17 +1,15 @@
 """Reports on W&B: every table has one, which reads the runs that its sweep makes."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from curvlab.config.folder import CONFIGS
 from curvlab.tables import load_table, table_names
 from curvlab.tables.wandb_report import table_report
 
 pytest.importorskip("wandb")
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # of wandb-workspaces
-
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 
 def grids(name):

@@ -1,15 +1,14 @@
 """Which offline runs are uploaded, and what a table becomes on W&B."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
 from curvlab.tables.wandb_sync import log_table, offline_runs
 
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 CELL = {"model": "gcn", "dataset": "cora", "task": "", "manifold": "", "seed": 0, "config": {}}
 CELL |= {"experiment": None, "config_hash": "0"}
 

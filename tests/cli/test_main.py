@@ -1,4 +1,4 @@
-"""The program `curvlab` and its verbs."""
+"""The program `curvlab`, its verbs, and what the verb that trains does without words."""
 
 import re
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import curvlab
+from curvlab.cli import train
 from curvlab.cli.main import VERBS, main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,3 +74,27 @@ def test_messages_name_what_was_started(words, begins):
     assert done.stderr.startswith(begins)
     typed = "python train.py" if words == ["train.py"] else "curvlab train"
     assert f"as in {typed} -m seed=0,1" in done.stderr
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Words that Hydra would get; nothing is trained."""
+    words = []
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    monkeypatch.setattr(train.signals, "install", lambda **_: None)
+    monkeypatch.setattr(train, "run", lambda: words.append(sys.argv[1:]))
+    return words
+
+
+def test_without_words_a_short_run_is_made_and_the_next_one_named(started, capsys):
+    assert train.main([]) == 0
+    assert started == [list(train.FIRST)]
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith(" ".join(train.FIRST))
+    assert last.startswith("next: ")
+
+
+def test_with_words_nothing_is_added(started, capsys):
+    assert train.main(["model=gcn", "dataset=synthetic_web"]) == 0
+    assert started == [["model=gcn", "dataset=synthetic_web"]]
+    assert capsys.readouterr().out == ""

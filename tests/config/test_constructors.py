@@ -2,16 +2,15 @@
 
 import re
 from inspect import signature
-from pathlib import Path
 
 import pytest
 from hydra.utils import get_object
 
+from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
 from curvlab.kinds import is_bounded
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TARGETS = {
     target
     for file in CONFIGS.rglob("*.yaml")

@@ -1,13 +1,15 @@
 """Steps of the schema: what is renamed, and that nothing else is touched."""
 
+import copy
 import json
 from pathlib import Path
 
 import pytest
 
 from curvlab.config.schema import options_of
-from curvlab.results.identity import identity_hash
+from curvlab.results.identity import built, identity_hash
 from curvlab.results.migrations import SCHEMA, migrated
+from curvlab.results.migrations_data import EDGE_LISTS, migrate_data
 from curvlab.results.migrations_graphs import migrate_graphs
 from curvlab.results.migrations_hyps import migrate_hyps
 from curvlab.results.migrations_tasks import migrate_tasks
@@ -120,3 +122,75 @@ def test_every_stored_result_has_its_numbers_and_options_of_today_and_no_others(
         assert "torch.optim" not in json.dumps(config)
         kinds.add(config["model"]["_target_"])
     assert len(kinds) > 30
+
+
+def test_an_edge_list_has_files_and_statistics_and_no_name():
+    source = {
+        "_target_": EDGE_LISTS,
+        "name": "power",
+        "path": "Networks/power/raw/power.edges.csv",
+        "url": "https://host/data/power/power.edges.csv",
+        "sha256": "a29",
+        "num_nodes": 4941,
+        "num_edges": 6594,
+        "max_degree": 19,
+    }
+    stored = {"score": 1.0, "config": {"dataset": {"name": "power", "source": source}}}
+    before = copy.deepcopy(stored)
+    moved = migrate_data(stored)
+    assert moved["score"] == 1.0
+    assert moved["config"]["dataset"] == {
+        "name": "power",
+        "source": {
+            "_target_": EDGE_LISTS,
+            "folder": "Networks/power/raw",
+            "files": [{"path": "power/power.edges.csv", "sha256": "a29"}],
+            "url": "https://host/data",
+            "statistics": {"num_nodes": 4941, "num_edges": 6594, "max_degree": 19},
+        },
+    }
+    assert migrate_data(moved) == moved
+    assert stored == before
+
+
+def test_other_sources_lose_their_name_and_hgcns_split_its_fractions():
+    reader = {"_target_": "torch_geometric.datasets.WebKB", "name": "texas"}
+    config = {
+        "dataset": {"name": "texas", "source": {"name": "texas", "dataset": reader}},
+        "split": {"name": "hgcn", "draw": 1234, "fractions": {"airport": {"val": 0.15}}},
+    }
+    moved = migrate_data({"config": config})["config"]
+    assert moved["dataset"] == {"name": "texas", "source": {"dataset": reader}}
+    assert moved["split"] == {"name": "hgcn", "draw": 1234}
+    assert migrate_data({}) == {"config": {}}
+
+
+OLD = {
+    "optimizer": {
+        "_target_": "torch.optim.AdamW", "_partial_": True, "lr": 0.001, "curvature_lr": 0.001,
+        "weight_decay": 0.001, "fused": True,
+    },
+    "task": {
+        "name": "kg_completion", "of": "triples", "requires": [], "metric": "mrr",
+        "_target_": "curvlab.tasks.kg_completion.KnowledgeGraphCompletion",
+        "label_smoothing": 0.1, "inverse_relations": False, "ties": "realistic",
+        "scheduler": {
+            "_target_": "torch.optim.lr_scheduler.ReduceLROnPlateau", "_partial_": True,
+            "mode": "max", "factor": 0.5, "patience": 10,
+        },
+    },
+}  # fmt: skip
+
+
+def test_a_stored_run_builds_what_todays_does():
+    assert built(migrate_tasks({"config": OLD})["config"]) == {
+        "optimizer": {
+            "_target_": "curvlab.optim.options.AdamW",
+            "lr": 0.001,
+            "weight_decay": 0.001,
+        },
+        "task": {
+            "_target_": "curvlab.tasks.kg_completion.KnowledgeGraphCompletion",
+            "scheduler": {"_target_": "curvlab.optim.options.ReduceOnPlateau"},
+        },
+    }
