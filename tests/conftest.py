@@ -22,6 +22,9 @@ with warnings.catch_warnings():
 
 import composing  # noqa: F401 (it makes every composition of this process faster)
 
+# Nobody cuts the power: what is written is on the disk soon enough, also when a process is killed.
+os.fsync = lambda handle: None
+
 ROOT = Path(__file__).resolve().parent.parent
 INTEGRATION = ROOT / "tests" / "integration"
 

@@ -112,6 +112,7 @@ def _ask(request: Mapping[str, object]) -> int | None:
 
 def _serve() -> None:
     """Answer requests: fork, and tell how a child has ended."""
+    os.fsync = lambda handle: None  # as in tests/conftest.py
     for name in PRELOADED:
         __import__(name)
     _compose_once()

@@ -1,6 +1,5 @@
 """Real runs on a graph of sixty nodes: in this process where that is enough, else by train.py."""
 
-import copy
 import json
 import os
 import signal
@@ -47,11 +46,10 @@ def composed(folder: Path, words: Sequence[str], mode: RunMode):
     with read_write(config), open_dict(config):
         config.hydra.runtime.output_dir = str(folder)
         config.hydra.mode = mode
-    HydraConfig.instance().set_config(config)
-    run = copy.deepcopy(config)
-    with read_write(run), open_dict(run):
-        del run["hydra"]
-    return run
+    HydraConfig.instance().set_config(config)  # which copies its part
+    with read_write(config), open_dict(config):
+        del config["hydra"]
+    return config
 
 
 class Command:
