@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from functools import cache
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
 def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
     """A run; None for one of another block of the table, or that has not ended."""
     try:
-        result = load(path)
+        result = _loaded(path, path.stat().st_mtime_ns)
     except (OSError, ValueError):
         raise NotAResultError("not readable as JSON") from None
     if isinstance(result, dict) and result.get("status") == INTERRUPTED:
@@ -100,7 +101,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
         raise NotAResultError("no known status")
     try:
         _check_kinds(result)
-        config, revisions = lookup(result, "config"), result.get("revisions") or {}
+        config = lookup(result, "config")
         if any(lookup(config, key) != value for key, value in report.where.items()):
             return None
         run = {
@@ -119,8 +120,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "curvatures": result.get("curvatures") or {},
             "commit": result.get("git_commit") or "",
             "config": config,
-            "built": built(config, revisions),
-            "older": ", ".join(older(config, revisions)),
+            **_identity(path, path.stat().st_mtime_ns),
             "changed": ", ".join(map(str, result.get("changed") or ())),
         }
         if run["status"] == "finished":
@@ -133,6 +133,20 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
     if run["status"] == "finished" and not isfinite(run["value"]):
         run |= {"status": "diverged", "value": nan}
     return run
+
+
+@cache
+def _loaded(path: Path, changed: int) -> Any:  # noqa: ARG001 - a file that changes is another one
+    """A file's result, read once for all tables of a page."""
+    return load(path)
+
+
+@cache
+def _identity(path: Path, changed: int) -> dict[str, Any]:
+    """What a result built, and the classes whose revision was raised since."""
+    result = _loaded(path, changed)
+    config, revisions = result["config"], result.get("revisions") or {}
+    return {"built": built(config, revisions), "older": ", ".join(older(config, revisions))}
 
 
 def _check_kinds(result: Mapping[str, Any]) -> None:
