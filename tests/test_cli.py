@@ -211,6 +211,7 @@ def test_right_words_pass(words):
     check_overrides(words.split(), CONFIGS, multirun=False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", RIGHT_IN_A_SWEEP)
 def test_right_sweeps_pass(words):

@@ -23,6 +23,7 @@ LARGE = (
 BATCHES = (*LARGE, "batching=partition", "batching.size=100", "trainer.steps_per_epoch=10")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "model", ["gcn", "sgc", "hypformer", "sgformer", "sign", "dropedge", "nodeformer", "polyformer"]
 )

@@ -93,6 +93,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES)
 def test_a_recorded_run_is_the_same_run(run_here, recording, tmp_path, words):
     """To the last digit: dropout, averages of norms, the choice of weights."""

@@ -118,6 +118,7 @@ def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
     pd.testing.assert_frame_equal(*curves, rtol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.usefixtures("keeps_last")
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def run_double(run_here, monkeypatch):
     return run
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("task", "model"), CASES)
 def test_every_model_trains_in_double_precision(run_double, task, model):
     few = ("model.eigenvectors=4",) if model in ("fpst", "tokengt") else ()

@@ -20,6 +20,7 @@ GRID = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("model", "parameters"),
     [("gcn", 5038), ("gat", 5026), ("gprgnn", 5049), ("bernnet", 5049), ("chebnet2", 5049),

@@ -117,6 +117,7 @@ def test_what_cannot_be_is_one_sentence(run_here, words, answer):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("model", "batching"),
     [("hypformer_softmax", ()), ("hypformer", ("batching=partition", "batching.size=40"))],

@@ -91,6 +91,7 @@ def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
         run.embed(directed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "why"),

@@ -116,6 +116,7 @@ def test_the_biases_of_knowledge_graphs_repeat_on_two_threads():
     assert all(torch.equal(*pair) for other in others for pair in zip(first, other, strict=True))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_of_every_task_repeats_on_two_threads_also_when_it_is_killed(
     run_here, tmp_path, monkeypatch, task

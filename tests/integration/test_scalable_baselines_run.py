@@ -24,6 +24,7 @@ LARGE = (
 SAMPLED = (*LARGE, "batching.size=60", "batching.fan_outs=[4,3]", "model.dropout=0")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", ["sgformer", "nodeformer", "sign", "dropedge", "idgl", "lds"])
 def test_every_model_learns(run_here, model):
     result = run_here(*SMALL, f"model={model}")

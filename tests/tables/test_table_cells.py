@@ -77,7 +77,7 @@ def test_cells_have_folders_of_their_own(name):
 
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize(
