@@ -80,22 +80,37 @@ def test_wrong_values_are_reported_as_the_users_not_as_hydras(configs):
         build(config.source)
 
 
-def test_a_table_of_sizes_is_drawn_with_its_slopes(script, tmp_path):
+def sizes():
+    """Cells of a linear and of a quadratic model, with their places."""
     for model, power in (("hypformer", 1), ("hypformer_softmax", 2)):
         for nodes in (10_000, 31_623, 100_000):
-            path = tmp_path / f"results/hypformer/fig5/{model}/{nodes}/result.json"
-            path.parent.mkdir(parents=True)
+            dataset = {"name": "synthetic_large", "source": {"num_nodes": nodes}}
             test = {"step_ms": 1e-3 * nodes**power, "step_mb": 1.0 * nodes}
-            config = {
-                "model": {"name": model},
-                "dataset": {"name": "synthetic_large", "source": {"num_nodes": nodes}},
-            }
-            result = {"status": "finished", "seed": 0, "metrics": {"test": test}, "config": config}
-            path.write_text(json.dumps(result))
-    words = ("scaling", "hypformer/fig5", "--results", "results", "--output", "scaling.png")
+            yield f"{model}/{nodes}", test, {"model": {"name": model}, "dataset": dataset}
+
+
+def depths():
+    """Cells of two models of two depths, with their places."""
+    others = {"dataset": {"name": "disease_lp"}, "seed": 0, "trainer": {"max_steps": 1000}}
+    for model, layers, score in (("hybonet", 4, 90.0), ("hybonet", 8, 70.0), ("lrn", 8, 85.0)):
+        config = {"model": {"name": model, "layers": layers}, **others}
+        yield f"{model}/{layers}", {"roc_auc": score}, config
+
+
+@pytest.mark.parametrize(
+    ("verb", "table", "cells"),
+    [("scaling", "hypformer/fig5", sizes), ("depth", "lrn/fig2", depths)],
+)
+def test_a_table_of_sizes_or_depths_is_drawn(script, tmp_path, verb, table, cells):
+    for place, test, config in cells():
+        path = tmp_path / "results" / table / place / "result.json"
+        path.parent.mkdir(parents=True)
+        result = {"status": "finished", "seed": 0, "metrics": {"test": test}, "config": config}
+        path.write_text(json.dumps(result))
+    words = (verb, table, "--results", "results", "--output", "picture.png")
     code, said, _ = script("plot.py", *words)
-    assert (code, said) == (0, "wrote scaling.png\n")
-    assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
+    assert (code, said) == (0, "wrote picture.png\n")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("output", ["/", "/proc/nowhere/sums.png"])
@@ -177,25 +192,6 @@ def test_slopes_are_those_of_the_logarithms():
     assert labels == ["linear (slope 1.00)", "square (slope 2.00)", "one"]
     with pytest.raises(UsageError, match="nothing to draw"):
         scaling_figure({"nothing": {}}, "nodes")
-
-
-def test_depths_are_compared_with_the_first_row(script, tmp_path):
-    for model, layers, score in (("hybonet", 4, 90), ("hybonet", 8, 70), ("lrn", 8, 85)):
-        path = tmp_path / "results" / "lrn" / "fig2" / model / str(layers) / "result.json"
-        path.parent.mkdir(parents=True)
-        config = {
-            "model": {"name": model, "layers": layers},
-            "dataset": {"name": "disease_lp"},
-            "seed": 0,
-            "trainer": {"max_steps": 1000},
-        }
-        test = {"roc_auc": float(score)}
-        result = {"status": "finished", "seed": 0, "metrics": {"test": test}, "config": config}
-        path.write_text(json.dumps(result))
-    words = ("depth", "lrn/fig2", "--results", "results", "--output", "depth.png")
-    code, said, _ = script("plot.py", *words)
-    assert (code, said) == (0, "wrote depth.png\n")
-    assert (tmp_path / "depth.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_depth_without_a_number_of_both_is_left_out():

@@ -105,23 +105,6 @@ def test_feed_forward_is_linear_activation_linear(kappas):
     torch.testing.assert_close(layer(x), expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("space", [Euclidean(2), Stereographic(2, 0.0)], ids=["flat", "kappa 0"])
-def test_flat_layers_are_the_plain_ones(space):
-    x = tangents(5, 4)
-    linear = filled(StereographicLinear(4, 6, space.double()))
-    torch.testing.assert_close(linear(x), functional.linear(x, linear.weight, linear.bias))
-    norm = filled(StereographicLayerNorm(4, space))
-    torch.testing.assert_close(norm(x), functional.layer_norm(x, (4,), norm.weight, norm.bias))
-    torch.testing.assert_close(
-        StereographicActivation(functional.relu, space)(x), functional.relu(x)
-    )
-    layer = filled(StereographicFeedForward(4, 8, functional.relu, space))
-    hidden = functional.relu(functional.linear(x, layer.inner.weight, layer.inner.bias))
-    torch.testing.assert_close(
-        layer(x), functional.linear(hidden, layer.outer.weight, layer.outer.bias)
-    )
-
-
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("scale", [0.0, 1e3])
 @pytest.mark.parametrize("kappa", SIGNS)

@@ -54,12 +54,6 @@ def test_flat_component_is_linear():
     assert torch.allclose(layer(POINTS), expected, atol=1e-12)
 
 
-def test_flat_limit_is_the_flat_space():
-    assert torch.allclose(
-        logits(Stereographic(2, 0.0))(POINTS), logits(Euclidean(2))(POINTS), atol=1e-12
-    )
-
-
 @pytest.mark.parametrize("kappa", [-2.0, -0.3, 0.4, 1.5])
 def test_is_the_distance_to_the_hyperplane_by_definition(kappa):
     """|logit| = 2 |a| arsin_k(u) from z = (-P) (+) x itself, with P and A built one by one."""

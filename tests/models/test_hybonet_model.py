@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.layers import LorentzPrototypes, LorentzResidual
@@ -54,18 +53,12 @@ def test_parameter_counts_of_link_prediction(features, layers, expected):
 
 @pytest.mark.parametrize("operator", [None, *OPERATORS])
 @pytest.mark.parametrize("skip_mode", ["sequential", "aggregate_all"])
-def test_embeddings_lie_on_the_hyperboloid_and_follow_the_nodes(operator, skip_mode):
+def test_embeddings_lie_on_the_hyperboloid(operator, skip_mode):
     options = {} if operator is None else {"skip_mode": skip_mode}
     data, encoder = graph(), model(kappa=-0.7, operator=operator, **options)
     h = encoder(data)
     assert h.shape == (30, encoder.dim_out) == (30, 6)
     torch.testing.assert_close(lorentz.inner(h, h), torch.full((30,), -1 / 0.7))
-    order = torch.randperm(30)
-    position = order.argsort()
-    moved = Data(x=data.x[order], edge_index=position[data.edge_index], num_nodes=30)
-    moved = SparseAdjacency(True)(moved)
-    moved.adj_t = moved.adj_t.double()
-    torch.testing.assert_close(encoder(moved), h[order])
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -53,11 +53,6 @@ def trained(config, folder):
     return before, task, curves.rows
 
 
-quiet = pytest.mark.filterwarnings(
-    "ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning"
-)
-
-
 KG = ("dataset=synthetic_kg", "dataset.source.groups=4", "trainer.steps_per_epoch=1")
 
 

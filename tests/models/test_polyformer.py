@@ -114,17 +114,6 @@ def test_projecting_first_changes_neither_values_nor_gradients(basis, sparse):
     torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
 
 
-@torch.no_grad()
-def test_without_orders_both_bases_are_the_same_network():
-    encoders = [model(9, 0, 8, 1, 2, 6, 1.0, 1.0, basis).eval() for basis in LOGITS]
-    encoders[1].load_state_dict(encoders[0].state_dict())
-    results = [
-        encoder(larger(basis=basis, orders=0))
-        for encoder, basis in zip(encoders, LOGITS, strict=True)
-    ]
-    assert torch.equal(*results)
-
-
 def test_half_precision_tokens():
     encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0).eval()
     data = larger(orders=4)

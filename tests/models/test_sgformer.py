@@ -97,18 +97,6 @@ def test_branches_are_their_formulas(graph):
         torch.testing.assert_close(made(graph), 0.3 * g + 0.7 * x)
 
 
-def test_the_weight_of_the_graph_goes_from_nothing_to_everything(graph):
-    without = model(graph_weight=0.0)
-    before = without(graph)
-    before.sum().backward()
-    assert not any(p.grad.any() for p in without.graph_branch.parameters())
-    only = model(graph_weight=1.0)
-    only(graph).sum().backward()
-    assert not any(p.grad.any() for p in only.transformer.parameters())
-    graph.edge_index = graph.edge_index[:, :2]
-    torch.testing.assert_close(without(prepared(graph)), before)
-
-
 def test_a_branch_that_goes_back_to_its_first_layer_takes_its_place(graph):
     """What the authors have on large graphs."""
 

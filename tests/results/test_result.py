@@ -112,12 +112,6 @@ def test_a_fresh_run_sets_its_own_earlier_products_aside(tmp_path):
     assert (tmp_path / "previous" / hash_of("a") / "checkpoints" / "last.ckpt").exists()
 
 
-def test_products_of_unknown_origin_are_set_aside(tmp_path):
-    (tmp_path / "metrics.csv").write_text("step\n")
-    assert RunDirectory(tmp_path).prepare(result("a"), fresh=False) is None
-    assert (tmp_path / "previous" / "unknown" / "metrics.csv").exists()
-
-
 def finish(directory, name, score):
     directory.prepare(result(name), fresh=False)
     result(name, score=score).write(directory.path)
@@ -200,11 +194,11 @@ def test_the_checkpoint_before_is_taken_where_the_last_is_damaged(tmp_path, dama
     assert (directory.newest, directory.step()) == (None, 0)
 
 
-@pytest.mark.parametrize("file", ["embeddings.npz", "filters.npz", "routing.npz"])
+@pytest.mark.parametrize("file", ["metrics.csv", "embeddings.npz", "filters.npz", "routing.npz"])
 def test_no_finding_of_another_configuration_stays(tmp_path, file):
     """The next run may write none, and its folder must not say that it has one."""
     (tmp_path / file).write_text("of another run")
-    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
+    assert RunDirectory(tmp_path).prepare(result("a"), fresh=False) is None
     assert not (tmp_path / file).exists()
     assert (tmp_path / "previous" / "unknown" / file).exists()
 

@@ -19,10 +19,6 @@ def labels_of(high, *shape):
     return torch.randint(high, (NODES, *shape), generator=torch.Generator().manual_seed(1))
 
 
-def percent(scores):
-    return {name: 100 * score for name, score in scores.items()}
-
-
 @pytest.mark.parametrize("logits", [1, 2])
 def test_f1_of_the_second_of_two_classes(logits):
     """scikit-learn's default, `average="binary"`, from one logit or two."""
@@ -34,19 +30,35 @@ def test_f1_of_the_second_of_two_classes(logits):
     assert expected != pytest.approx(100 * f1_score(y, predicted, average="macro"))
 
 
-def test_of_several_classes():
-    kind = kind_of_labels(5, multi_label=False, metric="f1_macro")
-    logits, y = logits_of(5), labels_of(4)  # the last class is predicted but never true
-    predicted = logits.argmax(1)
-    expected = {
-        "accuracy": accuracy_score(y, predicted),
-        "f1_micro": f1_score(y, predicted, average="micro"),
-        "f1_macro": f1_score(y, predicted, average="macro"),
+@pytest.mark.parametrize(
+    ("classes", "dtype", "names"),
+    [
+        (5, torch.int64, "accuracy f1_micro f1_macro"),
+        (1, torch.int64, "accuracy f1_micro f1_macro f1_binary roc_auc"),
+        (3, torch.int64, "f1_micro f1_macro roc_auc"),  # of labels
+        (3, torch.float32, "f1_micro f1_macro roc_auc"),
+    ],
+)
+def test_scores_are_scikit_learns_and_losses_cross_entropies(classes, dtype, names):
+    kind = kind_of_labels(classes, multi_label=classes == 3, metric="f1_micro")
+    logits = logits_of(classes).round(decimals=1)  # with ties
+    y = {5: labels_of(4), 1: labels_of(2), 3: labels_of(2, 3)}[classes]  # the fifth is predicted
+    one = logits.squeeze(1)
+    predicted = logits.argmax(1) if classes == 5 else (one > 0).long()
+    score = {
+        "accuracy": lambda: accuracy_score(y, predicted),
+        "f1_micro": lambda: f1_score(y, predicted, average="micro"),
+        "f1_macro": lambda: f1_score(y, predicted, average="macro"),
+        "f1_binary": lambda: f1_score(y, predicted),
+        "roc_auc": lambda: roc_auc_score(y, one),
     }
-    assert kind.scores(logits, y) == pytest.approx(percent(expected), rel=1e-5)
-    assert expected["accuracy"] == pytest.approx(expected["f1_micro"])
-    loss = -logits.log_softmax(1)[torch.arange(NODES), y].mean()
-    torch.testing.assert_close(kind.loss(logits, y), loss)
+    expected = {name: 100 * score[name]() for name in names.split()}
+    assert kind.scores(logits, y.to(dtype)) == pytest.approx(expected, rel=1e-5)
+    if classes == 5:
+        right = logits.softmax(1)[torch.arange(NODES), y]
+    else:
+        right = torch.where(y == 1, one, -one).sigmoid()
+    torch.testing.assert_close(kind.loss(logits, y.to(dtype)), -right.log().mean())
 
 
 def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
@@ -57,43 +69,12 @@ def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
     assert kind.score("f1_macro", logits, y).item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_of_two_classes_told_by_one_logit():
-    kind = kind_of_labels(1, multi_label=False, metric="roc_auc")
-    logits, y = logits_of(1).round(decimals=1), labels_of(2)  # with ties
-    predicted = (logits[:, 0] > 0).long()
-    expected = {
-        "accuracy": accuracy_score(y, predicted),
-        "f1_micro": f1_score(y, predicted, average="micro"),
-        "f1_macro": f1_score(y, predicted, average="macro"),
-        "f1_binary": f1_score(y, predicted),
-        "roc_auc": roc_auc_score(y, logits[:, 0]),
-    }
-    assert kind.scores(logits, y) == pytest.approx(percent(expected), rel=1e-5)
-    right = torch.where(y == 1, logits[:, 0], -logits[:, 0]).sigmoid()
-    torch.testing.assert_close(kind.loss(logits, y), -right.log().mean())
-
-
 def test_roc_auc_does_not_depend_on_where_the_logits_lie():
     """Not on a sigmoid that ends at 1 in single precision."""
     kind = kind_of_labels(1, multi_label=False, metric="roc_auc")
     y = torch.tensor([0, 1, 0, 1])
     logits = torch.tensor([[98.0], [99.0], [97.0], [100.0]])
     assert kind.score("roc_auc", logits, y).item() == 100
-
-
-@pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
-def test_of_several_labels(dtype):
-    kind = kind_of_labels(3, multi_label=True, metric="f1_micro")
-    logits, y = logits_of(3), labels_of(2, 3)
-    predicted = (logits > 0).long()
-    expected = {
-        "f1_micro": f1_score(y, predicted, average="micro"),
-        "f1_macro": f1_score(y, predicted, average="macro"),
-        "roc_auc": roc_auc_score(y, logits, average="macro"),
-    }
-    assert kind.scores(logits, y.to(dtype)) == pytest.approx(percent(expected), rel=1e-5)
-    right = torch.where(y == 1, logits, -logits).sigmoid()
-    torch.testing.assert_close(kind.loss(logits, y.to(dtype)), -right.log().mean())
 
 
 @pytest.mark.parametrize(

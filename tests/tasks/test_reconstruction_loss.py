@@ -23,8 +23,6 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-POINTS = [(0, 0), (1, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
-EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
 CURVATURES = [
     (0.0, 0.0),
     (-1.0, 0.5),
@@ -123,10 +121,6 @@ def assert_close(results, expected, tolerance):
     for result, other in zip(results, expected, strict=True):
         bound = tolerance * max(1.0, other.abs().max().item())
         torch.testing.assert_close(result.to(other.dtype), other, atol=bound, rtol=0)
-
-
-def tiles_of_example(size=None):
-    return PairTiles(both_directions(EDGES), len(POINTS), size)
 
 
 @KERNELS
@@ -332,7 +326,7 @@ def test_far_points_of_the_lorentz_model_keep_their_digits():
     """At radius 9 in float32, where the image is beyond the last number below the rim."""
     model = Lorentz(-1.0)
     v = 9 * torch.nn.functional.normalize(torch.randn(5, 2, generator=torch.manual_seed(0)))
-    tiles = tiles_of_example()
+    tiles = PairTiles(both_directions([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]), 5)
     loss = reconstruction_loss(model.expmap0(v), model, tiles, power=1)
     exact = reconstruction_loss(model.expmap0(v).double(), model.double(), tiles, power=1)
     torch.testing.assert_close(loss.double(), exact, rtol=1e-3, atol=0)
@@ -344,7 +338,7 @@ def test_space_without_such_a_distance_is_refused():
 
     match = r"Elsewhere.*Stereographic, Lorentz, PseudoHyperboloid and"
     with pytest.raises(UsageError, match=match):
-        reconstruction_loss(torch.zeros(5, 3), Elsewhere(), tiles_of_example())
+        reconstruction_loss(torch.zeros(NODES, 3), Elsewhere(), PairTiles(web(), NODES))
 
 
 @KERNELS
