@@ -1,5 +1,6 @@
 """The end of a run whose numbers are no longer finite, with the place where it happened."""
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ class _State:
 
     def __init__(self, step: int, module: nn.Module, optimizer: Optimizer) -> None:
         self.step = step
-        self._module = _copy(module.state_dict())
-        self._optimizer = _copy(optimizer.state_dict())
+        self._module = deepcopy(module.state_dict())
+        self._optimizer = deepcopy(optimizer.state_dict())
         self._random = random_state()
 
     def restore(self, module: nn.Module, optimizer: Optimizer) -> None:
@@ -113,7 +114,7 @@ class FiniteGuard(Callback):
         for at, batches in zip(steps, self._steps[-len(steps) :], strict=True):
             optimizer.zero_grad()
             for batch in batches:
-                loss = _loss(pl_module, batch) / len(batches)
+                loss = loss_of_step(pl_module, batch) / len(batches)
                 loss.backward()
             if not _is_finite(pl_module, loss):
                 self._end(pl_module, at, batches)
@@ -128,7 +129,9 @@ class FiniteGuard(Callback):
     def _end(self, pl_module: LightningModule, step: int, batches: list[Any]) -> None:
         """Save what is needed to look into it and raise."""
         # The gradient is that of all; a batch whose loss is bad tells more.
-        batch = next((b for b in batches if not torch.isfinite(_loss(pl_module, b))), batches[-1])
+        batch = next(
+            (b for b in batches if not torch.isfinite(loss_of_step(pl_module, b))), batches[-1]
+        )
         place = first_non_finite(pl_module, batch)
         kappas = {name: kappa.tolist() for name, kappa in curvatures(pl_module).items()}
         path = self.folder / f"diverged{own_rank() or ''}.pt"
@@ -183,7 +186,7 @@ def first_non_finite(module: LightningModule, batch: Any) -> str:
     handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
     try:
         with torch.compiler.set_stance("force_eager"):  # compiled modules call no hooks inside
-            loss = _loss(module, batch)
+            loss = loss_of_step(module, batch)
     finally:
         for handle in handles:
             handle.remove()
@@ -204,19 +207,8 @@ def first_non_finite(module: LightningModule, batch: Any) -> str:
     return f"gradient of {gradients[-1]}" if gradients else "the norm of all gradients (overflow)"
 
 
-def _loss(module: LightningModule, batch: Any) -> Tensor:
-    """The loss of one step, not as a replay, which calls no hooks."""
+def loss_of_step(module: LightningModule, batch: Any) -> Tensor:
+    """The loss of a training step, not as a replay, which calls no hooks."""
     loss = type(module).training_step(module, batch, 0)
     assert isinstance(loss, Tensor)
     return loss
-
-
-def _copy(state: Any) -> Any:
-    """A deep copy of a state dictionary."""
-    if isinstance(state, Tensor):
-        return state.detach().clone()
-    if isinstance(state, dict):
-        return {key: _copy(value) for key, value in state.items()}
-    if isinstance(state, list):
-        return [_copy(value) for value in state]
-    return state
