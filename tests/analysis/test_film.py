@@ -14,6 +14,12 @@ from curvlab.manifolds import Stereographic
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture(autouse=True)
+def slow_motion(monkeypatch):
+    """Draw the last frame a few times only: it is drawn for each frame of its time."""
+    monkeypatch.setattr("curvlab.analysis.film.FRAMES_A_SECOND", 2)
+
+
 def space(kappa):
     return Stereographic(1, [kappa], learnable=False)
 
