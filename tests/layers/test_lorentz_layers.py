@@ -108,6 +108,27 @@ def test_maps_over_a_batch_of_weights(batched):
     torch.testing.assert_close(made, torch.stack(expected))
 
 
+def identity_lift(kappa, kind, dim):
+    layer = LorentzFeatureLinear(dim, dim, fixed(kappa), fixed(kappa), "rescale", kind)
+    return with_weights(layer, torch.eye(1 + dim)[1:], torch.zeros(dim))
+
+
+@pytest.mark.parametrize(
+    ("kappa", "kind", "x", "expected"),
+    [
+        (-1.0, "exp0", (0.3, 0.4), (1.127626, 0.312657, 0.416876)),
+        (-0.5, "exp0", (0.3, 0.4), (1.503526, 0.306289, 0.408386)),
+        (-1.0, "exp0_ref", (0.3, 0.4), (1.118034, 0.3, 0.4)),
+        (-1.0, "exp0", (3.0, 4.0), (74.209949, 44.521926, 59.362568)),
+        (-1.0, "exp0_ref", (3.0, 4.0), (68.463066, 41.073458, 54.764610)),
+        (-1.0, "exp0", (30.0, 40.0), (11013.232920, 6607.939725, 8810.586300)),
+    ],
+)
+def test_worked_examples_of_the_lift(kappa, kind, x, expected):
+    point = identity_lift(kappa, kind, 2)(torch.tensor([x]))[0]
+    assert point.tolist() == pytest.approx(expected, abs=1e-6)
+
+
 def grads(output, layer):
     weights = draw(*output.shape, seed=9)
     return torch.autograd.grad((output * weights).sum(), list(layer.parameters()))
@@ -170,6 +191,15 @@ def test_dropout_stays_on_the_hyperboloid_and_rests_in_evaluation():
     assert (dropped[:, 1:] == 0).any()
     torch.testing.assert_close(square(dropped), torch.full((50,), -2.0), rtol=0, atol=1e-4)
     torch.testing.assert_close(layer.eval()(x), x)
+
+
+@pytest.mark.parametrize(
+    ("kappa", "expected"),
+    [(-1.0, (1.265161, 0.346593, 0.693186)), (-0.5, (1.673602, 0.400236, 0.800471))],
+)
+def test_worked_example_of_the_residual(kappa, expected):
+    x, y = lorentz.from_space(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), kappa)
+    assert LorentzMidpoint(fixed(kappa))(x, y).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("other", [-0.5, -3.0])

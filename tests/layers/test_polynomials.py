@@ -1,6 +1,7 @@
-"""Recursions of the two bases against closed forms and the spectrum."""
+"""Recursions of the two bases against their definitions, and the specification's path graph."""
 
 import numpy as np
+import pytest
 import torch
 
 from curvlab.layers.polynomials import BASES, polynomials, response
@@ -8,10 +9,30 @@ from curvlab.layers.polynomials import BASES, polynomials, response
 A = torch.tensor([0.5**0.5, 0.5, 0.5**0.5], dtype=torch.float64)
 A = torch.diag(A, 1) + torch.diag(A, -1)  # the path 0-1-2-3, normalised
 X = torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]], dtype=torch.float64)
+EXPECTED = {
+    "mono": [
+        [(1, 0), (0, 0.707107), (0.853553, 0.353553)],
+        [(0, 1), (1.207107, 0.5), (0.707107, 0.396447)],
+        [(1, 1), (1.414214, -0.207107), (1.103553, 0.75)],
+        [(2, -1), (0.707107, 0.707107), (1, -0.146447)],
+    ],
+    "cheb": [
+        [(1, 0), (0, -0.707107), (0.707107, 0.707107)],
+        [(0, 1), (-1.207107, -0.5), (1.414214, -0.207107)],
+        [(1, 1), (-1.414214, 0.207107), (1.207107, 0.5)],
+        [(2, -1), (-0.707107, -0.707107), (0, 0.707107)],
+    ],
+}
 
 
 def tokens(basis, orders, a=A, x=X):
     return torch.stack(list(polynomials(basis, orders, x, a.matmul)))
+
+
+@pytest.mark.parametrize("basis", BASES)
+def test_the_path_of_the_specification(basis):
+    expected = torch.tensor(EXPECTED[basis], dtype=torch.float64).transpose(0, 1)
+    torch.testing.assert_close(tokens(basis, 2), expected, atol=1e-6, rtol=0)
 
 
 def test_chebyshev_polynomials_are_those_of_minus_a_and_stay_small():

@@ -105,20 +105,6 @@ def test_fused_map_equals_map_and_projection(kappa, dtype):
     torch.testing.assert_close(*gradients, **loose)
 
 
-@pytest.mark.parametrize(
-    ("kappa", "dtype", "expected"),
-    [
-        (-1, torch.float32, 0.996),
-        (-1, torch.float64, 0.99999),
-        (-4, torch.float64, 0.499995),
-        (1, torch.float64, 2.0),
-    ],
-)
-def test_projection_stops_at_the_rim_of_the_type(kappa, dtype, expected):
-    projected = s.project(torch.tensor([2.0, 0.0], dtype=dtype), kappa)
-    assert projected.tolist() == pytest.approx([expected, 0], abs=1e-7)
-
-
 def test_projection_leaves_points_inside_and_the_curved_outwards_alone():
     x = draw(50, 3, size=0.2, dtype=torch.float32)
     assert torch.equal(s.project(x, -1.0), x)

@@ -80,11 +80,18 @@ def test_mean_average_precision_of_the_worked_example(space, scale, expected, mo
     assert validation["map"].item() == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize(("power", "expected"), [(2, 33.184273), (1, 20.453021)])
-def test_loss_of_the_worked_example(power, expected):
-    task = task_at(
-        [(float(x), float(y)) for x, y in POINTS], Euclidean(conformal_factor=1.0), power
-    )
+@pytest.mark.parametrize(
+    ("space", "scale", "power", "expected"),
+    [
+        (Euclidean(conformal_factor=1.0), 1.0, 2, 33.184273),
+        (Euclidean(conformal_factor=1.0), 1.0, 1, 20.453021),
+        (Stereographic(1, -1.0), 0.3, 1, 19.356221),
+        (Stereographic(1, 0.0), 0.3, 1, 15.472156),
+        (Stereographic(1, 1.0), 0.3, 1, 14.191849),
+    ],
+)
+def test_loss_of_the_worked_example(space, scale, power, expected):
+    task = task_at([(scale * x, scale * y) for x, y in POINTS], space, power)
     assert task.training_step(example(), 0).item() == pytest.approx(expected, rel=1e-6)
     assert task.loss_scale(example()) == 10
 
