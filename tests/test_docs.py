@@ -83,7 +83,7 @@ PARSED = {
 """Modules whose words are read here, by script or verb."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_taken(page, monkeypatch):

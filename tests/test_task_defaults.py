@@ -94,7 +94,7 @@ def with_few_of_every_key():
         met |= sets
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("file", list(with_few_of_every_key()))
 def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file, tmp_path):

@@ -77,6 +77,7 @@ def test_triples_of_ones_own_are_another_data_set():
         validate(composed("model=distmult", "dataset=graph_folder", "task=kg_completion"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_a_dataset_brings_its_task_split_and_metric(name):

@@ -137,7 +137,8 @@ NEVER_TESTED = {"citeseer": {0}, "coauthor_cs": {0, 1, 3, 6, 9, 12}, "coauthor_p
 
 @pytest.mark.parametrize(
     "name",
-    ["citeseer", "coauthor_cs", pytest.param("coauthor_physics", marks=pytest.mark.nightly)],
+    ["citeseer"]
+    + [pytest.param(f"coauthor_{name}", marks=pytest.mark.nightly) for name in ("cs", "physics")],
 )
 def test_quota_split_node_by_node(name, real, split):
     graph = real(name)

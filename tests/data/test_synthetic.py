@@ -21,7 +21,7 @@ def components(graph):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(2, 200), st.floats(0, 1), st.integers(0, 2**32))
+@given(st.integers(2, 200), st.floats(0, 1), st.integers(0, 2**32 - 1))
 def test_connected_simple_and_undirected_for_every_option(num_nodes, fraction, seed):
     graph = SyntheticWeb(num_nodes, fraction, seed).load()
     assert graph.num_nodes == num_nodes

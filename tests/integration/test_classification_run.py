@@ -140,6 +140,7 @@ def test_roc_auc_chooses_where_the_dataset_says_so(run_here, folder):
     assert not any(name.startswith("decoder.") for name in weights)
 
 
+@pytest.mark.nightly  # by day one of reconstruction, in test_command.py
 def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, run_here):
     words = (*GCN, "trainer.max_steps=200", "trainer.steps_per_epoch=2", "trainer.patience=20")
     words = (*words, "trainer.min_steps=60")

@@ -151,6 +151,7 @@ def test_wandb_without_an_account_is_offline(command):
     assert all(name in log.read_bytes() for name in (b"loss", b"map", b"score", b"curves"))
 
 
+@pytest.mark.nightly  # by day a killed run without W&B goes on
 def test_wandb_goes_on_with_the_run_that_was_killed(command):
     pytest.importorskip("wandb")
     longer = (*TINY, "model=mlp", "logger=wandb", "trainer.max_steps=200")

@@ -28,7 +28,7 @@ def test_nothing_listens_but_on_loopback(tmp_path):
         assert set(addresses) <= {"127.0.0.1", "::ffff:127.0.0.1"}
 
 
-@pytest.mark.parametrize("first_waits", [False, True])
+@pytest.mark.parametrize("first_waits", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_one_that_fails_ends_all_with_what_it_raised(first_waits):
     start = time.monotonic()
     with pytest.raises(UsageError, match="the second process refuses") as raised:
@@ -69,7 +69,7 @@ def test_attention_over_a_shared_out_graph_is_exact(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.nightly)])
 def test_every_process_has_the_loss_and_gradients_of_all_pairs(tmp_path, ranks):
     """Also where tiles cannot be shared equally, or there are fewer than processes."""
     launch(work.share_pairs, ranks, str(tmp_path), ranks)

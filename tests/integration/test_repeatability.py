@@ -94,7 +94,7 @@ def different(first, second):
     return [name for name in first if not torch.equal(first[name], second[name])]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_steps_of_every_model_repeat_on_two_threads(model, data, tmp_path):
     words = (*graph_of(model), f"model={model}", *SHORT, f"paths.data_dir={data}")

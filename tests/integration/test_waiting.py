@@ -95,7 +95,7 @@ def gradients(task, batch):
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_a_step_of_training_neither_waits_nor_differs(parts):
     """After the first steps, and from the same step on the processor, whose kernels are others."""
     data, task, optimizer, waiting = parts

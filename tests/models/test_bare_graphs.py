@@ -94,6 +94,7 @@ def test_dropout_acts_in_training_only(target, bare):
     assert torch.equal(model(bare), model(bare))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OF_GRAPHS)
 def test_a_run_gives_a_model_what_it_computes_itself(name, bare):

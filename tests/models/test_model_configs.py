@@ -56,7 +56,7 @@ def trained(config, folder):
 KG = ("dataset=synthetic_kg", "dataset.source.groups=4", "trainer.steps_per_epoch=1")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     ("model", "words", "score", "most"),
