@@ -1,15 +1,15 @@
 """The Lorentz model: 50-digit arithmetic far out, geoopt near by, isometry with the ball."""
 
-import manifold_reference as reference
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifold_reference import exact, mpf
 
+import manifold_reference as reference
 from curvlab.manifolds import lorentz, stereographic
 from curvlab.manifolds._geoopt import geoopt
 from drawn import draw64 as draw
+from manifold_reference import exact, mpf
 
 EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
 CURVATURES = [-1e-8, -1e-5, -1e-3, -0.1, -1.0, -100.0]

@@ -3,10 +3,10 @@
 import mpmath
 import pytest
 import torch
-from manifold_reference import dot, exact, mpf
 
 from curvlab.manifolds import lorentz
 from drawn import draw
+from manifold_reference import dot, exact, mpf
 
 pytestmark = pytest.mark.usefixtures("float64")
 
