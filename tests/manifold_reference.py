@@ -20,32 +20,20 @@ def scale(r, x):
     return [r * a for a in x]
 
 
-def tan_k(x, kappa):
-    if kappa == 0:
-        return x
-    root = mp.sqrt(abs(kappa))
-    return (mp.tan if kappa > 0 else mp.tanh)(root * x) / root
+def _by_sign(circular, hyperbolic):
+    """`f(sqrt|kappa| x) / sqrt|kappa|`, f circular or hyperbolic by the sign of kappa; x at 0."""
+
+    def function(x, kappa):
+        if kappa == 0:
+            return x
+        root = mp.sqrt(abs(kappa))
+        return (circular if kappa > 0 else hyperbolic)(root * x) / root
+
+    return function
 
 
-def artan_k(x, kappa):
-    if kappa == 0:
-        return x
-    root = mp.sqrt(abs(kappa))
-    return (mp.atan if kappa > 0 else mp.atanh)(root * x) / root
-
-
-def sin_k(x, kappa):
-    if kappa == 0:
-        return x
-    root = mp.sqrt(abs(kappa))
-    return (mp.sin if kappa > 0 else mp.sinh)(root * x) / root
-
-
-def arsin_k(x, kappa):
-    if kappa == 0:
-        return x
-    root = mp.sqrt(abs(kappa))
-    return (mp.asin if kappa > 0 else mp.asinh)(root * x) / root
+tan_k, artan_k = _by_sign(mp.tan, mp.tanh), _by_sign(mp.atan, mp.atanh)
+sin_k, arsin_k = _by_sign(mp.sin, mp.sinh), _by_sign(mp.asin, mp.asinh)
 
 
 def mobius_add(x, y, kappa):

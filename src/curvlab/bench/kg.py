@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.data import Data
 
-from curvlab.bench.runs import compose_run, training_step
+from curvlab.bench.runs import training_step
+from curvlab.config.compose import compose
 from curvlab.data.datasets.triples import MASKS
 from curvlab.run.hardware import prepare_processor
 from curvlab.run.parts import build_data, build_task
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
 def _built(device: torch.device, *words: str) -> tuple[KnowledgeGraphCompletion, Data, Data]:
     """A task, its first training batch and all triples, on the device."""
     torch.manual_seed(0)
-    config = compose_run(*words)
+    config = compose(words)
     data = build_data(config)
     task = build_task(config, data).to(device)
     ((part,), *_) = data.rounds(0, 1)  # type: ignore[attr-defined]

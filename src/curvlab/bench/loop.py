@@ -9,7 +9,7 @@ from statistics import median
 import torch
 from lightning import Trainer
 
-from curvlab.bench.runs import build_run, compose_run, training_step
+from curvlab.bench.runs import build_run, training_step
 from curvlab.callbacks import (
     Curves,
     FiniteGuard,
@@ -18,6 +18,7 @@ from curvlab.callbacks import (
     RunProgress,
     StepTimer,
 )
+from curvlab.config.compose import compose
 from curvlab.run.hardware import prepare_processor
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
@@ -65,9 +66,8 @@ def _bare_loop(device: torch.device, words: tuple[str, ...]) -> float:
 def _lightning_loop(accelerator: str, words: tuple[str, ...]) -> float:
     """A step of the run with every callback of a run; its first epoch warms up."""
     torch.manual_seed(0)
-    config = compose_run(
-        *words, f"trainer.max_steps={2 * STEPS}", f"trainer.steps_per_epoch={STEPS}"
-    )
+    length = f"trainer.max_steps={2 * STEPS}", f"trainer.steps_per_epoch={STEPS}"
+    config = compose([*words, *length])
     data = build_data(config)
     task = build_task(config, data)
     timer = StepTimer()

@@ -4,22 +4,16 @@ from collections.abc import Callable
 
 import torch
 from lightning import LightningModule
-from omegaconf import DictConfig
 from torch_geometric.data import Data
 
 from curvlab.config.compose import compose
 from curvlab.run.parts import build_data, build_task
 
 
-def compose_run(*overrides: str) -> DictConfig:
-    """Compose the configuration that these words select."""
-    return compose(overrides)
-
-
 def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, Data]:
     """Build the task and the prepared graph of a run, on the device."""
     torch.manual_seed(0)
-    config = compose_run(*overrides)
+    config = compose(overrides)
     data = build_data(config)
     task = build_task(config, data).to(device)
     return task, data.graph.to(device)
