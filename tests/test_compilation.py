@@ -80,8 +80,9 @@ def test_without_a_compiler_one_sentence_says_what_to_do(monkeypatch):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("space", [partial(Euclidean, 2), partial(Stereographic, 2, (-1.0, 0.5))])
-def test_a_compiled_block_is_the_block(space):
-    x = torch.randn(16, 8)
+@pytest.mark.parametrize("side_by_side", [False, True], ids=["tokens", "coordinates"])
+def test_a_compiled_block_is_the_block(space, side_by_side):
+    x = torch.randn(8, 16).T if side_by_side else torch.randn(16, 8)
     results = []
     for made in (block(space(), dropout=0.5), traced(block(space(), dropout=0.5))):
         torch.manual_seed(1)

@@ -172,8 +172,9 @@ class StereographicFeedForward(OnSpaces, nn.Module):
     def from_tangent(self, v: Tensor) -> Tensor:
         """The same from the logarithms `[..., dim]` of the points."""
         # The exponential after the activation and the logarithm before the outer layer cancel, up
-        # to the rim, which activations that do not lengthen vectors do not reach.
-        hidden = self.function(self.space.logmap0(self.inner.from_tangent(v)))
+        # to the rim, which activations that do not lengthen vectors do not reach. The activation
+        # sees them transposed, `[hidden, tokens]`, as they lie in memory.
+        hidden = self.function(self.space.logmap0(self.inner.from_tangent(v)).mT).mT
         return self.outer.from_tangent(hidden)
 
 
@@ -239,7 +240,7 @@ class StereographicAttention(OnSpaces, nn.Module):
         kappa = self.space.kappa
         shrink = _transport_to_origin(value, kappa)
         if shrink is not None:
-            query, key = query * shrink, key * shrink
+            query, key = kernels.scaled(query, shrink), kernels.scaled(key, shrink)
         if self.kind == "linear":
             heads = _linear_attention(query, key, value, kappa, shrink, self.printed)
         else:
@@ -327,7 +328,7 @@ def _linear_attention(
     keys, values = key.split(at_once, dim=-2), value.split(at_once, dim=-2)
     shrinks = [None] * len(keys) if shrink is None else shrink.split(at_once, dim=-2)
     summaries = [
-        _weighted_values(v, s).mT @ positive_features(k)
+        kernels.sum_of_products(_weighted_values(v, s), positive_features(k))
         for k, v, s in zip(keys, values, shrinks, strict=True)
     ]
     summary = sum(summaries[1:], start=summaries[0])
@@ -343,7 +344,7 @@ def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
     if shrink is None:
         parts = value, torch.ones_like(value[..., :1])
     else:
-        parts = 2 * shrink * value, 2 * shrink - 1
+        parts = kernels.scaled(value, 2 * shrink), 2 * shrink - 1
     return kernels.join_last(*parts)
 
 

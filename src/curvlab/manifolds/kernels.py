@@ -5,6 +5,7 @@ passes consist of differentiable operations on the saved inputs, so second deriv
 They accumulate in place where they can: a fresh array costs more than the arithmetic on it.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -79,10 +80,97 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def join_last(*parts: Tensor) -> Tensor:
-    """Concatenation over the last axis in the first part's layout in memory."""
-    if parts[0].stride(-1) == 1:
+    """Concatenation over the last axis in the first part's layout in memory, if it can be known."""
+    # The strides of a gradient are not known where its function is compiled.
+    if not torch.compiler.is_compiling() and parts[0].stride(-1) == 1:
         return torch.cat(parts, dim=-1)
     return torch.cat([part.mT for part in parts], dim=-2).mT
+
+
+def compiled_rows(x: Tensor) -> bool:
+    """Whether code that is being compiled for a processor has the points of `x` side by side.
+
+    x is `[..., points, dim]`. `combination` wants to know it of a gradient too, whose layout in
+    memory cannot be asked for while its function is compiled: it is that of the points.
+    """
+    if not torch.compiler.is_compiling() or x.device.type != "cpu" or x.dim() < 2:
+        return False
+    return x.stride(-1) != 1
+
+
+def combination(rows: bool, *terms: tuple[Tensor, Tensor]) -> Tensor:
+    """Sum of vectors times numbers, `[..., points, dim]` and `[..., points, 1]`.
+
+    Left to itself a compiler for processors writes the formulas of the numbers into the loop over
+    the vectors, square roots and divisions for every coordinate, and puts the few coordinates of a
+    point side by side. With `rows`, from `compiled_rows`, it does neither.
+    """
+    numbers = [_in_memory(number) if rows else number for _, number in terms]
+    total = terms[0][0] * numbers[0]
+    for (vectors, _), number in zip(terms[1:], numbers[1:], strict=True):
+        total.addcmul_(vectors, number)
+    return in_rows(total) if rows else total
+
+
+def in_rows(x: Tensor) -> Tensor:
+    """The same vectors `[..., points, dim]`, in compiled code with the points side by side."""
+    return _in_memory(x.mT).mT
+
+
+def _in_memory(x: Tensor) -> Tensor:
+    """The same, made before what reads it: for given strides the compiler needs it in memory."""
+    strides = [math.prod(x.shape[axis + 1 :]) for axis in range(x.dim())]
+    return x.contiguous().as_strided(x.shape, strides)
+
+
+class _ScaledRows(Function):
+    """`scaled` where `compiled_rows` is true of the vectors."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, factor: Tensor) -> Tensor:
+        return combination(True, (x, factor))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        x, factor = ctx.saved_tensors
+        return combination(True, (grads[0], factor)), dot(grads[0], x)
+
+
+def scaled(x: Tensor, factor: Tensor) -> Tensor:
+    """Vectors `[..., points, dim]` times a number each, `[..., points, 1]`."""
+    return _ScaledRows.apply(x, factor) if compiled_rows(x) else x * factor
+
+
+class _SumOfRowProducts(Function):
+    """`sum_of_products` where `compiled_rows` is true of both."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor) -> Tensor:
+        return x.mT @ in_rows(y)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        return (grads[0] @ y.mT).mT, (grads[0].mT @ x.mT).mT
+
+
+def sum_of_products(x: Tensor, y: Tensor) -> Tensor:
+    """`X^T Y`, `[..., points, n], [..., points, m] -> [..., n, m]`."""
+    if compiled_rows(x) and compiled_rows(y):
+        return _SumOfRowProducts.apply(x, y)
+    return x.mT @ y
 
 
 def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:

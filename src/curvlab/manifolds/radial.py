@@ -13,7 +13,7 @@ from torch.autograd import Function
 
 from curvlab.manifolds import tangents
 from curvlab.manifolds import trigonometry as trig
-from curvlab.manifolds.kernels import dot, gap_arguments, squared_norm
+from curvlab.manifolds.kernels import combination, compiled_rows, dot, gap_arguments, squared_norm
 
 RadialProfile = Callable[[Tensor, Tensor | None, bool], tangents.Profile]
 
@@ -44,11 +44,12 @@ class _Scale(Function):
         x: Tensor, kappa: Tensor, profile: RadialProfile, near_rim: bool, with_slope: bool
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         norm, ratio, slope = _Scale._small(x, kappa, profile, near_rim, with_slope)
-        return x * ratio, norm, ratio, slope
+        return combination(compiled_rows(x), (x, ratio)), norm, ratio, slope
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         x, kappa, ctx.profile, ctx.near_rim, with_slope = inputs
+        ctx.rows = compiled_rows(x)
         if with_slope:
             ctx.mark_non_differentiable(*output[1:])
             ctx.save_for_backward(x, kappa, *output[1:])
@@ -60,7 +61,7 @@ class _Scale(Function):
         if torch.is_grad_enabled():
             norm, ratio, slope = _Scale._small(x, kappa, ctx.profile, ctx.near_rim, True)
         pull = slope * dot(g, x)
-        g_x = (g * ratio).addcmul_(x, 2 * kappa * pull)
+        g_x = combination(ctx.rows, (g, ratio), (x, 2 * kappa * pull))
         g_kappa = pull * norm
         return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None, None, None
 
@@ -123,11 +124,14 @@ class _Lift(Function):
     def forward(v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
         norm = squared_norm(v)
         (point, point_slope), (clip, clip_slope) = tangents.lift(kappa * norm, with_slope)
-        return v * point, v * clip, norm, point, point_slope, clip, clip_slope
+        rows = compiled_rows(v)
+        points, clipped = combination(rows, (v, point)), combination(rows, (v, clip))
+        return points, clipped, norm, point, point_slope, clip, clip_slope
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         v, kappa, with_slope = inputs
+        ctx.rows = compiled_rows(v)
         if with_slope:
             ctx.mark_non_differentiable(*output[2:])
             ctx.save_for_backward(v, kappa, *output[2:])
@@ -139,8 +143,8 @@ class _Lift(Function):
         if torch.is_grad_enabled():
             norm = squared_norm(v)
             (point, point_slope), (clip, clip_slope) = tangents.lift(kappa * norm, True)
-        pull = dot((g_point * point_slope).addcmul_(g_clip, clip_slope), v)
-        g_v = (g_point * point).addcmul_(g_clip, clip).addcmul_(v, 2 * kappa * pull)
+        pull = dot(combination(ctx.rows, (g_point, point_slope), (g_clip, clip_slope)), v)
+        g_v = combination(ctx.rows, (g_point, point), (g_clip, clip), (v, 2 * kappa * pull))
         g_kappa = pull * norm
         return g_v.sum_to_size(v.shape), g_kappa.sum_to_size(kappa.shape), None
 

@@ -10,7 +10,15 @@ from torch import Tensor
 from torch.autograd import Function
 
 from curvlab.manifolds import tangents
-from curvlab.manifolds.kernels import dot, floored_gap, gap_arguments, join_last, squared_norm
+from curvlab.manifolds.kernels import (
+    combination,
+    compiled_rows,
+    dot,
+    floored_gap,
+    gap_arguments,
+    join_last,
+    squared_norm,
+)
 from curvlab.manifolds.tolerances import tolerance
 
 
@@ -119,11 +127,12 @@ class _MobiusAdd(Function):
         s = x + y
         scalars = _MobiusAdd._scalars(x, y, s, kappa, wide)
         to_s, to_x = scalars.factors(kappa, projected)
-        return (s * to_s).addcmul_(x, to_x), *scalars
+        return combination(compiled_rows(x), (s, to_s), (x, to_x)), *scalars
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.wide, ctx.projected = inputs[3:]
+        ctx.rows = compiled_rows(inputs[0])
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(*inputs[:3], *output[1:])
 
@@ -137,9 +146,9 @@ class _MobiusAdd(Function):
             scalars = _MobiusAdd._scalars(x, y, s, kappa, ctx.wide)
         by = scalars.derivatives(kappa, dot(g, s), dot(g, x), ctx.projected)
         kappa2 = 2 * kappa
-        g_s = (g * by.to_s).addcmul_(s, kappa2 * by.g_s2)
-        g_x = torch.addcmul(g_s, g, by.to_x).addcmul_(x, kappa2 * by.g_a)
-        g_y = g_s.addcmul_(y, kappa2 * by.g_b)
+        of_s = (g, by.to_s), (s, kappa2 * by.g_s2)
+        g_x = combination(ctx.rows, *of_s, (g, by.to_x), (x, kappa2 * by.g_a))
+        g_y = combination(ctx.rows, *of_s, (y, kappa2 * by.g_b))
         return (
             g_x.sum_to_size(x.shape),
             g_y.sum_to_size(y.shape),
@@ -186,11 +195,12 @@ class _ExpSum(Function):
         norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, with_slope)
         to_s, to_x = _ExpSum._scalars(norms, product, ratios, kappa).factors(kappa, True)
         of_u, of_v = _tokens(ratios)
-        result = (u * (of_u * (to_s + to_x))).addcmul_(v, of_v * to_s)
+        result = combination(compiled_rows(u), (u, of_u * (to_s + to_x)), (v, of_v * to_s))
         return result, norms, product, ratios, slopes
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.rows = compiled_rows(inputs[0])
         if inputs[3]:
             ctx.mark_non_differentiable(*output[1:])
             ctx.save_for_backward(*inputs[:3], *output[1:])
@@ -212,9 +222,11 @@ class _ExpSum(Function):
         to_u = kappa2 * of_u * (by.g_a + by.g_s2)
         by_u = torch.addcmul(to_g * g_dot_u + to_u * u2, to_y * of_v, product)
         pull = slope * by_u
-        g_u = (g * (of_u * to_g)).addcmul_(u, of_u * to_u + kappa2 * pull)
-        g_u.addcmul_(y, of_u * to_y)
-        g_y = by.to_s.mT @ g + (of_u * to_y).mT @ u
+        along_y = of_u * to_y
+        g_u = combination(
+            ctx.rows, (g, of_u * to_g), (u, of_u * to_u + kappa2 * pull), (y, along_y)
+        )
+        g_y = by.to_s.mT @ g + along_y.mT @ u
         g_y = g_y + y * (kappa2 * (by.g_b + by.g_s2)).sum(-2, keepdim=True)
         pull_v = slope_v * dot(g_y, v)
         g_v = of_v * g_y + kappa2 * pull_v * v
@@ -276,11 +288,12 @@ class _HalfQuotient(Function):
     @staticmethod
     def forward(sums: Tensor, kappa: Tensor, printed: bool) -> tuple[Tensor, ...]:
         small = _HalfQuotient._small(sums, kappa, printed)
-        return sums[..., :-1] * small[1], *small
+        return combination(compiled_rows(sums), (sums[..., :-1], small[1])), *small
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.printed = inputs[2]
+        ctx.rows = compiled_rows(inputs[0])
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(*inputs[:2], *output[1:])
 
@@ -294,7 +307,7 @@ class _HalfQuotient(Function):
         n = sums[..., :-1]
         pull = dot(g, n) * factor * slope
         bend = torch.where(free, factor, 0.0)  # each product in the order that does not overflow
-        g_n = (g * factor).addcmul_(n, pull * (-kappa * bend))
+        g_n = combination(ctx.rows, (g, factor), (n, pull * (-kappa * bend)))
         g_kappa = -0.5 * pull * (norm * bend)
         return join_last(g_n, -pull), g_kappa.sum_to_size(kappa.shape), None
 
