@@ -10,7 +10,6 @@ from curvlab.manifolds import stereographic
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.tasks.cost.timing import (
     Work,
-    calibrate,
     console,
     median_ms,
     peak_memory_mb,
@@ -124,9 +123,8 @@ def _pairwise(device: torch.device, runs: int) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print both tables; `args` has `device`, `runs` and `eager`."""
-    device = torch.device(args.device)
+    device = args.device
     torch.manual_seed(0)
-    calibrate(device)
     _rowwise(device, args.runs, compiled=not args.eager)
     _pairwise(device, max(3, args.runs // 6))
     if args.eager:

@@ -15,9 +15,8 @@ from torch_geometric.data import Data
 from curvlab.bench.runs import training_step
 from curvlab.config.compose import compose
 from curvlab.data.datasets.triples import MASKS
-from curvlab.run.hardware import prepare_processor
 from curvlab.run.parts import build_data, build_task
-from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
+from curvlab.tasks.cost.timing import Work, console, median_ms, print_table, verdict
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 
 STEP, FORWARD, RANKING = 1.3, 2.5, 15.0
@@ -29,9 +28,7 @@ GRAPHS = ("fb15k237", "wn18rr")
 
 def run(args: argparse.Namespace) -> None:
     """Print steps, forward passes and the time of ranking."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    device = torch.device(args.device)
-    calibrate(device)
+    device = args.device
     _steps(device, args.runs)
     _forwards(device, args.runs)
     _ranking(device)

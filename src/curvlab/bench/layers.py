@@ -19,7 +19,6 @@ from curvlab.layers import (
 from curvlab.manifolds import Lorentz
 from curvlab.tasks.cost.timing import (
     Work,
-    calibrate,
     console,
     median_ms,
     peak_memory_mb,
@@ -134,9 +133,8 @@ def _softmax(device: torch.device, runs: int) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print both tables; `args` has `device` and `runs`."""
-    device = torch.device(args.device)
+    device = args.device
     torch.manual_seed(0)
-    calibrate(device)
     _table(device, args.runs)
     _softmax(device, args.runs)
     console.print(

@@ -19,10 +19,9 @@ from curvlab.callbacks import (
     StepTimer,
 )
 from curvlab.config.compose import compose
-from curvlab.run.hardware import prepare_processor
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
-from curvlab.tasks.cost.timing import calibrate, print_table, verdict
+from curvlab.tasks.cost.timing import print_table, verdict
 
 STEPS, ROUNDS = 50, 3
 OVERHEAD = 1.15
@@ -33,16 +32,14 @@ WORDS = ("dataset=web_edu", "trainer.progress=false")
 
 def run(args: argparse.Namespace) -> None:
     """Print milliseconds a step of both, measured in turn."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    device = torch.device(args.device)
-    calibrate(device)
+    device = args.device
     rows = []
     for model in ("gcn", "tokengt", "fpst"):
         words = (f"model={model}", *WORDS)
         bare, trained = [], []
         for _ in range(ROUNDS):
             bare.append(_bare_loop(device, words))
-            trained.append(_lightning_loop(args.device, words))
+            trained.append(_lightning_loop(device.type, words))
         ratio = verdict(median(trained) / median(bare), OVERHEAD)
         rows.append([model, f"{median(bare):.2f}", f"{median(trained):.2f}", ratio])
     columns = ("Web-Edu", "bare loop, ms", "run, ms", "ratio")

@@ -12,8 +12,7 @@ from torch_geometric.data import Data
 from curvlab.bench.runs import build_run, training_step
 from curvlab.layers.compilation import compile_parts
 from curvlab.layers.stereographic import linear_attention
-from curvlab.run.hardware import prepare_processor
-from curvlab.tasks.cost.timing import calibrate, console, median_ms, print_table, verdict
+from curvlab.tasks.cost.timing import console, median_ms, print_table, verdict
 
 GRAPHS = ("web_edu", "facebook")
 FORWARD, STEP = 1.5, 1.6
@@ -25,9 +24,7 @@ HEADS, HEAD_DIM = 2, 8
 
 def run(args: argparse.Namespace) -> None:
     """Print both, with curvatures away from 0, eager and compiled."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    device = torch.device(args.device)
-    calibrate(device)
+    device = args.device
     rows = []
     for graph_name in GRAPHS:
         for compiled in (False,) if args.eager else (False, True):

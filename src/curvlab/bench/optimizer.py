@@ -8,7 +8,7 @@ from torch import nn
 from curvlab.manifolds import Lorentz, Stereographic
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.optim import RiemannianAdam
-from curvlab.tasks.cost.timing import calibrate, median_ms, print_table, verdict
+from curvlab.tasks.cost.timing import median_ms, print_table, verdict
 
 ENTITIES, DIM = 40_943, 64
 """Of WN18RR, and a usual width."""
@@ -18,8 +18,7 @@ LARGEST_RATIO = 2.0
 
 def run(args: argparse.Namespace) -> None:
     """Print the milliseconds of a step of one parameter of many points."""
-    device = torch.device(args.device)
-    calibrate(device)
+    device = args.device
     flat = nn.Parameter(torch.randn(ENTITIES, DIM, device=device))
     flat.grad = torch.randn_like(flat)
     adam = torch.optim.Adam([flat], lr=1e-3, foreach=True)

@@ -2,11 +2,8 @@
 
 import argparse
 
-import torch
-
 from curvlab.bench.runs import build_run, training_step
-from curvlab.run.hardware import prepare_processor
-from curvlab.tasks.cost.timing import calibrate, median_ms, peak_memory_mb, print_table
+from curvlab.tasks.cost.timing import median_ms, peak_memory_mb, print_table
 
 REFERENCE = "the code of Q-GCN, a GCN on Web-Edu with all pairs: 1,850 ms and 2,200 MB a step"
 CELLS = (
@@ -20,9 +17,7 @@ CELLS = (
 
 def run(args: argparse.Namespace) -> None:
     """Print a step's median time and the memory it needs beyond the graph and the model."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    device = torch.device(args.device)
-    calibrate(device)
+    device = args.device
     rows = []
     for model, dataset in CELLS:
         step = training_step(*build_run(device, f"model={model}", f"dataset={dataset}"))

@@ -14,8 +14,7 @@ import torch
 from curvlab.layers import LorentzResidual
 from curvlab.layers.lorentz_residual import Operator
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.run.hardware import prepare_processor
-from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
+from curvlab.tasks.cost.timing import Work, console, median_ms, print_table, verdict
 
 SIZES = ((10_000, 2_048), (100_000, 4_096))
 """Points and space-like coordinates; the second on a GPU alone."""
@@ -45,9 +44,7 @@ FORMS: tuple[tuple[Operator, Literal["stable", "maps"]], ...] = (
 @torch.no_grad()
 def run(args: argparse.Namespace) -> None:
     """Print the table for each size."""
-    device = torch.device(args.device)
-    prepare_processor(torch.get_num_threads())  # as a run does
-    calibrate(device)
+    device = args.device
     for position, (points, dim) in enumerate(SIZES):
         if position and device.type != "cuda":
             continue

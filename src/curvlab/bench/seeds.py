@@ -8,9 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
-
-from curvlab.tasks.cost.timing import calibrate, print_table, verdict
+from curvlab.tasks.cost.timing import print_table, verdict
 
 SEEDS = 10
 FASTER = 3.0
@@ -21,7 +19,6 @@ DATASET = "texas"
 
 def run(args: argparse.Namespace) -> None:
     """Print seconds of both, for the same scores."""
-    calibrate(torch.device(args.device))
     rows = []
     for model in ("gcn", "fpst"):
         with tempfile.TemporaryDirectory() as folder:

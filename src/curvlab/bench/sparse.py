@@ -14,9 +14,8 @@ from torch_geometric.utils import scatter
 from curvlab.bench.tokens import copy_bandwidth
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.neighbour_sums import sparse_product
-from curvlab.run.hardware import prepare_processor
 from curvlab.run.reporting import quiet
-from curvlab.tasks.cost.timing import Work, calibrate, console, median_ms, print_table, verdict
+from curvlab.tasks.cost.timing import Work, console, median_ms, print_table, verdict
 
 SIZES = ((100_000, 16), (100_000, 64), (100_000, 256), (1_000_000, 64))
 """Nodes and numbers a node."""
@@ -30,8 +29,6 @@ FASTER = 1.0
 @torch.no_grad()
 def run(args: argparse.Namespace) -> None:
     """Print the table of all sizes, on the processor alone: a GPU takes torch's own product."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    calibrate(torch.device("cpu"))
     bandwidth = copy_bandwidth()
     console.print(f"copying: {bandwidth / 1e9:.1f} GB/s, read and written", highlight=False)
     with quiet():

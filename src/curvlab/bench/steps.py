@@ -3,11 +3,8 @@
 import argparse
 from typing import NamedTuple
 
-import torch
-
 from curvlab.bench.runs import build_run, training_step
-from curvlab.run.hardware import prepare_processor
-from curvlab.tasks.cost.timing import calibrate, median_ms, peak_memory_mb, print_table, verdict
+from curvlab.tasks.cost.timing import median_ms, peak_memory_mb, print_table, verdict
 
 PRODUCT = 11.0
 """Milliseconds of the calibration's product where the public code was timed, on two cores."""
@@ -41,15 +38,13 @@ CELLS = (
 
 def run(args: argparse.Namespace) -> None:
     """Print a step's median time, how many times faster it is, and what memory it needs."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    device = torch.device(args.device)
-    product = calibrate(device)
+    device = args.device
     rows = []
     for words, public, faster in CELLS:
         step = training_step(*build_run(device, *words))
         milliseconds = median_ms({"step": step}, device, args.runs)["step"]
         memory = peak_memory_mb(step, device)
-        there = public * product / PRODUCT
+        there = public * args.product_ms / PRODUCT
         rows.append(
             [
                 ", ".join(word.partition("=")[2] for word in words[:2]),

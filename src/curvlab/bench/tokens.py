@@ -13,8 +13,8 @@ from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-from curvlab.run.hardware import peak_memory_mb, prepare_processor
-from curvlab.tasks.cost.timing import calibrate, console, median_ms, print_table, verdict
+from curvlab.run.hardware import peak_memory_mb
+from curvlab.tasks.cost.timing import console, median_ms, print_table, verdict
 
 NODES = (1_000_000, 4_000_000, 10_000_000)
 ORDERS, FEATURES, DEGREE = 4, 16, 10.0
@@ -27,8 +27,6 @@ MEMORY_MB = 2**31 / 1e6
 
 def run(args: argparse.Namespace) -> None:
     """Print both; `--nodes` for other sizes, `--folder` for where graphs and tokens go."""
-    prepare_processor(torch.get_num_threads())  # as a run does
-    calibrate(torch.device("cpu"))
     bandwidth = copy_bandwidth()
     console.print(f"copying: {bandwidth / 1e9:.1f} GB/s, read and written", highlight=False)
     rows = [_in_memory(nodes, bandwidth, args.runs) for nodes in (10_000, 100_000, 1_000_000)]

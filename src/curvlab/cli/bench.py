@@ -11,6 +11,8 @@ import torch
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.program import program
+from curvlab.run.hardware import prepare_processor
+from curvlab.tasks.cost.timing import calibrate
 
 BENCHMARKS = {
     "exchange": "bytes that batching=halo exchanges in a step, 2 to 64 parts of 10 million nodes",
@@ -61,7 +63,10 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{program('bench')}: {error}", file=sys.stderr)
         return 2
     code = 0
+    args.device = torch.device(args.device)
+    prepare_processor(torch.get_num_threads())  # as a run does
     for name in BENCHMARKS if args.benchmark == "all" else [args.benchmark]:
+        args.product_ms = calibrate(args.device)
         try:
             import_module(f"curvlab.bench.{name}").run(args)
         except UsageError as error:  # of data that cannot be had; others need none, or other data
