@@ -90,8 +90,8 @@ def join_last(*parts: Tensor) -> Tensor:
 def compiled_rows(x: Tensor) -> bool:
     """Whether code that is being compiled for a processor has the points of `x` side by side.
 
-    x is `[..., points, dim]`. `combination` wants to know it of a gradient too, whose layout in
-    memory cannot be asked for while its function is compiled: it is that of the points.
+    x is `[..., points, dim]`. A gradient's layout in memory is not known while its function is
+    compiled; it is that of the points.
     """
     if not torch.compiler.is_compiling() or x.device.type != "cpu" or x.dim() < 2:
         return False
