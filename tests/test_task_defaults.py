@@ -33,7 +33,7 @@ def configs(tmp_path_factory):
 
 
 def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
-    config = composed("dataset=cora", "model=fpst")
+    config = composed("dataset=cora", "model=fpst", "recipe=none")
     assert config.task.name == "node_classification"
     assert config.task.metric == "accuracy"
     assert config.trainer.max_steps == 1000
