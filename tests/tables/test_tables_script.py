@@ -183,7 +183,8 @@ def test_a_cell_that_fails_does_not_cost_the_others_their_estimate(tables, tmp_p
 
     monkeypatch.setattr("curvlab.bench.estimate.cost", cost)
     words = ("model=gcn,sgc,hgcn", "dataset=disease_synthetic", "seed=0")
-    run = tables("estimate", "hypformer/table2", *words, "--device", "cpu")
+    here = ("--device", "cpu", "--results", str(tmp_path))
+    run = tables("estimate", "hypformer/table2", *words, *here)
     assert run.returncode == 0, run.stderr
     assert re.search(r"^hgcn, disease_synthetic +1 ", run.stdout, re.MULTILINE)
     assert "not here, gcn, disease_synthetic: OutOfMemoryError: no memory\n" in run.stdout
