@@ -240,7 +240,7 @@ class StereographicAttention(OnSpaces, nn.Module):
         kappa = self.space.kappa
         shrink = _transport_to_origin(value, kappa)
         if shrink is not None:
-            query, key = kernels.scaled(query, shrink), kernels.scaled(key, shrink)
+            query, key = query * shrink, key * shrink
         if self.kind == "linear":
             heads = _linear_attention(query, key, value, kappa, shrink, self.printed)
         else:
@@ -344,7 +344,7 @@ def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
     if shrink is None:
         parts = value, torch.ones_like(value[..., :1])
     else:
-        parts = kernels.scaled(value, 2 * shrink), 2 * shrink - 1
+        parts = 2 * shrink * value, 2 * shrink - 1
     return kernels.join_last(*parts)
 
 

@@ -123,30 +123,6 @@ def _in_memory(x: Tensor) -> Tensor:
     return x.contiguous().as_strided(x.shape, strides)
 
 
-class _ScaledRows(Function):
-    """`scaled` where `compiled_rows` is true of the vectors."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, factor: Tensor) -> Tensor:
-        return combination(True, (x, factor))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        x, factor = ctx.saved_tensors
-        return combination(True, (grads[0], factor)), dot(grads[0], x)
-
-
-def scaled(x: Tensor, factor: Tensor) -> Tensor:
-    """Vectors `[..., points, dim]` times a number each, `[..., points, 1]`."""
-    return _ScaledRows.apply(x, factor) if compiled_rows(x) else x * factor
-
-
 class _SumOfRowProducts(Function):
     """`sum_of_products` where `compiled_rows` is true of both."""
 
