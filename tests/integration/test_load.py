@@ -46,6 +46,15 @@ def test_importing_the_package_takes_no_time():
     assert min(taken) < 0.1
 
 
+def test_weights_of_another_version_are_refused_in_a_sentence(tmp_path):
+    kept = {"state_dict": {}, "config": {}, "config_hash": "", "schema": 5}
+    torch.save(kept, tmp_path / "best.ckpt")
+    with pytest.raises(
+        UsageError, match=r"it is of schema 5, and curvlab reads schema 6\): train it again"
+    ):
+        curvlab.load(tmp_path / "best.ckpt")
+
+
 @pytest.mark.slow
 def test_a_file_of_weights_is_enough(run_here, tmp_path, monkeypatch):
     """Model, names and predictions come from `best.ckpt` alone, in another folder, without data."""

@@ -12,7 +12,7 @@ from curvlab.results.files import atomic_write
 from curvlab.results.folder import EARLIER, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.result import FILE, Result, read_result
-from curvlab.results.seals import seal
+from curvlab.results.seals import seal, with_checksum
 from curvlab.run import hardware
 
 KEYS = {
@@ -55,10 +55,11 @@ def test_what_is_no_result_is_not_read(tmp_path, content):
     assert read_result(tmp_path) is None
 
 
-def test_a_result_without_a_configuration_is_not_read(tmp_path):
+@pytest.mark.parametrize("other", [{"config": None}, {"schema": 5}, {"schema": None}])
+def test_a_result_without_a_configuration_or_of_another_schema_is_not_read(tmp_path, other):
     path = result().write(tmp_path)
     written = json.loads(path.read_text())
-    path.write_text(json.dumps({**written, "config": None}))
+    path.write_text(json.dumps(with_checksum({**written, **other})))
     assert read_result(tmp_path) is None
     assert RunDirectory(tmp_path).conclusion(written["config_hash"]) is None
 

@@ -14,8 +14,14 @@ from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash, older
 from curvlab.results.leases import SUFFIX, Holder, held, take
-from curvlab.results.migrations import migrated
-from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
+from curvlab.results.result import (
+    CONCLUSIVE,
+    FILE,
+    SET_ASIDE,
+    Result,
+    check_schema,
+    read_result,
+)
 from curvlab.results.seals import DamagedError, check_seal, read_checked
 
 LEASE = SUFFIX  # of the run
@@ -242,9 +248,9 @@ class RunDirectory:
         """Configuration and revisions of what an earlier run left here."""
         config = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
         del config["config_hash"]
-        kept = {name: config.pop(name) for name in ("schema", "revisions") if name in config}
-        now = migrated({"config": config, **kept})
-        return now["config"], now.get("revisions") or {}
+        check_schema(config)
+        del config["schema"]
+        return config, config.pop("revisions", None) or {}
 
     def _hash_of_contents(self) -> str | None:
         try:
@@ -265,10 +271,10 @@ class RunDirectory:
 
 
 def _identity(facts: dict[str, Any]) -> str | None:
-    """Whose state a checkpoint is, by its manifest, in today's terms."""
+    """Whose state a checkpoint is, by its manifest."""
     try:
-        now = migrated({name: facts[name] for name in ("config", "schema", "revisions")})
-        return identity_hash(now["config"], now.get("revisions") or {})
+        check_schema(facts)
+        return identity_hash(facts["config"], facts["revisions"])
     except UNREADABLE:
         return None
 

@@ -15,7 +15,7 @@ from typing import Any
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import GROUPS
 from curvlab.config.schema import LIBRARIES, MISSING, attribute, completed
-from curvlab.results.migrations import SCHEMA
+from curvlab.results.result import SCHEMA
 
 FILE = Path(__file__).with_name("pins.json")
 
@@ -30,7 +30,7 @@ def pins(configs: Path = CONFIGS) -> dict[str, Any]:
 
 def moved(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Defaults that moved under the same revision and schema, as `FPST.dim: 16 -> 32`."""
-    if new["schema"] > old["schema"]:  # a migration says what became of them
+    if new["schema"] > old["schema"]:
         return []
     found = []
     for target, before in old["classes"].items():
@@ -61,11 +61,11 @@ def _pinned(target: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Write today's pins, unless a default moved without a revision or a migration."""
+    """Write today's pins, unless a default moved without a revision."""
     new = pins()
     wrong = moved(read(), new) if FILE.is_file() else []
     for line in wrong:
-        print(f"{line}: raise the class's revision, or write a migration", file=sys.stderr)
+        print(f"{line}: raise the class's revision", file=sys.stderr)
     if not wrong:
         FILE.write_text(json.dumps(new, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return 2 if wrong else 0

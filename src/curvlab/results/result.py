@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from curvlab.results.files import atomic_write
-from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.seals import read_checked, with_checksum
 
 FILE = "result.json"
@@ -21,6 +20,13 @@ PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra
 CONCLUSIVE = ("finished", "diverged")
 INTERRUPTED = "interrupted"
 """Status of a run that a signal has ended; the same command goes on with it."""
+
+SCHEMA = 6
+"""What configurations are stored by; those of another one are not read."""
+
+
+class SchemaError(ValueError):
+    """Something is stored as another version of curvlab stored it."""
 
 
 @dataclass
@@ -54,7 +60,7 @@ class Result:
     error: str | None = None
     changed: list[str] = field(default_factory=list)  # by the command line, of what the table says
     revisions: dict[str, int] = field(default_factory=dict)  # of classes, where they are not 1
-    schema: int = SCHEMA  # of the configuration, see `curvlab.results.migrations`
+    schema: int = SCHEMA  # of the configuration
 
     @property
     def objective(self) -> float | None:
@@ -89,15 +95,26 @@ _version = cache(version)  # reading a package's metadata takes longer than a st
 
 
 def load(path: Path) -> Any:
-    """What a result's file holds, as today's schema has it.
+    """What a result's file holds.
 
     Raises:
         OSError: it is not there.
-        ValueError: it is no JSON, or not what was written.
+        ValueError: it is no JSON, not what was written, or of another schema.
     """
     stored = read_checked(path, required=False)  # results of earlier versions have no checksum
-    whole = isinstance(stored, dict) and isinstance(stored.get("config"), dict)
-    return migrated(stored) if whole else stored
+    check_schema(stored)
+    return stored
+
+
+def check_schema(stored: Any) -> None:
+    """Refuse what another version of curvlab has stored.
+
+    Raises:
+        SchemaError: its schema is not `SCHEMA`.
+    """
+    found = stored.get("schema") if isinstance(stored, dict) else None
+    if found != SCHEMA:
+        raise SchemaError(f"it is of schema {found}, and curvlab reads schema {SCHEMA}")
 
 
 def read_result(folder: Path) -> Result | None:

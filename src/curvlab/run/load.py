@@ -25,8 +25,7 @@ from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
 from curvlab.results.identity import older
-from curvlab.results.migrations import migrated
-from curvlab.results.result import Result, read_result
+from curvlab.results.result import Result, SchemaError, check_schema, read_result
 from curvlab.results.seals import DamagedError, check_seal, is_sealed
 from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part
@@ -279,13 +278,14 @@ def _located(path: Path) -> tuple[Path, Path | None]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What is in a file of weights, as today's schema has it."""
+    """What is in a file of weights."""
     try:
         if is_sealed(file):  # else of an earlier version
             check_seal(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)
         if {"state_dict", "config", "config_hash"} <= kept.keys():
-            return migrated(kept)
+            check_schema(kept)
+            return dict(kept)
         error: Exception | None = None
     except DamagedError as damage:
         raise UsageError(
@@ -294,6 +294,8 @@ def _read(file: Path) -> dict[str, Any]:
         ) from None
     except PermissionError:
         raise
+    except SchemaError as other:
+        raise UsageError(f"{file} cannot be used ({other}): train it again") from None
     except Exception as cause:  # what a file of another kind does to torch is anybody's guess
         error = cause
     raise UsageError(
