@@ -114,8 +114,11 @@ def test_a_table_of_sizes_or_depths_is_drawn(script, tmp_path, verb, table, cell
 
 
 @pytest.mark.parametrize("output", ["/", "/proc/nowhere/sums.png"])
-def test_a_picture_that_cannot_be_written_gets_one_sentence(script, output):
-    code, said, error = script("plot.py", "additions", "--output", output)
+def test_a_picture_that_cannot_be_written_gets_one_sentence(script, tmp_path, output):
+    (tmp_path / "metrics.csv").write_text("step,val/mrr\n1,0.5\n")
+    (tmp_path / "result.json").write_text('{"model": "cat", "dataset": "wn18rr", "seed": 0}')
+    words = ("curves", str(tmp_path), "--metric", "val/mrr", "--output", output)
+    code, said, error = script("plot.py", *words)
     assert (code, said) == (2, "")
     assert error.startswith(f"plot.py: --output {output} must be a file that can be written: ")
     assert len(error.splitlines()) == 1

@@ -13,6 +13,7 @@ from tiny_runs import ROOT
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SAYS = {
     "first_run": "result.json",
+    "four_sums": "centroid: x ⊕ y at distance 0.93 from the origin",
     "own_loop": "last loss",
     "paper_to_cell": "GCN   ours",
     "sharded_entities": "MRR 1.0",

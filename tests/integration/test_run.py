@@ -11,8 +11,8 @@ from hydra.types import RunMode
 from tiny_runs import FAST, TINY, TREE
 
 from curvlab.analysis import plots
-from curvlab.callbacks import compiling, finite_guard
 from curvlab.callbacks import curves as training_curves
+from curvlab.callbacks import finite_guard
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.errors import UsageError
 from curvlab.layers import compilation
@@ -371,16 +371,3 @@ def test_a_compiled_run_is_the_same_run(run_here, monkeypatch, backend):
         torch.compiler.reset()
     assert compiled.config_hash == plain.config_hash
     assert compiled.score == pytest.approx(plain.score, abs=0.1)
-
-
-def test_a_run_is_compiled_once_it_saves_more_than_it_takes(run_here, monkeypatch):
-    """Not in these twenty steps; if compiling took no time, after the second epoch."""
-    seen = []
-    monkeypatch.setattr(compiling, "compile_parts", lambda task, _: seen.append(task.global_step))
-    plain = run_here(*FAST, folder="plain")
-    few = run_here(*FAST, "trainer.compile=auto", folder="few")
-    assert seen == []
-    assert (few.config_hash, few.score) == (plain.config_hash, plain.score)
-    monkeypatch.setattr(compiling, "SECONDS", 0.0)
-    run_here(*FAST, "trainer.compile=auto", folder="many")
-    assert seen == [10]

@@ -55,7 +55,7 @@ def test_what_is_no_result_is_not_read(tmp_path, content):
     assert read_result(tmp_path) is None
 
 
-@pytest.mark.parametrize("other", [{"config": None}, {"schema": 5}, {"schema": None}])
+@pytest.mark.parametrize("other", [{"config": None}, {"schema": 5}])
 def test_a_result_without_a_configuration_or_of_another_schema_is_not_read(tmp_path, other):
     path = result().write(tmp_path)
     written = json.loads(path.read_text())

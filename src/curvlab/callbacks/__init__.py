@@ -2,7 +2,6 @@
 
 from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles
-from curvlab.callbacks.compiling import CompilesIfWorthIt
 from curvlab.callbacks.curves import Curves, curvatures
 from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard, check_weights
 from curvlab.callbacks.loggers import (
@@ -19,7 +18,6 @@ from curvlab.callbacks.timing import StepTimer
 
 __all__ = [
     "BestValidation",
-    "CompilesIfWorthIt",
     "Curves",
     "DivergedError",
     "FiniteGuard",

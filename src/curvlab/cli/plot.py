@@ -11,7 +11,6 @@ curvlab plot leaderboard fpst/table1    mean ranks of a table's or a task's mode
 curvlab plot facts web_edu power        what graphs look like, as a file
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
 curvlab plot map outputs/study ...      where a curved space beats flat, over options of a graph
-curvlab plot additions                  four sums of two points of the hyperbolic plane
 """
 
 import argparse
@@ -25,7 +24,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
-from curvlab.analysis.additions import additions_figure
 from curvlab.analysis.figures import comparison_figure, curvature_figure
 from curvlab.analysis.graph_facts import graph_facts
 from curvlab.analysis.grid_figure import grid_figure
@@ -143,10 +141,6 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     grid.add_argument("--model", default="", help="of several in the studies")
     grid.add_argument("--space", default="", help="a curved one (default: each cell's best mean)")
     _takes_output(grid, "outputs/plots/map.png")
-    additions = commands.add_parser(
-        "additions", help="four sums of two points, of which residual connections are made"
-    )
-    _takes_output(additions, "outputs/plots/additions.png")
     return parser.parse_args(words)
 
 
@@ -314,11 +308,6 @@ def plot_map(arguments: argparse.Namespace) -> None:
     print(f"framed: found after Holm's correction, {int(cells['found'].sum())} of {len(cells)}")
 
 
-def plot_additions(arguments: argparse.Namespace) -> None:
-    """Draw the sums of two points."""
-    save(additions_figure(), arguments.output)
-
-
 def save(figure: Figure, output: Path) -> None:
     """Write a picture and say where.
 
@@ -354,7 +343,6 @@ def main(arguments: Sequence[str]) -> int:
         "scaling": plot_scaling,
         "depth": plot_depth,
         "filters": plot_filters,
-        "additions": plot_additions,
         "leaderboard": plot_leaderboard,
         "facts": write_facts,
         "map": plot_map,

@@ -8,11 +8,9 @@ curvlab tables page fpst --output fpst.html            all of a paper, one page 
 curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
-curvlab tables compare OLDER_RESULTS lrn/table1        the cells that differ from earlier results
 curvlab tables leaderboard fpst/table1 fpst:tokengt    its models by mean rank, curved less flat
 curvlab tables leaderboard reconstruction              all models of a task on all its datasets
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
-curvlab tables fill fpst/fig3 lrn/fig2 --budget 8h     run them beside other work
 """
 
 import argparse
@@ -29,13 +27,11 @@ from rich.console import Console
 from rich.live import Live
 
 from curvlab.cli.overrides import check_overrides
-from curvlab.config.folder import CONFIGS, REPOSITORY, choices
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table, load_tables
-from curvlab.tables.compare import comparison
 from curvlab.tables.document import refresh
-from curvlab.tables.fill import fill
 from curvlab.tables.folders import own_results, results_folder, workplace
 from curvlab.tables.leaderboard import decimals, leaderboard, leaderboard_text
 from curvlab.tables.overview import ReadTable, read_tables, status, totals
@@ -57,7 +53,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status [TABLE], page PAPER, estimate TABLE, refresh TEXT, "
-        "compare FOLDER [TABLE], leaderboard TABLE|TASK [CURVED:FLAT], older, fill TABLE",
+        "leaderboard TABLE|TASK [CURVED:FLAT], older",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -69,7 +65,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "but estimate, docs/results/tables)",
     )
     parser.add_argument("--watch", action="store_true", help="with status TABLE: look on")
-    parser.add_argument("--budget", help="of estimate and fill: 90s, 30m, 2h, 1.5d")
+    parser.add_argument("--budget", help="with estimate: 90s, 30m, 2h, 1.5d")
     devices = ["auto", "cpu", "cuda", "mps"]
     parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
     return parser.parse_intermixed_args(words)  # words of estimate may stand after options
@@ -108,16 +104,6 @@ def make_text(arguments: argparse.Namespace) -> str:
                 deliver(refresh(_text(Path(document)), partial(block, results)), Path(document))
             arguments.output = arguments.output or Path(documents[-1])
             return refresh(_text(Path(documents[-1])), partial(block, results))
-        case ["compare"]:
-            raise UsageError(
-                "compare needs a folder of earlier results, such as old/docs/results/tables"
-            )
-        case ["compare", before, *tables]:
-            _check_format(arguments, "terminal", "markdown")
-            results = results_folder(workplace(), arguments.results)
-            return comparison(
-                load_tables(CONFIGS, tables), results_folder(workplace(), Path(before)), results
-            )
         case ["older"]:
             _check_format(arguments, "terminal")  # which is none: it is a CSV file
             return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
@@ -125,13 +111,11 @@ def make_text(arguments: argparse.Namespace) -> str:
             _check_format(arguments, "terminal", "markdown")
             results = results_folder(workplace(), arguments.results)
             return make_leaderboard(table, pairs, results)
-        case ["fill", *words]:
-            return make_fill(words, arguments.budget)
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
         f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-        "refresh TEXT, compare FOLDER, leaderboard TABLE, older, or fill TABLE --budget TIME"
+        "refresh TEXT, leaderboard TABLE or older"
     )
 
 
@@ -277,25 +261,6 @@ def make_progress(table: str, words: list[str], given: Path | None, watching: bo
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
         watch(look, lambda text: screen.update(text.rstrip(), refresh=True))
     return ""
-
-
-def make_fill(words: Sequence[str], budget: str | None) -> str:
-    """Run the unfinished cells of tables for a while; what was added to the results.
-
-    Raises:
-        UsageError: There is no table, no time, or no checkout.
-    """
-    from curvlab.bench.estimate import parse_budget
-
-    tables = [word for word in words if "=" not in word]
-    if not tables or budget is None:
-        raise UsageError("fill needs tables and a time, as in fill fpst/fig3 --budget 8h")
-    if REPOSITORY is None:
-        raise UsageError("fill needs a clone of the repository, whose results it completes")
-    for table in tables:
-        load_table(CONFIGS, table)
-    hours = parse_budget(budget) / 3600
-    return fill(REPOSITORY, tables, hours, [word for word in words if "=" in word]).text()
 
 
 def deliver(text: str, output: Path | None) -> None:

@@ -112,7 +112,7 @@ def check_schema(stored: Any) -> None:
     Raises:
         SchemaError: its schema is not `SCHEMA`.
     """
-    found = stored.get("schema") if isinstance(stored, dict) else None
+    found = stored.get("schema", SCHEMA) if isinstance(stored, dict) else SCHEMA
     if found != SCHEMA:
         raise SchemaError(f"it is of schema {found}, and curvlab reads schema {SCHEMA}")
 

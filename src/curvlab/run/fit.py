@@ -11,7 +11,6 @@ import torch
 from omegaconf import DictConfig
 
 from curvlab.callbacks import (
-    CompilesIfWorthIt,
     Curves,
     DivergedError,
     FiniteGuard,
@@ -160,7 +159,7 @@ def _fit(
     task = build_task(config, data)
     check_norms(config, task)
     accelerator = trainer_accelerator(options.accelerator, options.precision)
-    if options.compile is True:
+    if options.compile:
         compile_parts(task, accelerator)
     curves = Curves(folder.path / "metrics.csv")
     timer = StepTimer()
@@ -178,7 +177,6 @@ def _fit(
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
         RunProgress(curves, label, shown=config.trainer.progress),
         *([best] if best else []),
-        *([CompilesIfWorthIt(timer, accelerator)] if options.compile == "auto" else []),
         *([ReplaysSteps(partial(reporting.without_effect, CUDA_GRAPH))] if replays else []),
         last,  # after those whose state it holds
         EndsBySignal(),

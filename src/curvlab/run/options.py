@@ -120,8 +120,7 @@ class FixedSteps(Checked):
             where it costs nothing; true: also on a GPU, slower.
         threads: processor threads; null: all, or a fair share under a parallel launcher.
         compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
-            before faster steps. `auto`: once the steps that are left would save more time than
-            that; when it is depends on the machine, so such a run repeats but for rounding.
+            before faster steps.
         cuda_graph: on a GPU, record the step on one graph and replay it, which takes a fraction of
             the time where the graph is small; the curve is the same.
         parallel_seeds: runs of as many seeds, from seed on, at once, a processor thread each.
@@ -138,7 +137,7 @@ class FixedSteps(Checked):
     gradient_clip: PositiveFloat | None = None
     deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
-    compile: Incidental[bool | Literal["auto"]] = False
+    compile: Incidental[bool] = False
     cuda_graph: Incidental[bool] = False
     parallel_seeds: Incidental[PositiveInt] = 1
     progress: Incidental[bool] = True

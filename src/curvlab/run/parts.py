@@ -27,9 +27,8 @@ from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
-from curvlab.run.budget import within_memory
 from curvlab.run.group import on_this_machine
-from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
+from curvlab.run.hardware import trainer_accelerator, trainer_devices
 
 
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
@@ -107,9 +106,7 @@ def build_encoder(config: DictConfig, data: GraphDataModule | Known) -> nn.Modul
             kept[name] = _without(config.manifold, "name")
         elif FROM_DATA in option.marks:
             kept[name] = getattr(data, name)
-    device = run_device(config.trainer.accelerator)
-    with within_memory(config.model.name, device):
-        return build(kept, "model", **data.inputs)
+    return build(kept, "model", **data.inputs)
 
 
 def build_task(config: DictConfig, data: GraphDataModule | Known) -> Any:
