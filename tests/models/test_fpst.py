@@ -321,3 +321,27 @@ def test_block_in_single_precision_keeps_its_digits():
         if dtype == torch.float32:
             for single, double in zip(values, results[torch.float64, kappa], strict=True):
                 close(single, double)
+
+
+@pytest.mark.parametrize("options", [*VARIANTS.values(), {"layers": 2, "dropout": 0.5}])
+@pytest.mark.parametrize("kappa", [None, -1.0, 0.5])
+def test_rows_of_edges_that_nobody_reads_are_not_computed(graph, kappa, options):
+    """As the last block on all tokens, cut afterwards: values, gradients, random numbers."""
+    made = model(Euclidean, **options) if kappa is None else curved(kappa, **options)
+    direction = torch.randn(12, 4, generator=torch.Generator().manual_seed(1))
+
+    def cut_afterwards():
+        x = made.tokens(graph)
+        for block in made.blocks[:-1]:
+            x = block.space.logmap0(block(x))
+        return made.blocks[-1](x)[:12]
+
+    queries, results = [], []
+    made.blocks[-1].attention.query.register_forward_hook(lambda *call: queries.append(call[2]))
+    for output in (lambda: made(graph), cut_afterwards):
+        torch.manual_seed(2)
+        out = output()
+        gradients = torch.autograd.grad((out * direction).sum(), made.parameters())
+        results.append((out, *gradients, torch.rand(1)))
+    torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+    assert [len(query) for query in queries] == [12, 12 + graph.num_edges]

@@ -44,6 +44,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.addmm(bias[:, None], weight, x.T).T
 
 
+def first_tokens(x: Tensor, count: int | None) -> Tensor:
+    """The first tokens of `[..., tokens, dim]`, all for None; gradients keep the layout of x."""
+    return x.mT[..., :count].mT
+
+
 class TokenLinear(nn.Linear):
     """`torch.nn.Linear` in the layout of `linear`."""
 
@@ -233,14 +238,17 @@ class StereographicAttention(OnSpaces, nn.Module):
         """Map points `[tokens, dim]` to points `[tokens, dim]`."""
         return self.from_lifted(x, self.space.logmap0(x))
 
-    def from_lifted(self, x: Tensor, v: Tensor) -> Tensor:
-        """The same from points and their logarithms, both `[tokens, dim]`."""
-        query, key = self._heads(self.query(x)), self._heads(self.key(x))
+    def from_lifted(self, x: Tensor, v: Tensor, rows: int | None = None) -> Tensor:
+        """The same from points and their logarithms, both `[tokens, dim]`.
+
+        With `rows` only that many of the first tokens have queries, and outputs `[rows, dim]`.
+        """
+        query, key = self._heads(self.query(first_tokens(x, rows))), self._heads(self.key(x))
         value = self._heads(self.value.from_tangent(v))
         kappa = self.space.kappa
         shrink = _transport_to_origin(value, kappa)
         if shrink is not None:
-            query, key = query * shrink, key * shrink
+            query, key = query * first_tokens(shrink, rows), key * shrink
         if self.kind == "linear":
             heads = _linear_attention(query, key, value, kappa, shrink, self.printed)
         else:

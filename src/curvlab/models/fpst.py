@@ -24,6 +24,7 @@ from curvlab.layers.stereographic import (
     StereographicFeedForward,
     StereographicLayerNorm,
     TokenLinear,
+    first_tokens,
 )
 from curvlab.manifolds import Space, Stereographic
 from curvlab.models.encoder import Encoder
@@ -128,20 +129,31 @@ class FPSTBlock(Compilable):
         )
         self.dropout = nn.Dropout(dropout)  # not `layers.dropout`, which cannot be compiled
 
-    def forward(self, tangent: Tensor) -> Tensor:
-        """Map tokens, tangent vectors at the origin, to points, both `[tokens, dim]`."""
+    def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
+        """Map tokens, tangent vectors at the origin `[tokens, dim]`, to points.
+
+        Args:
+            tangent: the tokens.
+            rows: how many of the first tokens to return; None: all. The others are keys and values.
+        """
         # A point is needed with its logarithm or as its logarithm alone: `lift` and `clip` are
         # the exponential with the logarithm that would follow it.
-        x, tangent = self.space.lift(tangent)
-        if self.norm1 is None:
-            attended = self.attention.from_lifted(x, tangent)
-        else:
-            attended = self.attention.from_lifted(*self.space.lift(self.norm1.tangent(tangent)))
-        x = self.space.add(self.dropout(attended), x)
+        x, tangent = points = self.space.lift(tangent)
+        if self.norm1 is not None:
+            points = self.space.lift(self.norm1.tangent(tangent))
+        x = first_tokens(x, rows)
+        x = self.space.add(self._drop(self.attention.from_lifted(*points, rows), tangent), x)
         tangent = self.space.logmap0(x)
         if self.norm2 is not None:
             tangent = self.space.clip(self.norm2.tangent(tangent))
         return self.space.add(self.feed_forward.from_tangent(tangent), x)
+
+    def _drop(self, attended: Tensor, tokens: Tensor) -> Tensor:
+        """Dropout of the first tokens by the random numbers of all of them."""
+        if not self.training or self.dropout.p == 0:
+            return attended
+        kept = self.dropout(attended.new_ones(tokens.shape[::-1]).T)
+        return attended * kept[: len(attended)]
 
 
 class FPST(Encoder):
@@ -239,9 +251,8 @@ class FPST(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        first, *others = self.blocks
-        x = first(self.tokens(batch))
-        for before, block in zip(self.spaces, others, strict=False):
-            x = block(before.logmap0(x))
-        # Cut in the layout of the layers, which the gradient then arrives in as well.
-        return x.T[:, : batch.num_nodes].T
+        *others, last = self.blocks
+        x = self.tokens(batch)
+        for block, space in zip(others, self.spaces, strict=False):
+            x = space.logmap0(block(x))
+        return last(x, batch.num_nodes)
