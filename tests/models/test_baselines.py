@@ -262,10 +262,25 @@ def test_features_are_dropped_unless_said_otherwise(graph, kind):
     ],
 )
 def test_each_network_has_its_layer(graph, kind, layer, adjacency):
-    torch.manual_seed(0)
-    expected = GraphNetwork(5, layer, adjacency)(graph)
-    torch.manual_seed(0)
-    assert torch.equal(kind(in_channels=5)(graph), expected)
+    results = []
+    for network in (functools.partial(GraphNetwork, layer=layer, adjacency=adjacency), kind):
+        torch.manual_seed(0)
+        made = network(in_channels=5)
+        out = made(graph)
+        gradients = torch.autograd.grad(out.square().sum(), made.parameters())
+        results.append((out, *gradients, torch.rand(1)))
+    torch.testing.assert_close(*results, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [GraphSAGE, SGC, functools.partial(SGC, K=2)])
+@pytest.mark.parametrize(("in_channels", "width"), [(5, 4), (3, 3)])
+def test_the_narrower_of_features_and_projections_is_propagated(graph, kind, in_channels, width):
+    made = kind(in_channels=in_channels, dim=4, skip_average=False)
+    seen = []
+    made.layers[0].register_propagate_forward_pre_hook(lambda _, call: seen.append(call[2]["x"]))
+    graph.x = graph.x[:, :in_channels]
+    made(graph)
+    assert {(x[0] if isinstance(x, tuple) else x).shape[1] for x in seen} == {width}
 
 
 def test_gat_divides_its_width_among_its_heads(graph):

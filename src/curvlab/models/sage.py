@@ -15,8 +15,7 @@ from curvlab.models.graph_network import GraphNetwork
 class MeanSAGE(nn.Module):
     """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
 
-    `SAGEConv` averages features before it projects them, at the price of their number instead of
-    `out_channels`.
+    Its bias starts at 0, and no draw of random numbers is that of `SAGEConv`.
 
     Shapes: `[nodes, in_channels]`, `[2, edges]`; returns `[nodes, out_channels]`.
     """
@@ -33,13 +32,26 @@ class MeanSAGE(nn.Module):
         return self.mean(neighbours, edge_index) + own + self.bias
 
 
+class ProjectedSAGEConv(SAGEConv):
+    """`SAGEConv` with the mean that projects first, unless it widens its input."""
+
+    def forward(self, x: Tensor, edge_index: Any, size: Any = None) -> Tensor:
+        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
+        if self.in_channels < self.out_channels:
+            return super().forward(x, edge_index, size)
+        weights = torch.cat([self.lin_l.weight, self.lin_r.weight])
+        neighbours, own = (x @ weights.T).chunk(2, dim=-1)
+        mean = self.propagate(edge_index, x=(neighbours, neighbours), size=size)
+        return mean + own + self.lin_l.bias
+
+
 class GraphSAGE(GraphNetwork):
     """GraphSAGE with mean aggregation.
 
     Args:
         in_channels: number of input features.
-        project_first: project before averaging, cheaper where there are many features; reads
-            `edge_index`, else `adj_t`.
+        project_first: read `edge_index` instead of `adj_t`, and draw both weights as one matrix
+            (`MeanSAGE`).
         **options: those of `GraphNetwork`.
     """
 
@@ -47,4 +59,4 @@ class GraphSAGE(GraphNetwork):
         if project_first:
             super().__init__(in_channels, MeanSAGE, "edge_index", **options)
         else:
-            super().__init__(in_channels, SAGEConv, "csr", **options)
+            super().__init__(in_channels, ProjectedSAGEConv, "csr", **options)

@@ -3,10 +3,32 @@
 from functools import partial
 from typing import Any, ClassVar
 
+from torch import Tensor
 from torch_geometric.nn import SGConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from curvlab.models.graph_network import GraphNetwork
 from curvlab.options import PositiveInt
+
+
+class ProjectedSGConv(SGConv):
+    """`SGConv` that projects first, `S^K (X W) + b`, at the price of `out_channels` a hop.
+
+    With `cached`, or where it widens its input, it propagates first as `SGConv` does.
+    """
+
+    def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
+        if self.cached or self.in_channels < self.out_channels:
+            return super().forward(x, edge_index, edge_weight)
+        if isinstance(edge_index, Tensor):
+            edge_index, edge_weight = gcn_norm(
+                edge_index, edge_weight, len(x), add_self_loops=self.add_self_loops, dtype=x.dtype
+            )
+        x = x @ self.lin.weight.T
+        for _ in range(self.K):
+            x = self.propagate(edge_index, x=x, edge_weight=edge_weight)
+        return x + self.lin.bias
 
 
 class SGC(GraphNetwork):
@@ -28,4 +50,5 @@ class SGC(GraphNetwork):
         cached: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(in_channels, partial(SGConv, K=K, cached=cached), "csr", **options)
+        layer = partial(ProjectedSGConv, K=K, cached=cached)
+        super().__init__(in_channels, layer, "csr", **options)
