@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab.callbacks import DivergedError, FiniteGuard, check_weights, finite_guard
+from curvlab.callbacks import FiniteGuard, check_weights, finite_guard
+from curvlab.finite import DivergedError
 from curvlab.layers.compilation import Compilable
 
 INTERVAL = 5

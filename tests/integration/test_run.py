@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from hydra.types import RunMode
-from tiny_runs import FAST, TINY, TREE
+from tiny_runs import FAST, TINY, TREE, TRIPLES
 
 from curvlab.analysis import plots
 from curvlab.callbacks import curves as training_curves
@@ -216,6 +216,22 @@ def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here, monke
     words = ("model=mlp", "optimizer.lr=1e38", "trainer.max_steps=1", "trainer.steps_per_epoch=1")
     ended = run_here(*TREE, *words, "trainer.plots=false", mode=RunMode.MULTIRUN)
     assert (ended.status, ended.score) == ("diverged", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ((*TREE, "model=hypformer"), "accuracy: not finite; output of encoder"),
+        ((*TREE, "model=hypformer", "task=link_prediction"), "roc_auc: not finite; output of"),
+        ((*TRIPLES, "model=distmult"), "scores of the val triples: not finite"),
+    ],
+)
+def test_a_score_of_numbers_that_are_not_finite_is_none(run_here, words, what):
+    short = ("optimizer.lr=1e19", "trainer.max_steps=1", "trainer.steps_per_epoch=1")
+    short = (*short, "trainer.validate_every=1", "trainer.plots=false")
+    ended = run_here(*words, *short, mode=RunMode.MULTIRUN)
+    assert (ended.status, ended.score) == ("diverged", None)
+    assert what in ended.error
 
 
 @pytest.mark.usefixtures("keeps_last")

@@ -17,9 +17,9 @@ from tiny_runs import ROOT, composed
 
 import composing
 import curvlab.search.run as search_run
-from curvlab.callbacks import DivergedError
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
+from curvlab.finite import DivergedError
 from curvlab.results import leases
 from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking

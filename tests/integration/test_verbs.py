@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_runs import TREE
+from tiny_runs import FAST, TREE, TRIPLES
 
 import curvlab
 
@@ -78,6 +78,33 @@ def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypat
     assert [line.split()[0] for line in lines] == run.ids()
     written = np.array([line.split()[1:] for line in lines], dtype=float)
     np.testing.assert_allclose(written, tangents, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "ask"),
+    [
+        ((*WORDS, "trainer.max_steps=5"), ()),
+        ((*TREE, "task=link_prediction", "model=gcn", "trainer.max_steps=5"), ()),
+        ((*FAST, "trainer.max_steps=5"), ()),
+        ((*TRIPLES, "model=distmult", "trainer.epochs=1"), ("--head", "1", "--relation", "member")),
+    ],
+)
+def test_numbers_that_are_not_finite_are_no_answer(
+    run_here, tmp_path, monkeypatch, capsys, words, ask
+):
+    run_here(*words, "trainer.plots=false")
+    run = curvlab.load(tmp_path / "run")
+    name, weight = next(run.task.named_parameters())
+    weight.data.fill_(torch.nan)
+    monkeypatch.setattr(curvlab, "load", lambda _: run)
+    if ask:
+        ask = (*ask[:-1], run.vocabulary.relations[0])
+    for verb_words in (("predict", tmp_path, *ask), ("evaluate", tmp_path)):
+        capsys.readouterr()
+        assert verb(*verb_words) == 1
+        said = capsys.readouterr()
+        assert f"not finite; parameter {name}" in said.err
+        assert said.err.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -102,9 +102,10 @@ def test_order_and_duplicates_of_edges_and_self_loops_do_not_matter():
     assert score(distance, messy) == score(distance, edge_index)
 
 
-def test_nan_distances_give_nan_never_a_score():
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_distances_that_are_not_finite_give_nan_never_a_score(broken):
     distance = torch.cdist(SPEC_POINTS, SPEC_POINTS)
-    distance[3, 1] = torch.nan
+    distance[3, 1] = broken
     assert np.isnan(score(distance, SPEC_EDGES))
 
 

@@ -69,6 +69,39 @@ def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
     assert kind.score("f1_macro", logits, y).item() == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+@pytest.mark.parametrize(
+    ("classes", "multi_label", "metric"),
+    [(1, False, "roc_auc"), (2, False, "roc_auc"), (4, False, "ogb_acc"), (3, True, "ogb_rocauc")],
+)
+def test_no_metric_is_finite_where_a_logit_is_not(classes, multi_label, metric, broken):
+    """Though a sort and an `argmax` take NaN for the largest."""
+    kind = kind_of_labels(classes, multi_label, metric)
+    logits, y = logits_of(classes), labels_of(2, *([classes] if multi_label else []))
+    assert all(score.isfinite() for score in kind.scores(logits, y).values())
+    logits[5, -1] = broken
+    scores = kind.scores(logits, y)
+    assert all(score.isnan() for score in scores.values())
+    assert metric in scores
+
+
+def test_roc_auc_leaves_out_labels_that_all_nodes_have_or_none_has():
+    """As OGB's evaluator does."""
+    kind = kind_of_labels(4, multi_label=True, metric="ogb_rocauc")
+    y = torch.tensor([[1, 0, 1, 0], [0, 0, 1, 1], [1, 0, 1, 1]])
+    logits = torch.tensor([[2.0, 1.0, 0.0, 1.0], [1.0, 2.0, 3.0, 3.0], [3.0, 1.0, 2.0, 2.0]])
+    scores = kind.scores(logits, y)
+    assert scores["roc_auc"].item() == scores["ogb_rocauc"].item() == 100
+    assert kind.score("roc_auc", logits[:, 1:3], y[:, 1:3]).isnan()
+
+
+def test_two_logits_have_the_roc_curve_of_their_difference():
+    kind = kind_of_labels(2, multi_label=False, metric="roc_auc")
+    logits, y = logits_of(2), labels_of(2)
+    expected = 100 * roc_auc_score(y, logits[:, 1] - logits[:, 0])
+    assert kind.score("roc_auc", logits, y).item() == pytest.approx(expected, rel=1e-5)
+
+
 def test_roc_auc_does_not_depend_on_where_the_logits_lie():
     """Not on a sigmoid that ends at 1 in single precision."""
     kind = kind_of_labels(1, multi_label=False, metric="roc_auc")
@@ -81,7 +114,6 @@ def test_roc_auc_does_not_depend_on_where_the_logits_lie():
     ("classes", "multi_label", "metric", "answer"),
     [
         (7, False, "roc_auc", "7 classes is scored by accuracy, f1_micro, f1_macro"),
-        (2, False, "roc_auc", "2 classes"),
         (3, True, "accuracy", "several labels a node is scored by f1_micro, f1_macro, roc_auc"),
         (7, False, "acuracy", "acuracy.*accuracy, f1_micro"),
     ],

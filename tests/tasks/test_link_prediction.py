@@ -15,6 +15,12 @@ from curvlab.tasks.link_decoders import FermiDirac, LorentzianScore, link_decode
 from curvlab.tasks.link_prediction import LinkPrediction, link_scores
 
 
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])
+def test_links_have_no_score_where_a_number_is_not_finite(broken):
+    found = link_scores(torch.tensor([1.0, broken]), torch.zeros(3))
+    assert all(score.isnan() for score in found.values())
+
+
 class Table(Encoder):
     """Embeds each node by a row of its own."""
 

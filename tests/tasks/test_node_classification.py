@@ -156,8 +156,23 @@ def test_a_graph_that_cannot_be_classified_is_refused(graph):
 def test_roc_auc_of_nodes_of_one_class_is_refused(graph, part):
     graph.y = torch.where(graph[f"{part}_mask"], 1, torch.arange(90) % 2)
     made = task(gcn(), num_classes=1, metric="roc_auc")
-    with pytest.raises(UsageError, match=f"30 {part} nodes are of class 1, where ROC-AUC"):
+    with pytest.raises(UsageError, match=f"30 {part} nodes are of class 1, where roc_auc"):
         made.training_step(graph, 0)
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ({"num_classes": 2, "metric": "f1_binary"}, (90,)),
+        ({"num_classes": 3, "multi_label": True, "metric": "f1_micro"}, (90, 3)),
+    ],
+)
+def test_f1_of_a_part_without_positives_is_refused(graph, part, options, shape):
+    graph.y = torch.ones(shape, dtype=torch.long)
+    graph.y[graph[f"{part}_mask"]] = 0
+    with pytest.raises(UsageError, match=f"{part} nodes are .* f1_.* is not defined"):
+        task(gcn(), **options).training_step(graph, 0)
 
 
 class Supervised(GCN):

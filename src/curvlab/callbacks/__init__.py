@@ -3,7 +3,7 @@
 from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles
 from curvlab.callbacks.curves import Curves, curvatures
-from curvlab.callbacks.finite_guard import DivergedError, FiniteGuard, check_weights
+from curvlab.callbacks.finite_guard import FiniteGuard, check_weights
 from curvlab.callbacks.loggers import (
     log_picture,
     mlflow_logger,
@@ -19,7 +19,6 @@ from curvlab.callbacks.timing import StepTimer
 __all__ = [
     "BestValidation",
     "Curves",
-    "DivergedError",
     "FiniteGuard",
     "LastCheckpoint",
     "PlainFiles",

@@ -7,7 +7,6 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from curvlab.callbacks.finite_guard import DivergedError
 from curvlab.process import in_group
 
 
@@ -118,14 +117,9 @@ class BestValidation(Callback):
             trainer.should_stop = True
 
     def restore(self, pl_module: LightningModule) -> None:
-        """Give the module the best weights.
-
-        Raises:
-            DivergedError: there are none, since no score was a number.
-        """
-        if self._score == -torch.inf:
-            raise DivergedError("no validation score was a number: there are no best weights")
-        pl_module.load_state_dict(self.weights)
+        """Give the module the best weights; it keeps its own if no score was a number."""
+        if self._score > -torch.inf:
+            pl_module.load_state_dict(self.weights)
 
     def _look(self, score: Tensor, step: int) -> None:
         """Keep score, step and weights if they are better, and decide whether to end."""

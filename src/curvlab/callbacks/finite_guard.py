@@ -12,11 +12,8 @@ from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
 from curvlab.callbacks.reproducibility import random_state, set_random_state
+from curvlab.finite import DivergedError, first_non_finite
 from curvlab.process import in_group, own_rank
-
-
-class DivergedError(RuntimeError):
-    """The loss or a gradient is NaN or infinite; the message says where it began."""
 
 
 class _State:
@@ -132,7 +129,7 @@ class FiniteGuard(Callback):
         batch = next(
             (b for b in batches if not torch.isfinite(loss_of_step(pl_module, b))), batches[-1]
         )
-        place = first_non_finite(pl_module, batch)
+        place = first_of_step(pl_module, batch)
         kappas = {name: kappa.tolist() for name, kappa in curvatures(pl_module).items()}
         path = self.folder / f"diverged{own_rank() or ''}.pt"
         state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
@@ -171,36 +168,17 @@ def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
     return torch.isfinite(loss) & torch.isfinite(norm)
 
 
-def first_non_finite(module: LightningModule, batch: Any) -> str:
-    """Say which module's output, or else which parameter's gradient, is the first not finite."""
-    bad: list[str] = []
-
-    def watch(name: str) -> Any:
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
-            tensors = output if isinstance(output, tuple) else (output,)
-            if not all(torch.isfinite(t).all() for t in tensors if isinstance(t, Tensor)):
-                bad.append(name)
-
-        return hook
-
-    handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
-    try:
-        with torch.compiler.set_stance("force_eager"):  # compiled modules call no hooks inside
-            loss = loss_of_step(module, batch)
-    finally:
-        for handle in handles:
-            handle.remove()
-    parameters = dict(module.named_parameters())
-    broken = [name for name, p in parameters.items() if not torch.isfinite(p).all()]
-    if broken:
-        return f"parameter {broken[0]}"
-    if bad:
-        return f"output of {bad[0]}"
-    if not torch.isfinite(loss):
+def first_of_step(module: LightningModule, batch: Any) -> str:
+    """Say which parameter, module's output, or else which gradient is the first not finite."""
+    losses: list[Tensor] = []
+    found = first_non_finite(module, lambda: losses.append(loss_of_step(module, batch)))
+    if found:
+        return found
+    if not torch.isfinite(losses[0]):
         return "the loss, from finite embeddings"
     gradients = [
         name
-        for name, p in parameters.items()
+        for name, p in module.named_parameters()
         if p.grad is not None and not torch.isfinite(p.grad).all()
     ]
     # Backward runs from the last module to the first.

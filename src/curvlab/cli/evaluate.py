@@ -13,11 +13,13 @@ run's own triples and those of train.txt are left out of filtered ranks.
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, show
+from curvlab.finite import finite_scores
 from curvlab.program import parser as parser_of
 from curvlab.run.transfer import scores_on, triples_in
 
@@ -35,7 +37,11 @@ def _evaluate(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run)
     triples = args.data is not None and run.task.data_kind == "triples"
     graph = triples_in(args.data, run) if triples else graph_in(args.data, run)
-    found = run.evaluate(args.accelerator) if graph is None else scores_on(run.task, run, graph)
+    if graph is None:
+        found = run.evaluate(args.accelerator)
+    else:
+        on = partial(scores_on, run.task, run, graph)
+        found = finite_scores(run.task, run.task.score, on)
     rows = [
         {"part": part, "metric": metric, "value": value}
         for part, metrics in found.items()

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.reading import read_graph
 from curvlab.errors import UsageError, of_system
+from curvlab.finite import DivergedError
 from curvlab.program import Words
 from curvlab.results.files import arriving
 from curvlab.run.load import Run
@@ -25,13 +26,16 @@ SHOWN_COLUMNS = 10
 def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Sequence[str]) -> int:
     """Do what the words say; wrong ones are answered in one sentence and by exit code 2.
 
-    What the system refuses is one sentence too, with exit code 1.
+    What the system refuses, and numbers that are not finite, are one sentence too, with code 1.
     """
     try:
         act(parser.parse_args(words))
     except UsageError as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except DivergedError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"{parser.prog}: {of_system(error)}", file=sys.stderr)
         return 1

@@ -17,12 +17,12 @@ def mean_average_precision(
 ) -> Tensor:
     """Mean over nodes of the average precision with which nearness finds the neighbours.
 
-    For each node u all other nodes are sorted by ascending distance, ties by index;
-    `AP(u) = 1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`, ranks from
-    1. The node itself is left out at any distance. Nodes without neighbours, for which
-    AP is not defined, are left out of the mean. NaN distances give NaN. Memory is a few
-    times `block * num_nodes`. The processes of a group, which must all call this, share the blocks
-    and get the same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019.
+    For each node u all other nodes are sorted by ascending distance, ties by index; `AP(u) =
+    1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`, ranks from 1. The node
+    itself is left out at any distance. Nodes without neighbours, for which AP is not defined, are
+    left out of the mean. Distances that are not finite give NaN. Memory is a few times `block *
+    num_nodes`. The processes of a group, which must all call this, share the blocks and get the
+    same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019.
 
     Args:
         distance_rows: Maps node indices `[rows]` to their distances to all nodes
@@ -59,7 +59,7 @@ def mean_average_precision(
 
 def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
     """AP of each row and its number of neighbours, `[rows]` both; AP is 0 without neighbours."""
-    invalid = distance.isnan().any(dim=1)
+    invalid = ~distance.isfinite().all(dim=1)
     own = nodes[:, None]
     # The node itself goes first, where it is cut off, so that ranks count the others only.
     order = distance.scatter(1, own, -torch.inf).sort(dim=1, stable=True).indices[:, 1:]

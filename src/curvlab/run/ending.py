@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from curvlab.callbacks import DivergedError
 from curvlab.errors import UsageError, of_system, shortened
+from curvlab.finite import DivergedError
 from curvlab.process import in_group
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory

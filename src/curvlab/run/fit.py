@@ -1,6 +1,5 @@
 """A training and its evaluation, in as many processes as a run has devices."""
 
-import math
 import platform
 from contextlib import nullcontext
 from functools import partial
@@ -12,7 +11,6 @@ from omegaconf import DictConfig
 
 from curvlab.callbacks import (
     Curves,
-    DivergedError,
     FiniteGuard,
     LastCheckpoint,
     PointShares,
@@ -27,6 +25,7 @@ from curvlab.callbacks.replaying import KEY as CUDA_GRAPH
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
+from curvlab.finite import finite_scores
 from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, RunDirectory
@@ -203,13 +202,12 @@ def _fit(
             result.best_step = best.step
             best.restore(task)
         check_weights(task)
-        (scores,) = trainer.test(task, datamodule=data, verbose=False)
+        result.metrics = finite_scores(
+            task, task.score, lambda: by_part(*trainer.test(task, datamodule=data, verbose=False))
+        )
         if not first:
             return
-        result.metrics = by_part(scores)
         result.score = result.metrics["test"][task.score]
-        if math.isnan(result.score):
-            raise DivergedError(f"test/{task.score} is not a number at step {result.best_step}")
         result.val_score = result.metrics["val"][task.score] if best else None
         tail = None if best else curves.tail_mean(task.score)
         if tail is not None:

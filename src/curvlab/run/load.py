@@ -1,7 +1,7 @@
 """What a run has learned, from its folder or its `best.ckpt` alone: `curvlab.load(path)`."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
+from curvlab.finite import Scores, check_finite, finite_scores
 from curvlab.manifolds import EmbeddingSpace
 from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
@@ -100,6 +101,7 @@ class Run:
 
         Raises:
             UsageError: the model works on its own graph alone, or features have another width.
+            DivergedError: an embedding is not finite, as of features that are too large.
         """
         if isinstance(self.model, TripleScorer):
             if graph is not None:
@@ -109,6 +111,7 @@ class Run:
             batch = self.prepared(graph)
             in_chunks = getattr(self.model, "encode_in_chunks", None) if "chunk" in batch else None
             points = in_chunks(batch, batch.chunk) if in_chunks else self.model(batch)
+            check_finite("embeddings", points, self.task, lambda: self.model(batch))
         return points[_order(batch)]
 
     def ids(self, graph: Data | None = None) -> list[str]:
@@ -139,11 +142,17 @@ class Run:
 
         Raises:
             UsageError: there is no such node, entity or relation, or no such prediction.
+            DivergedError: a prediction is not finite.
         """
         with default_dtype(self.config.trainer.precision):
-            return predictions(self.task, self, graph, Asked(**asked))
+            query = Asked(**asked)
+            found = predictions(self.task, self, graph, query)
+            numbers = found.select_dtypes("number").to_numpy(copy=True)
+            act = partial(predictions, self.task, self, graph, query)
+            check_finite("predictions", numbers, self.task, act)
+            return found
 
-    def evaluate(self, accelerator: str | None = None) -> dict[str, dict[str, float]]:
+    def evaluate(self, accelerator: str | None = None) -> Scores:
         """Evaluate the run as it was: `{"test": {"map": 98.91}, ...}`.
 
         On the same device, with as many threads, these are the metrics of its result to the last
@@ -154,6 +163,7 @@ class Run:
 
         Raises:
             UsageError: the data are not there, or not the device.
+            DivergedError: the score is not finite.
         """
         threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         config = OmegaConf.merge(self.config, {"trainer": {"devices": 1}})
@@ -166,11 +176,14 @@ class Run:
                 trainer = build_trainer(
                     config, Path(), [PointShares()], None, enable_progress_bar=False
                 )
-                (scores,) = trainer.test(self.task, datamodule=self.data, verbose=False)
+
+                def evaluate() -> Scores:
+                    return by_part(*trainer.test(self.task, datamodule=self.data, verbose=False))
+
+                return finite_scores(self.task, self.task.score, evaluate)
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(strict)
-        return by_part(scores)
 
     def prepared(self, graph: Data | None = None) -> Data:
         """A graph with what the model asks for, on its device; None for the run's own.

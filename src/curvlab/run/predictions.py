@@ -174,7 +174,7 @@ def _completions(
         best, places = ranked.topk(min(asked.k, len(entities)), dim=1)
         shares = scores.softmax(1)
         for query, row in enumerate(at.tolist()):
-            for rank, place in enumerate(places[query][best[query] > -torch.inf].tolist()):
+            for rank, place in enumerate(places[query][best[query] != -torch.inf].tolist()):
                 rows.append(
                     {
                         **_completed(asked.queries[row], entities[place]),
@@ -291,7 +291,7 @@ class _Best:
     @property
     def kept(self) -> list[Tensor]:
         """Each column `[pairs]`, highest scores first in a row, without pairs left out."""
-        real = self._columns[0] > -torch.inf
+        real = self._columns[0] != -torch.inf  # NaN is for the caller to refuse
         return [column[real] for column in self._columns]
 
 

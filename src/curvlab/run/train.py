@@ -10,9 +10,9 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from curvlab.callbacks import DivergedError
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
+from curvlab.finite import DivergedError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import decides, identity_hash, revisions_of, stored
 from curvlab.results.result import FILE, INTERRUPTED, Result, read_result

@@ -15,6 +15,7 @@ from curvlab.data.datasets.triple_folder import numbered_triples
 from curvlab.data.datasets.triples import MASKS, triple_numbers
 from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
+from curvlab.finite import Scores
 from curvlab.process import default_dtype
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.link_prediction import LinkPrediction
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from curvlab.run.load import Run
 
 log = logging.getLogger(__name__)
-
-Scores = dict[str, dict[str, float]]
 
 
 @singledispatch

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torchmetrics.functional.classification import (
-    binary_auroc,
     binary_f1_score,
     multiclass_accuracy,
     multiclass_f1_score,
@@ -18,6 +17,7 @@ from torchmetrics.functional.classification import (
 )
 
 from curvlab.errors import UsageError
+from curvlab.finite import finite_or_nan
 from curvlab.metrics.ogb import ogb_accuracy, ogb_roc_auc
 
 Metric = Callable[[Tensor, Tensor], Tensor]
@@ -30,12 +30,13 @@ class Labels(ABC):
         logits: number of logits of a node.
         exclusive: whether a node has one class of several; else each label is there or not.
         metrics: functions of logits `[nodes, logits]` and labels, by their names.
-        ogb: those of OGB's evaluator, which works on the host: only where a dataset asks for it.
+        asked: more of them, computed only where one chooses the weights, such as those of OGB's
+            evaluator, which works on the host.
     """
 
     logits: int
     metrics: dict[str, Metric]
-    ogb: Mapping[str, Metric] = MappingProxyType({})
+    asked: Mapping[str, Metric] = MappingProxyType({})
 
     exclusive = True
 
@@ -52,8 +53,8 @@ class Labels(ABC):
         return {name: self.score(name, logits, labels) for name in self.metrics}
 
     def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
-        """One metric in percent."""
-        return 100 * self.metrics[name](logits, labels)
+        """One metric in percent; NaN if a logit is not finite."""
+        return 100 * finite_or_nan(self.metrics[name], logits, labels)
 
 
 class OneOfMany(Labels):
@@ -69,12 +70,14 @@ class OneOfMany(Labels):
     Source: the margin loss is HyboNet's (Chen et al. 2022), its code.
     """
 
-    ogb = MappingProxyType({"ogb_acc": ogb_accuracy})
+    asked: Mapping[str, Metric] = MappingProxyType({"ogb_acc": ogb_accuracy})
 
     def __init__(self, classes: int, margin: float | None = None) -> None:
         self.logits = classes
         self.metrics = _of_classes(classes)
         self.margin = margin
+        if classes == 2:
+            self.asked = {"roc_auc": lambda logits, y: _roc_auc(logits.diff(), y.unsqueeze(1))}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy or margin loss."""
@@ -100,9 +103,7 @@ class YesOrNo(Labels):
             return lambda logits, labels: metric((logits.squeeze(-1) > 0).long(), labels)
 
         self.metrics = {name: decided(metric) for name, metric in of_classes.items()}
-        self.metrics["roc_auc"] = lambda logits, labels: binary_auroc(
-            ranks(logits.squeeze(-1)), labels, validate_args=False
-        )
+        self.metrics["roc_auc"] = lambda logits, y: _roc_auc(logits, y.unsqueeze(1))
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy."""
@@ -116,21 +117,20 @@ class YesOrNo(Labels):
 class ManyOfMany(Labels):
     """Several labels a node, `labels [nodes, logits]` of zeros and ones: each is a yes or no.
 
-    Micro metrics are over all labels of all nodes, macro metrics and the area under the ROC curve
-    are means over labels.
+    Micro metrics are over all labels of all nodes, macro metrics are means over labels. The area
+    under the ROC curve is the mean over labels that some nodes have and others do not.
     """
 
-    ogb = MappingProxyType({"ogb_rocauc": ogb_roc_auc})
+    asked = MappingProxyType({"ogb_rocauc": ogb_roc_auc})
     exclusive = False
 
     def __init__(self, count: int) -> None:
         self.logits = count
         f1 = partial(multilabel_f1_score, num_labels=count, validate_args=False)
-        auroc = partial(multilabel_auroc, num_labels=count, validate_args=False)
         self.metrics = {
             "f1_micro": lambda logits, y: f1((logits > 0).long(), y.long(), average="micro"),
             "f1_macro": lambda logits, y: f1((logits > 0).long(), y.long(), average="macro"),
-            "roc_auc": lambda logits, y: auroc(ranks(logits), y.long(), average="macro"),
+            "roc_auc": _roc_auc,
         }
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -170,12 +170,12 @@ def kind_of_labels(
         )
     if metric is None:
         return labels
-    if metric in labels.ogb:
-        labels.metrics[metric] = labels.ogb[metric]
+    if metric in labels.asked:
+        labels.metrics[metric] = labels.asked[metric]
     if metric not in labels.metrics:
         raise UsageError(
             f"metric={metric!r}: a dataset with {what} is scored by "
-            f"{', '.join((*labels.metrics, *labels.ogb))}, which dataset.metric names"
+            f"{', '.join((*labels.metrics, *labels.asked))}, which dataset.metric names"
         )
     return labels
 
@@ -187,6 +187,15 @@ def ranks(logits: Tensor) -> Tensor:
     """
     values, positions = logits.unique(return_inverse=True)
     return positions / len(values)
+
+
+def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean over labels `[nodes, labels]` that some nodes have and others do not; NaN without."""
+    told = (labels.amin(0) != labels.amax(0)).nonzero().squeeze(1)
+    if not len(told):
+        return logits.new_tensor(torch.nan)
+    scores, labels = ranks(logits[:, told]), labels[:, told].long()
+    return multilabel_auroc(scores, labels, num_labels=len(told), validate_args=False)
 
 
 def _of_classes(classes: int) -> dict[str, Metric]:

@@ -1,5 +1,6 @@
 """Link prediction: which pairs of nodes are joined by an edge that was taken out of the graph."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -9,6 +10,7 @@ from torchmetrics.functional.classification import binary_auroc, binary_average_
 
 from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
+from curvlab.finite import finite_or_nan
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveFloat
@@ -102,9 +104,17 @@ class LinkPrediction(SelectedTask):
 
 
 def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:
-    """ROC-AUC, average precision and their mean, in percent, of scores `[n]` and `[m]`."""
-    scores = ranks(torch.cat([edges, others]))
+    """ROC-AUC, average precision and their mean, in percent, of scores `[n]` and `[m]`.
+
+    NaN if a score is not finite.
+    """
+    scores = torch.cat([edges, others])
     joined = torch.cat([torch.ones_like(edges), torch.zeros_like(others)]).long()
-    auc = 100 * binary_auroc(scores, joined, validate_args=False)
-    precision = 100 * binary_average_precision(scores, joined, validate_args=False)
+
+    def percent(metric: Callable[..., Tensor]) -> Tensor:
+        return 100 * finite_or_nan(
+            lambda found: metric(ranks(found), joined, validate_args=False), scores
+        )
+
+    auc, precision = percent(binary_auroc), percent(binary_average_precision)
     return {"roc_auc": auc, "average_precision": precision, "auc_ap": (auc + precision) / 2}

@@ -171,8 +171,9 @@ class NodeClassification(SelectedTask):
         """Say so if all test nodes are predicted to be of the same class."""
         if not self._takes_part or not isinstance(self.labels, OneOfMany):
             return
-        predicted = self(batch, "test")[0].argmax(1)
-        if self.trainer.is_global_zero and bool((predicted == predicted[0]).all()):
+        logits = self(batch, "test")[0]
+        same = (logits.argmax(1) == logits[0].argmax()).all() & logits.isfinite().all()
+        if self.trainer.is_global_zero and bool(same):
             log.warning("the model has collapsed: all test nodes are predicted to be of one class")
 
     @property
@@ -211,8 +212,7 @@ class NodeClassification(SelectedTask):
         if not self._parts or self._labels_seen is not batch.y:
             self._parts = split_parts(batch)
             self._labels_seen = batch.y
-            if self.score == "roc_auc":
-                check_two_classes(self._parts)
+            check_defined(self.score, self._parts)
         return self._parts[part]
 
 
@@ -236,16 +236,20 @@ def split_parts(batch: Data) -> dict[str, Part]:
     return parts
 
 
-def check_two_classes(parts: dict[str, Part]) -> None:
-    """Refuse parts of one class, of which there is no ROC curve.
+def check_defined(metric: str, parts: dict[str, Part]) -> None:
+    """Refuse parts whose labels leave a metric undefined.
 
     Raises:
-        UsageError: The validation or the test nodes are all of one class.
+        UsageError: No label is both there and not there in the validation or the test nodes, where
+            there is no ROC curve; or no positive one, where F1 is 0 whatever is predicted.
     """
+    of_labels = metric.startswith("f1_") and parts["val"].labels.dim() == 2
     for name in ("val", "test"):
         labels = parts[name].labels
-        if labels.dim() == 1 and bool((labels == labels[0]).all()):
+        same = "roc" in metric and bool((labels == labels[0]).all())
+        if same or ((metric == "f1_binary" or of_labels) and not bool((labels == 1).any())):
+            one = f"of class {int(labels[0])}" if labels.dim() == 1 else "labelled alike"
             raise UsageError(
-                f"all {len(labels)} {name} nodes are of class {int(labels[0])}, where ROC-AUC is "
-                "not defined: choose another split, or dataset.metric=accuracy"
+                f"all {len(labels)} {name} nodes are {one}, where {metric} is not defined: choose "
+                "another split, or another dataset.metric"
             )

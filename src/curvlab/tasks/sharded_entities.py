@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
+from curvlab.finite import DivergedError
 from curvlab.layers.sharded_table import ShardedTable, reduced
 from curvlab.metrics.ranking import Standing
 from curvlab.models.triple_scorer import TripleScorer
@@ -165,7 +166,7 @@ def sharded_standings(
         The filtered and the raw standing, the same in all processes.
 
     Raises:
-        FloatingPointError: A score is not finite; comparisons with NaN would rank the tail first.
+        DivergedError: A score is not finite; comparisons with NaN would rank the tail first.
     """
     table, query = _table(model), model(batch)
     size = max(1, BLOCK // len(query))
@@ -196,6 +197,6 @@ def sharded_standings(
             counts[3].index_add_(0, row, (found[0] == found[1]).long())
     above, tied, known_above, known_tied, broken = reduced(counts)
     if broken.any():
-        raise FloatingPointError("scores are not finite")
+        raise DivergedError("scores are not finite")
     tied = tied - 1  # with itself
     return Standing(above - known_above, tied - known_tied), Standing(above, tied)

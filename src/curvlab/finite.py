@@ -1,0 +1,94 @@
+"""Numbers that are not finite: where they began, and the refusal of scores made of them.
+
+Sorting takes NaN for a number and `argmax` of NaN is a class, so a metric of ranks or of classes is
+finite, and often perfect, when what it is made of is not.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from curvlab.process import in_group
+
+Scores = dict[str, dict[str, float]]
+
+BETWEEN = "all outputs of modules are"
+"""Where it began, if no module's output is to blame."""
+
+
+class DivergedError(RuntimeError):
+    """Numbers are NaN or infinite; the message says where it began."""
+
+
+def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor) -> Tensor:
+    """Compute a metric of scores; NaN if one of them is not finite. No device is waited for."""
+    found = metric(scores.nan_to_num(0, 0, 0), *others)
+    return torch.where(scores.isfinite().all(), found, torch.nan)
+
+
+def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
+    """Name the first parameter, or else the first module's output, that is not finite.
+
+    Args:
+        module: whose parts are watched.
+        act: calls them, without compiled code.
+
+    Returns:
+        Empty if all are finite.
+    """
+    bad = [f"parameter {name}" for name, p in module.named_parameters() if not _is_finite(p)]
+    if bad:
+        return bad[0]
+
+    def watch(name: str) -> Any:
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            tensors = output if isinstance(output, tuple) else (output,)
+            if not all(_is_finite(t) for t in tensors if isinstance(t, Tensor)):
+                bad.append(f"output of {name}")
+
+        return hook
+
+    handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
+    try:
+        with torch.compiler.set_stance("force_eager"):  # compiled modules call no hooks inside
+            act()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return bad[0] if bad else ""
+
+
+def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], Any]) -> None:
+    """Refuse what a model made if it is not finite.
+
+    Args:
+        what: its name.
+        values: its numbers, as `torch.as_tensor` takes them.
+        module: the model.
+        act: makes them again, to find where they began; not called in a group of processes, each
+            of which would wait for the others.
+
+    Raises:
+        DivergedError: one is not finite.
+    """
+    if not torch.as_tensor(values).isfinite().all():
+        where = "" if in_group() else first_non_finite(module, act)
+        raise DivergedError(f"{what}: not finite; {where or BETWEEN}")
+
+
+def finite_scores(module: nn.Module, score: str, evaluate: Callable[[], Scores]) -> Scores:
+    """Evaluate a model: metrics of each part, of which `score` is finite.
+
+    Raises:
+        DivergedError: it is not.
+    """
+    found = evaluate()
+    for part, metrics in found.items():
+        check_finite(f"{part}/{score}", metrics.get(score, 0.0), module, evaluate)
+    return found
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return bool(tensor.isfinite().all())
