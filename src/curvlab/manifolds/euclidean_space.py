@@ -7,7 +7,7 @@ from torch import Tensor
 
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
-from curvlab.manifolds.pairwise import factors
+from curvlab.manifolds.pairwise import squared_differences
 from curvlab.options import Passed, PositiveFloat, PositiveInt
 
 
@@ -80,10 +80,8 @@ class Euclidean(Space):
         return self.scale**2 * torch.linalg.vecdot(difference, difference)
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """(factor |x_i - y_j|)^2, by a float64 matrix product so that neighbours stay apart."""
-        flat = x.new_full((1,), self.scale, dtype=torch.float64)
-        u, v = factors(x.double(), flat, y.double(), flat)
-        return (u @ v.mT).clamp(min=0).to(x.dtype)
+        """(factor |x_i - y_j|)^2, by float64 matrix products so that neighbours stay apart."""
+        return (self.scale**2 * squared_differences(x.double(), y.double())).to(x.dtype)
 
     def pair_form(self, x: Tensor) -> PairForm:
         """`|x - y|^2`, over all blocks at once."""

@@ -93,8 +93,11 @@ def arsin_ratio(z: Tensor, complement: Tensor | None = None) -> Tensor:
     `complement` is 1 - z where it is known better than from z: near the antipode it is small.
     """
     adjacent = 1 - z if complement is None else complement
-    root = safe_sqrt(torch.where(z > 0, adjacent, 1.0))
-    return _blend(z, _ARSIN, torch.asinh, lambda s: torch.atan2(s, root))
+    root = safe_sqrt(adjacent)
+    # log1p is several times as fast as asinh.
+    return _blend(
+        z, _ARSIN, lambda s: torch.log1p(s + s * s / (1 + root)), lambda s: torch.atan2(s, root)
+    )
 
 
 def arsin_slope(z: Tensor, ratio: Tensor | None = None) -> Tensor:
