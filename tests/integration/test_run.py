@@ -22,6 +22,7 @@ from curvlab.results.result import read_result
 from curvlab.results.seals import check_seal, seal
 from curvlab.run import fit, train
 from curvlab.run.train import RunFailedError
+from curvlab.tasks import reconstruction
 
 FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
 DIVERGING = (*FPST, "optimizer.lr=1e20", "trainer.plots=false")
@@ -74,15 +75,17 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
 
 
 def test_the_mean_of_the_last_steps_is_part_of_the_result(run_here, folder, monkeypatch, capfd):
-    """Here of the last 10 of 20 steps, two points of the curve."""
+    """Here of the last 10 of 30 steps, two points of the curve, which has one in 10 before."""
     assert "map_tail" not in run_here(*FAST).metrics["test"]
-    monkeypatch.setattr(training_curves, "TAIL_STEPS", 10)
+    for module in (training_curves, reconstruction):
+        monkeypatch.setattr(module, "TAIL_STEPS", 10)
     monkeypatch.setattr(training_curves, "TAIL_POINTS", 2)
-    result = run_here(*FAST, "rerun=true")
-    curve = pd.read_csv(folder / "metrics.csv")["map"].tolist()
-    assert len(curve) == 4
-    assert len(set(curve)) > 1
-    assert read_result(folder).metrics["test"]["map_tail"] == pytest.approx(np.mean(curve[2:]))
+    monkeypatch.setattr(reconstruction, "CURVE_STEPS", 10)
+    result = run_here(*FAST, "trainer.max_steps=30")
+    curve = pd.read_csv(folder / "metrics.csv").set_index("step")["map"].dropna()
+    assert curve.index.tolist() == [10, 20, 25, 30]
+    assert curve.nunique() > 1
+    assert read_result(folder).metrics["test"]["map_tail"] == pytest.approx(curve[-2:].mean())
     assert result.score == result.metrics["test"]["map"]
     assert "mean of the last 2,000 steps " in capfd.readouterr().out
 

@@ -1,6 +1,7 @@
 """The task of graph reconstruction around a model."""
 
 import functools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -76,6 +77,7 @@ def test_mean_average_precision_of_the_worked_example(space, scale, expected, mo
     task = task_at([(scale * x, scale * y) for x, y in POINTS], space)
     test = logged(task, Reconstruction.test_step, example(), monkeypatch)
     assert test["test/map"].item() == pytest.approx(expected, abs=1e-4)
+    task.trainer = SimpleNamespace(global_step=5, max_steps=5, num_training_batches=5)
     validation = logged(task, Reconstruction.validation_step, example(), monkeypatch)
     assert validation["map"].item() == pytest.approx(expected, abs=1e-4)
 

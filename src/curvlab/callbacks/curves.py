@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from curvlab.manifolds import Curvature
 from curvlab.results.files import atomic_write
+from curvlab.tasks.task import TAIL_STEPS
 
 
 def curvatures(module: nn.Module) -> dict[str, Tensor]:
@@ -21,9 +22,6 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
     found = [part for part in module.modules() if isinstance(part, Curvature)]
     return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
 
-
-TAIL_STEPS = 2000
-"""How many steps at the end of a run a mean is taken over."""
 
 TAIL_POINTS = 20
 """How many evaluations there must be in these steps."""

@@ -12,6 +12,9 @@ from curvlab.checked import Checked
 from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam, GroupedOptimizer, ReduceOnPlateau
 
+TAIL_STEPS = 2000
+"""How many steps at the end of a run a mean of its evaluations is taken over."""
+
 
 class Task(Checked, LightningModule):
     """Trains a model; the last weights count.
