@@ -44,8 +44,8 @@ format: $(VENV)/.develop ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.runtime ## Time geometry, models and the training loop, beside other libraries
-	$(BIN)/python scripts/bench.py all
+bench: $(VENV)/.runtime ## Time training steps, ranking and distances, beside other code
+	$(BIN)/python -m benchmarks all
 
 tables: $(VENV)/.runtime ## Print every table of the papers with the numbers reproduced so far
 	@for table in $(TABLES); do $(BIN)/python scripts/tables.py $$table || exit 1; done

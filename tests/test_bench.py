@@ -1,25 +1,11 @@
-"""scripts/bench.py as it is typed; nothing here asserts a time."""
-
-import pkgutil
+"""The benchmarks run, on small data; nothing here asserts a time."""
 
 import pytest
 import torch
+from benchmarks import __main__ as bench
+from benchmarks import ranking, steps
 
-import curvlab.bench
-from curvlab.bench import sparse
 from curvlab.errors import UsageError
-
-HELPERS = {"apart", "check", "cost", "estimate", "runs", "timing"}
-
-
-def test_help_names_every_benchmark(script):
-    code, said, _ = script("bench.py", "--help")
-    assert code == 0
-    modules = {module.name for module in pkgutil.iter_modules(curvlab.bench.__path__)}
-    listed = {
-        line.split()[0] for line in said.partition("options:")[2].splitlines() if line[:4].strip()
-    }
-    assert modules - HELPERS <= listed
 
 
 @pytest.fixture(autouse=True)
@@ -29,42 +15,43 @@ def denormals():
     torch.set_flush_denormal(False)
 
 
+@pytest.mark.slow
+def test_all_are_measured(capsys, monkeypatch):
+    cell = steps.Cell(("model=gcn", "dataset=disease_synthetic", "split=random_60_20_20"), 284, 2)
+    monkeypatch.setattr(steps, "CELLS", (cell,))
+    monkeypatch.setattr(steps, "CURVED", ("synthetic_web",))
+    monkeypatch.setattr(steps, "TRIPLES", ("synthetic_kg",))
+    monkeypatch.setattr(ranking, "GRAPH", "synthetic_kg")
+    assert bench.main(["all", "--eager", "--runs", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("calibration: 1,024 x 1,024") == 3
+    for row in ("gcn, disease_synthetic", "FPS-T, ms", "CAT", "both sides of", "geoopt dist"):
+        assert row in said
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("sparse", "--runs", "0"), "--runs and --nodes are at least 1"),
-        (("tokens", "--nodes", "-5"), "--runs and --nodes are at least 1"),
-        (("tokens", "--folder", "nowhere"), "no folder nowhere"),
+        (("steps", "--runs", "0"), "--runs is at least 1"),
+        pytest.param(
+            ("pairwise", "--device", "cuda"),
+            "no GPU is at hand",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
     ],
 )
-def test_wrong_words_get_one_sentence(script, words, complaint):
-    code, said, complained = script("bench.py", *words)
-    assert (code, said) == (2, "")
-    assert complaint in complained
-    assert complained.count("\n") == 1
+def test_wrong_words_get_one_sentence(capsys, words, complaint):
+    assert bench.main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert complaint in said.err
+    assert said.err.count("\n") == 1
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_named(script):
-    code, _, complained = script("bench.py", "geometry", "--device", "cuda")
-    assert code == 2
-    assert "no GPU is at hand" in complained
-
-
-def test_data_that_cannot_be_had_is_one_sentence(script, monkeypatch):
+def test_data_that_cannot_be_had_is_one_sentence(capsys, monkeypatch):
     def run(arguments):
         raise UsageError("data/graph.csv is missing")
 
-    monkeypatch.setattr(sparse, "run", run)
-    code, _, complained = script("bench.py", "sparse")
-    assert (code, complained) == (2, "bench.py sparse: data/graph.csv is missing\n")
-
-
-def test_products_are_measured_at_every_size(script, monkeypatch):
-    monkeypatch.setattr(sparse, "SIZES", ((50, 4), (60, 64)))
-    monkeypatch.setattr(sparse, "copy_bandwidth", lambda: 1e9)
-    code, said, _ = script("bench.py", "sparse", "--runs", "1")
-    assert code == 0
-    assert "calibration: 1,024 x 1,024" in said
-    assert "50 x 4" in said
-    assert "60 x 64" in said
+    monkeypatch.setattr(steps, "run", run)
+    assert bench.main(["steps"]) == 2
+    assert capsys.readouterr().err == "benchmarks steps: data/graph.csv is missing\n"

@@ -65,7 +65,7 @@ def test_a_training_of_a_page(run_here, mirror, words):
     assert result.status == "finished", result.error
 
 
-OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot", "bench")]
+OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot")]
 LONG = {"fill", "--watch", "refresh"}
 RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
 """Where earlier runs would have to be."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from curvlab.bench.estimate import Cost, cost, obstacles, parse_budget, within_budget
+from curvlab.cli.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
 from curvlab.results.identity import identity_hash, stored
 from curvlab.tables import load_table

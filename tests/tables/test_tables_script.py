@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from curvlab.bench.estimate import Cost
+from curvlab.cli.estimate import Cost
 from curvlab.errors import UsageError
 from curvlab.tables.folders import own_results, results_folder
 
@@ -181,7 +181,7 @@ def test_a_cell_that_fails_does_not_cost_the_others_their_estimate(tables, tmp_p
             raise failures[config.model.name]
         return Cost(1.0, 0.0, 1.0)
 
-    monkeypatch.setattr("curvlab.bench.estimate.cost", cost)
+    monkeypatch.setattr("curvlab.cli.estimate.cost", cost)
     words = ("model=gcn,sgc,hgcn", "dataset=disease_synthetic", "seed=0")
     here = ("--device", "cpu", "--results", str(tmp_path))
     run = tables("estimate", "hypformer/table2", *words, *here)

@@ -18,7 +18,6 @@ VERBS = {
     "evaluate": "the reported metrics anew, or those on another graph",
     "compare": "finished runs side by side, with a paired test over their seeds",
     "data": "fetch raw files ahead of time",
-    "bench": "what curvature costs on this machine",
     "wandb_sync": "upload what W&B has logged offline, tables and reports",
 }
 

@@ -240,7 +240,7 @@ def _text(path: Path) -> str:
 
 def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -> str:
     """Costs of the unfinished cells, or the commands of the cells that fit into the budget."""
-    from curvlab.bench.estimate import estimate
+    from curvlab.cli.estimate import estimate
 
     load_table(CONFIGS, table)
     check_overrides([f"table={table}", *words], CONFIGS, multirun=True)

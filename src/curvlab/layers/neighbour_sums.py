@@ -14,7 +14,7 @@ def neighbour_sums(
 
     By `embedding_bag`, whose loop over a row's entries keeps the sum in registers and fetches the
     vectors that come next: it takes half of the time of torch's sparse products for 64 numbers a
-    node, four fifths where no cache holds the vectors (`scripts/bench.py sparse`).
+    node, four fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
 
     Args:
         x: `[nodes, dim]`, dim at least 1.

@@ -56,6 +56,22 @@ def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, floa
     return cost
 
 
+def training_step(task: LightningModule, batch: Data) -> Work:
+    """One optimiser step in plain PyTorch, without the schedule of its rate."""
+    configured = task.configure_optimizers()
+    optimizer = configured["optimizer"] if isinstance(configured, dict) else configured
+    assert isinstance(optimizer, torch.optim.Optimizer)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = task.training_step(batch, 0)
+        assert isinstance(loss, torch.Tensor)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
 def timed_and_weighed(
     name: str, work: Work, model: nn.Module, graph: Data, passes: int
 ) -> dict[str, float]:

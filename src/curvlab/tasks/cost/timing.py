@@ -1,22 +1,17 @@
-"""Timing and memory of callables on a CPU or a GPU, and the line that makes figures comparable."""
+"""Timing and memory of callables on a CPU or a GPU."""
 
 import ctypes
 import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 Work = Callable[[], Any]
-
-console = Console(width=max(Console().width, 110))  # a table of ratios does not fit 80 columns
 
 
 def _milliseconds(work: Work, device: torch.device) -> float:
@@ -76,39 +71,3 @@ def peak_memory_mb(work: Work, device: torch.device) -> float | None:
     before = _peak_resident_bytes()
     work()
     return (_peak_resident_bytes() - before) / 1e6
-
-
-def calibrate(device: torch.device) -> float:
-    """Print what this machine is worth: a 1,024 x 1,024 float32 product, threads, versions.
-
-    Returns:
-        The milliseconds of the product.
-    """
-    a = torch.randn(1024, 1024, device=device)
-    product = median_ms({"product": lambda: a @ a}, device)["product"]
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    console.print(
-        f"calibration: 1,024 x 1,024 float32 product {product:.2f} ms on {name}, "
-        f"{torch.get_num_threads()} threads, torch {torch.__version__}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    return product
-
-
-def verdict(value: float, target: float, at_least: bool = False) -> str:
-    """`value` against a target, as a cell of a table."""
-    met = value >= target if at_least else value <= target
-    sign = ">=" if at_least else "<="
-    colour, relation = ("green", sign) if met else ("red", f"not {sign}")
-    return f"[{colour}]{value:.2f} {relation} {target:g}[/]"
-
-
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose first column is text and whose others are figures."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table, soft_wrap=True)

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from curvlab.bench.runs import training_step
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.run.ending import one_sentence
@@ -22,6 +21,7 @@ from curvlab.run.hardware import run_device, trainer_devices
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
 from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
+from curvlab.tasks.cost.measured import training_step
 from curvlab.tasks.cost.timing import median_ms
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

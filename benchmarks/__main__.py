@@ -1,0 +1,69 @@
+"""Time what the papers' models take: `python -m benchmarks steps`, or `all`; see docs/speed.md."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import torch
+
+from benchmarks.common import calibrate
+from curvlab.errors import UsageError
+from curvlab.run.hardware import prepare_processor
+
+BENCHMARKS = {
+    "steps": "training steps of FPS-T, TokenGT, Hypformer, LRN, PolyFormer and CAT",
+    "ranking": "ranking the test triples of FB15k-237",
+    "pairwise": "all distances of 4,039 points of a ball, beside geoopt",
+}
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line.
+
+    Raises:
+        UsageError: There is nothing to measure, or nothing to measure it on.
+    """
+    parser = argparse.ArgumentParser(
+        "benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.epilog = "\n".join(f"  {name:10} {what}" for name, what in BENCHMARKS.items())
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "all"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
+    parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
+    parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
+    args = parser.parse_args(words)
+    if args.runs < 1:
+        raise UsageError("--runs is at least 1")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("no GPU is at hand for --device cuda: leave it out")
+    args.device = torch.device(args.device)
+    return args
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the named benchmark, or all; the exit code is 2 if input is wrong or missing."""
+    try:
+        args = parse_arguments(words)
+    except UsageError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    code = 0
+    prepare_processor(torch.get_num_threads())  # as a run does
+    for name in BENCHMARKS if args.benchmark == "all" else [args.benchmark]:
+        try:
+            measure(name, args)
+        except UsageError as error:  # of data that cannot be had; others need none, or other data
+            print(f"benchmarks {name}: {error}", file=sys.stderr)
+            code = 2
+    return code
+
+
+def measure(name: str, args: argparse.Namespace) -> None:
+    """Run one benchmark, which prints its figures, after the calibration."""
+    args.product_ms = calibrate(args.device)
+    import_module(f"benchmarks.{name}").run(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""Benchmarks: each module's `run(args)` prints figures, their ratios and what they should be."""

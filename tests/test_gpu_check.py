@@ -1,0 +1,156 @@
+"""The check of a GPU: in its smallest form on the processor, and what its page says of faults."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from benchmarks import gpu_check
+from benchmarks.gpu_check import BENCHMARKS, apart, checks, main
+
+from curvlab.config.folder import CONFIGS
+from curvlab.tables import table_names
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.nightly
+def test_the_smallest_form_on_the_processor(tmp_path):
+    words = ["--reduced", "--device", "cpu", "--output", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_check", *words],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((tmp_path / "gpu_check.json").read_text())
+    assert found["failed"] == []
+    value = {name: outcome["value"] for name, outcome in found["checks"].items()}
+    assert value["tests"]["failed"] == []
+    runs = value["two processes"]
+    assert runs["one process"]["score"] == pytest.approx(runs["2 processes"]["score"], abs=1e-3)
+    steps = value["steps of fpst"]
+    assert steps["launched"]["losses"] == steps["recorded"]["losses"]
+    assert steps["difference"] == 0
+    assert value["fpst/fig3"]["device"]["score"] > 0
+    assert value["fpst/fig3"]["difference"] == 0
+    said = (tmp_path / "gpu_check.md").read_text()
+    assert "Failed: nothing." in said
+    assert "calibration: 1,024 x 1,024" in said
+
+
+def outcome(status, value=None, output=""):
+    return {"status": status, "seconds": 1.0, "value": value, "output": output}
+
+
+SCORE = {"score": 81.0, "error": None, "ms_per_step": 3.0, "losses": [1.0]}
+NONE = {"score": None, "error": "no file", "ms_per_step": None, "losses": []}
+ENDS = {
+    "machine": outcome("done", {"gpus": 2}),
+    "gpu_tests": outcome("done", {"passed": 3, "skipped": 1, "failed": ["of.a.gpu"]}),
+    "accumulate": outcome("done", {"one process": SCORE, "2 processes": NONE}),
+    "cuda_graph": outcome("done", {"launched": SCORE, "recorded": SCORE, "difference": 0.1}),
+    "'steps'": outcome("failed", None, "first\nillegal memory access"),
+    "'ranking'": outcome("too long"),
+    "lrn/table1": outcome("done", {"device": NONE, "processor": SCORE, "difference": None}),
+    "cat/table1": outcome("done", {"device": NONE, "processor": NONE, "difference": None}),
+}
+
+
+def test_what_fails_is_named_first(tmp_path, monkeypatch):
+    """A device without a score fails where the processor has one; missing data fail nowhere."""
+
+    def ends(work, seconds):
+        assert seconds > 0
+        said = f"{work.func.__name__} {work.args}"
+        return next((end for text, end in ENDS.items() if text in said), outcome("no time"))
+
+    monkeypatch.setattr(gpu_check, "apart", ends)
+    assert main(["--output", str(tmp_path)]) == 1
+    steps = [f"steps of {name}" for name in gpu_check.RECORDED]
+    failed = ["tests", "two processes", *steps, "benchmark steps", "lrn/table1"]
+    assert json.loads((tmp_path / "gpu_check.json").read_text())["failed"] == failed
+    said = (tmp_path / "gpu_check.md").read_text()
+    assert f"Failed: {', '.join(failed)}." in said
+    for found in ("of.a.gpu", "illegal memory access", "too long, 1 s", "no file"):
+        assert found in said
+
+
+def test_all_benchmarks_and_tables_are_checked():
+    found = checks("cuda", 1, reduced=False)
+    assert {f"benchmark {name}" for name in BENCHMARKS} < set(found)
+    assert set(table_names(CONFIGS)) < set(found)
+    assert "two processes" not in found
+    cells = found["fpst/fig3"][0].args[2]
+    assert cells[0] == ("model=fpst", "dataset=web_edu")
+    assert len({words[0] for words in cells}) == 1  # of the paper's own model
+
+
+def test_a_gpu_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu_check, "apart", lambda *_: outcome("done", {"gpus": 0}))
+    assert main(["--output", str(tmp_path)]) == 2
+    assert "no GPU is at hand" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_work_returns_and_prints_is_kept():
+    def work():
+        print("at work")
+        subprocess.run([sys.executable, "-c", "print('below')"], check=True)
+        return {"pid": os.getpid(), "figures": [1, 2.5]}
+
+    found = apart(work, 60)
+    assert found["status"] == "done"
+    assert found["value"]["figures"] == [1, 2.5]
+    assert found["value"]["pid"] != os.getpid()
+    assert "at work\n" in found["output"]
+    assert "below\n" in found["output"]
+
+
+def raises():
+    raise ArithmeticError("no number")
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (raises, "ArithmeticError: no number"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), f"killed by signal {signal.SIGKILL}"),
+    ],
+)
+def test_a_fault_costs_the_check_alone(work, said):
+    found = apart(work, 60)
+    assert (found["status"], found["value"]) == ("failed", None)
+    assert said in found["output"]
+
+
+def test_what_takes_too_long_ends_with_all_that_it_started(tmp_path):
+    def work():
+        child = subprocess.Popen(["sleep", "60"])
+        (tmp_path / "child").write_text(str(child.pid))
+        child.wait()
+
+    assert apart(work, 2.5)["status"] == "too long"
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 10
+    while running(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running(child)
+    assert apart(work, 0)["status"] == "no time"
+
+
+def running(pid):
+    """Whether a process is at work, which one that nobody has waited for is not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
