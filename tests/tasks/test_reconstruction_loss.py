@@ -424,3 +424,34 @@ def test_clamped_loss_is_its_definition(kappas, power, clamp, spread, kernel):
     assert_close(result, (expected.detach(), *gradients), 1e-8)
     assert result[0] < value_and_gradients(x, space, tiles, power, kernel)[0]
     assert result[1].any() == (clamp < 0.9)
+
+
+@KERNELS
+@pytest.mark.usefixtures("float32")
+def test_near_points_of_the_lorentz_model_pull_rightly_far_out(kernel):
+    """One point's neighbours are 1 apart at radius 12: a float32 form has none of their digits."""
+    base = lorentz.expmap0(torch.tensor([12.0, 0, 0], dtype=torch.float64), -1.0)
+    steps = torch.randn(6, 3, generator=torch.manual_seed(0), dtype=torch.float64)
+    v = torch.cat([(steps @ base[1:] / base[0])[:, None], steps], 1)
+    v = v / lorentz.inner(v, v).sqrt()[:, None]
+    model, tiles = Lorentz(-1.0), PairTiles(both_directions([(0, 1), (2, 3), (4, 5)]), 6)
+    x = lorentz.project(lorentz.expmap(base, v, -1.0).float(), -1.0)
+    gradients = []
+    for points, space in ((x, model), (x.double(), model.double())):
+        points.requires_grad_()
+        loss = reconstruction_loss(points, space, tiles, 1, kernel)
+        gradients.append(torch.autograd.grad(loss, points)[0].double())
+    distance = lorentz.dist(x.double()[:, None], x.double()[None], -1.0)
+    exact = dense_loss(distance.square(), tiles.edge_index, 1)
+    gradients.append(torch.autograd.grad(exact, x)[0].double())
+    scale = gradients[2].norm()
+    assert all((g - gradients[2]).norm() < 1e-3 * scale for g in gradients)
+
+
+def test_two_backward_passes_of_one_loss_are_the_same():
+    x, tiles = random_points((0.5, -1.0)).requires_grad_(), PairTiles(web(), NODES, 8)
+    loss = reconstruction_loss(x, Stereographic(2, (0.5, -1.0)), tiles)
+    gradients = [torch.autograd.grad(loss, x, retain_graph=True)[0] for _ in range(2)]
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        torch.autograd.grad(loss, x, create_graph=True)

@@ -14,6 +14,9 @@ from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import NegativeFloat
 
+_LARGEST_WEIGHT = 32.0
+"""Of the points of a pair form in float32, whose error is then 1e-4: at distance 4.8."""
+
 
 class Lorentz(EmbeddingSpace, geoopt.Manifold):
     """Hyperboloid of signed curvature kappa < 0; points are `[..., 1 + dim]`, time first.
@@ -91,11 +94,20 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
     def pair_form(self, x: Tensor) -> PairForm:
         """That of the stereographic images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
 
-        There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part.
+        There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part. No rim
+        keeps points near, and the form cancels by the product of two weights: the features are
+        float64 but where all weights are known to be small, which on an accelerator would wait.
         """
         kappa, s = self.kappa.reshape(1), lorentz.space(x).unsqueeze(1)
-        weight = (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
+        weight = self._weight(s, kappa)
+        if weight.device.type != "cpu" or not bool((weight < _LARGEST_WEIGHT).all()):
+            s = s.double()
+            weight = self._weight(s, kappa.double())
         return weighted_form(s / (2 * weight), weight, kappa)
+
+    @staticmethod
+    def _weight(s: Tensor, kappa: Tensor) -> Tensor:
+        return (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
 
     def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
         """Stereographic images in float64: in float32 the rim of the ball is too near."""

@@ -28,6 +28,8 @@ in the forward pass, and the gradients by features and curvatures in the backwar
 then has the whole loss and its whole gradient, as one process alone.
 """
 
+from collections.abc import Callable
+from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
@@ -72,10 +74,13 @@ def reconstruction_loss(
     rows = x.contiguous()
     sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
+    if kernel is None:
+        sums_of = partial(_sums_in_passes, curved=curved)
+    else:
+        sums_of = partial(_sums_by_kernel, kernel=kernel)
+    evaluate = partial(sums_of, tiles=tiles, power=power, scale=scale, clamp=clamp)
     # Each pair is differentiated through its left features alone, once for either end.
-    sums = _NonNeighbourSums.apply(
-        left, right.detach(), kappa, tiles, power, scale, kernel, curved, clamp
-    )
+    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, evaluate, x.dtype)
     logs = sums.log()
     if clamp is None:
         return 2 * positive.sum() + (tiles.degree * logs).sum()
@@ -100,7 +105,10 @@ class _Sums(NamedTuple):
 
 
 class _NonNeighbourSums(torch.autograd.Function):
-    """`S_u` for every node from the bilinear features, with a backward pass over the same tiles."""
+    """`S_u` for every node from the bilinear features, with a backward pass over the same tiles.
+
+    The features may be wider than the arrays of the tiles, of the given dtype.
+    """
 
     @staticmethod
     def forward(
@@ -109,39 +117,38 @@ class _NonNeighbourSums(torch.autograd.Function):
         right: Tensor,
         kappa: Tensor | None,
         tiles: PairTiles,
-        power: int,
-        scale: float,
-        kernel: PairKernel | None,
-        curved: type[CurvedProfile | PseudoProfile],
-        clamp: float | None,
+        evaluate: Callable[..., _Sums],
+        dtype: torch.dtype,
     ) -> Tensor:
-        work = tiles.take_workspace(len(left), left)
+        work = tiles.take_workspace(len(left), left.device, dtype)
         with full_precision():
-            if kernel is None:
-                found = _sums_in_passes(
-                    left, right, kappa, tiles, power, scale, work, curved, clamp
-                )
-            else:
-                found = _sums_by_kernel(
-                    left, right, kappa, tiles, power, scale, work, kernel, clamp
-                )
-        ctx.save_for_backward(right, found.entries)
+            found = evaluate(left, right, kappa, work=work)
+        ctx.save_for_backward(left, right, kappa, found.entries)
         ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
-        ctx.tiles, ctx.work = tiles, work
+        ctx.tiles, ctx.work, ctx.evaluate, ctx.dtype = tiles, work, evaluate, dtype
         return _of_all(found.exponentials, tiles)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        right, entry_sums = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "The reconstruction loss is differentiable once: for create_graph=True sum it over "
+                "space.sqdist(x[:, None], x[None])."
+            )
+        left, right, kappa, entry_sums = ctx.saved_tensors
         tiles, work = ctx.tiles, ctx.work
         ctx.work = None
         grad_left = torch.zeros_like(right)
         parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
         pulls = grad.split(tiles.size)
         with full_precision():
+            if work is None:  # a second pass, with retain_graph: the first has used up the weights
+                work = tiles.take_workspace(len(left), left.device, ctx.dtype)
+                ctx.evaluate(left, right, kappa, work=work)
             for n, tile in enumerate(tiles.tiles):
                 i, j, weights = tile.row, tile.column, work.weights[n]
                 weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
+                weights = weights.to(right.dtype)
                 parts[i].baddbmm_(features[j], weights.mT)
                 if i != j:
                     parts[j].baddbmm_(features[i], weights)
@@ -152,7 +159,7 @@ class _NonNeighbourSums(torch.autograd.Function):
             by_entry = -entry_sums @ grad
             by_kappa = [by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)]
             grad_kappa = _of_all(torch.stack(by_kappa), tiles)
-        return grad_left, None, grad_kappa, None, None, None, None, None, None
+        return grad_left, None, grad_kappa, None, None, None
 
 
 def _of_all(share: Tensor, tiles: PairTiles) -> Tensor:
@@ -166,6 +173,7 @@ def _sums_in_passes(
     left: Tensor,
     right: Tensor,
     kappa: Tensor | None,
+    *,
     tiles: PairTiles,
     power: int,
     scale: float,
@@ -178,12 +186,12 @@ def _sums_in_passes(
     profiles = [FlatProfile(scale)] if kappa is None else [curved(k) for k in kappa]
     scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
     rows, columns = scaled.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-    sums = _NodeSums(left, kappa is not None, tiles)
+    sums = _NodeSums(work, kappa is not None, tiles)
     for n, tile in enumerate(tiles.tiles):
         form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
         total.zero_()
         for h, profile in enumerate(profiles):
-            torch.mm(rows[tile.row][h], columns[tile.column][h], out=form)
+            _multiply(rows[tile.row][h], columns[tile.column][h], form)
             if isinstance(profile, FlatProfile):
                 profile.evaluate(form, total)
             else:
@@ -206,6 +214,7 @@ def _sums_by_kernel(
     left: Tensor,
     right: Tensor,
     kappa: Tensor | None,
+    *,
     tiles: PairTiles,
     power: int,
     scale: float,
@@ -217,10 +226,10 @@ def _sums_by_kernel(
     # On an accelerator looking at a sign would wait for the device.
     spherical = kappa is not None and (kappa.device.type != "cpu" or bool((kappa > 0).any()))
     rows, columns = (left * scale).mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-    sums = _NodeSums(left, kappa is not None, tiles)
+    sums = _NodeSums(work, kappa is not None, tiles)
     for n, tile in enumerate(tiles.tiles):
         # Forms, which become the entries.
-        torch.bmm(rows[tile.row], columns[tile.column], out=work.summands[n][1:])
+        _multiply(rows[tile.row], columns[tile.column], work.summands[n][1:])
         total, *forms = work.summands[n].unbind()
         forms[0].view(-1).index_fill_(0, tile.masked, -torch.inf)
         kernel(forms, kappa, spherical, power, total, work.weights[n].unbind(), clamp)
@@ -229,6 +238,14 @@ def _sums_by_kernel(
         return _Sums(sums.exponentials, sums.entries, scale, [])
     by_kappa: list[Number] = [kernel.by_kappa] * len(kappa)
     return _Sums(sums.exponentials, sums.entries, kernel.by_form, by_kappa)
+
+
+def _multiply(rows: Tensor, columns: Tensor, out: Tensor) -> None:
+    """The product of features, in their own type before it is rounded."""
+    if rows.dtype == out.dtype:
+        torch.matmul(rows, columns, out=out)
+    else:
+        out.copy_(rows @ columns)
 
 
 def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Tensor]:
@@ -259,10 +276,9 @@ def _clamped(
 class _NodeSums:
     """Sums over the other nodes of a pair: of exponentials, and of entries if there are any."""
 
-    def __init__(self, left: Tensor, with_entries: bool, tiles: PairTiles) -> None:
-        components, _, nodes = left.shape
-        self.kinds = 1 + components if with_entries else 1
-        sums = left.new_zeros(self.kinds, nodes)
+    def __init__(self, work: Workspace, with_entries: bool, tiles: PairTiles) -> None:
+        self.kinds = len(work.summands[0]) if with_entries else 1
+        sums = work.forms[0].new_zeros(self.kinds, len(tiles.degree))
         sums[0] = tiles.rank == 0  # the node itself, exp(0), once
         self.exponentials, self.entries = sums[0], sums[1:]
         self._parts = sums.split(tiles.size, dim=1)

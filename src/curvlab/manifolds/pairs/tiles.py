@@ -69,11 +69,13 @@ class PairTiles:
         ][rank::ranks]
         self._idle: Workspace | None = None
 
-    def take_workspace(self, components: int, like: Tensor) -> "Workspace":
+    def take_workspace(
+        self, components: int, device: torch.device, dtype: torch.dtype
+    ) -> "Workspace":
         """The arrays of the last finished pass, or new ones."""
         workspace, self._idle = self._idle, None
-        if workspace is None or not workspace.fits(components, like):
-            workspace = Workspace(self, components, like)
+        if workspace is None or workspace.kind != (components, device, dtype):
+            workspace = Workspace(self, components, device, dtype)
         return workspace
 
     def give_back(self, workspace: "Workspace") -> None:
@@ -91,21 +93,19 @@ class Workspace:
         weights: of all tiles, `[components, rows, columns]`, what the backward pass needs.
     """
 
-    def __init__(self, tiles: PairTiles, components: int, like: Tensor) -> None:
+    def __init__(
+        self, tiles: PairTiles, components: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.kind = components, device, dtype
         areas = [rows * columns for rows, columns in (tile.shape for tile in tiles.tiles)]
-        self._shared = like.new_empty(2 + components, tiles.size**2)
+        shared = torch.empty(2 + components, tiles.size**2, device=device, dtype=dtype)
         views = [
-            self._shared[:, :area].unflatten(1, tile.shape)
+            shared[:, :area].unflatten(1, tile.shape)
             for tile, area in zip(tiles.tiles, areas, strict=True)
         ]
         self.forms, self.summands = [v[0] for v in views], [v[1:] for v in views]
-        own = like.new_empty(components * sum(areas)).split([components * area for area in areas])
+        own = shared.new_empty(components * sum(areas)).split([components * a for a in areas])
         self.weights = [
             part.unflatten(0, (components, *tile.shape))
             for tile, part in zip(tiles.tiles, own, strict=True)
         ]
-
-    def fits(self, components: int, like: Tensor) -> bool:
-        """Whether it is of the kind of such features."""
-        same = self._shared.dtype == like.dtype and self._shared.device == like.device
-        return same and len(self._shared) == 2 + components
