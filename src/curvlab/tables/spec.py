@@ -29,9 +29,7 @@ SCORE = "score"
 LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 """How long a run is: keys of its trainer, and what they count."""
 
-PRINTED = (
-    "paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "runs", "note",
-)  # fmt: skip
+PRINTED = ("paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "note")
 """Columns of the files of printed numbers."""
 
 REQUIRED = ("model", "dataset", "mean")
