@@ -1,6 +1,7 @@
 """Cells of tables as runs fill them, in the table that is made of them."""
 
 import dataclasses
+import shutil
 
 import pytest
 from hydra.types import RunMode
@@ -8,6 +9,7 @@ from tiny_runs import ROOT
 
 from curvlab.results.result import read_result
 from curvlab.tables import build_report, load_table
+from curvlab.tables.add import add_runs
 from curvlab.tables.render import render
 
 CONFIGS = ROOT / "configs"
@@ -89,6 +91,17 @@ def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys)
     words = " ".join(report.caption)
     assert "Not the table's protocol: 5 steps where the table's has 1,000" in words
     assert "Splits: random_60_20_20 of " in words
+
+
+def test_a_sweep_goes_on_from_a_table_of_runs(cell, tmp_path, monkeypatch):
+    words = (*CLASSIFICATION, "model=gcn", "seed=0")
+    first, tables = cell(*words), tmp_path / "tables"
+    added = add_runs(tables, tmp_path / "kept").added
+    assert added == ["fpst/table1/model=gcn/seed=0"]
+    shutil.rmtree(tables)
+    (tmp_path / "kept").rename(tables)
+    monkeypatch.setattr("curvlab.run.train.run", None)
+    assert cell(*words) == first
 
 
 def test_a_cell_of_two_tables_is_run_once(cell, tmp_path, capsys, monkeypatch):

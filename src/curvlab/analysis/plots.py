@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from curvlab.analysis.style import save_figure
 from curvlab.data.datasets.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.results.result import SET_ASIDE
+from curvlab.results.run_tables import row_of, runs_in_tables, text_of
 
+CURVES = "metrics.csv"
 FILTER_CLUSTERS = 5
 """Of learned filters that have no true ones to compare with (PolyFormer, Figure 2)."""
 
@@ -94,8 +97,9 @@ def run_curves(folders: Sequence[Path], metric: str) -> list[Curve]:
     """
     found: dict[str, Curve] = {}
     for folder in folders:
-        runs = sorted({path.parent for path in folder.rglob("metrics.csv")})
+        runs = sorted({*(p.parent for p in folder.rglob(CURVES)), *runs_in_tables(folder)})
         runs = [run for run in runs if SET_ASIDE not in run.relative_to(folder).parts]
+        runs = [run for run in runs if text_of(run / CURVES) is not None]
         if not runs:
             raise UsageError(f"{folder} is no folder of a run with curves, nor above one.")
         for run in runs:
@@ -164,18 +168,22 @@ def node_values(embedding: Embedding, color: str) -> np.ndarray:
 
 
 def _metrics(run_dir: Path) -> pd.DataFrame:
-    path = run_dir / "metrics.csv"
-    if not path.exists():
-        raise UsageError(f"{path} is missing: {run_dir} is not the folder of a run with curves.")
+    path = run_dir / CURVES
     try:
-        return pd.read_csv(path)
-    except (ValueError, UnicodeDecodeError) as error:
+        text = text_of(path)
+        curves = None if text is None else pd.read_csv(StringIO(text))
+    except ValueError as error:
         raise UsageError(f"{path} is not a table of curves: run the model again.") from error
+    if curves is None:
+        raise UsageError(f"{path} is missing: {run_dir} is not the folder of a run with curves.")
+    return curves
 
 
 def _result(run_dir: Path) -> dict[str, Any]:
     path = run_dir / "result.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if path.exists():
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    return dict(row_of(run_dir) or {})
 
 
 def run_title(run_dir: Path) -> str:

@@ -77,7 +77,7 @@ def _results(names: Sequence[str]) -> list[Result]:
     """The results in and below folders, each once, in the order of the names."""
     found: dict[Path, Result] = {}
     for name in names:
-        folders = [Path(place) for place in sorted(glob(name))]  # noqa: PTH207
+        folders = [Path(place) for place in sorted(glob(name)) or [name]]  # noqa: PTH207
         files = [file for folder in folders for file in result_files(folder)]
         if not files:
             raise UsageError(f"{name} is no folder of a run, nor above one")

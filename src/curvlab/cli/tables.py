@@ -11,6 +11,7 @@ curvlab tables refresh docs/results/*.md               the tables inside a text,
 curvlab tables leaderboard fpst/table1 fpst:tokengt    its models by mean rank, curved less flat
 curvlab tables leaderboard reconstruction              all models of a task on all its datasets
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
+curvlab tables add outputs/tables                      its runs, checked, to docs/results/tables
 """
 
 import argparse
@@ -27,10 +28,11 @@ from rich.console import Console
 from rich.live import Live
 
 from curvlab.cli.overrides import check_overrides
-from curvlab.config.folder import CONFIGS, choices
+from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table, load_tables
+from curvlab.tables.add import add_runs
 from curvlab.tables.document import refresh
 from curvlab.tables.folders import own_results, results_folder, workplace
 from curvlab.tables.leaderboard import decimals, leaderboard, leaderboard_text
@@ -53,7 +55,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status [TABLE], page PAPER, estimate TABLE, refresh TEXT, "
-        "leaderboard TABLE|TASK [CURVED:FLAT], older",
+        "leaderboard TABLE|TASK [CURVED:FLAT], older, add FOLDER",
     )
     formats = ["terminal", "markdown", "latex", "csv"]
     parser.add_argument("--format", choices=formats, default="terminal")
@@ -62,7 +64,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "--results",
         type=Path,
         help="folder of all tables' runs (default: outputs/tables; before the first run, for all "
-        "but estimate, docs/results/tables)",
+        "but estimate, and always for add, docs/results/tables)",
     )
     parser.add_argument("--watch", action="store_true", help="with status TABLE: look on")
     parser.add_argument("--budget", help="with estimate: 90s, 30m, 2h, 1.5d")
@@ -111,11 +113,13 @@ def make_text(arguments: argparse.Namespace) -> str:
             _check_format(arguments, "terminal", "markdown")
             results = results_folder(workplace(), arguments.results)
             return make_leaderboard(table, pairs, results)
+        case ["add", *folders]:
+            return make_added(folders, arguments.results)
         case [table]:
             return make_table(table, arguments)
     raise UsageError(
         f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-        "refresh TEXT, leaderboard TABLE or older"
+        "refresh TEXT, leaderboard TABLE, older or add FOLDER"
     )
 
 
@@ -261,6 +265,21 @@ def make_progress(table: str, words: list[str], given: Path | None, watching: bo
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
         watch(look, lambda text: screen.update(text.rstrip(), refresh=True))
     return ""
+
+
+def make_added(folders: Sequence[str], into: Path | None) -> str:
+    """Add the runs of folders to the tables of runs; what was added and what was refused.
+
+    Raises:
+        UsageError: There is no folder, or no checkout that has the tables.
+    """
+    if not folders:
+        raise UsageError("add needs a folder of all tables' runs, such as add outputs/tables")
+    if into is None:
+        if REPOSITORY is None:
+            raise UsageError("add needs a clone of the repository, or --results FOLDER to add to")
+        into = REPOSITORY / "docs" / "results" / "tables"
+    return "".join(add_runs(results_folder(workplace(), Path(f)), into).text() for f in folders)
 
 
 def deliver(text: str, output: Path | None) -> None:

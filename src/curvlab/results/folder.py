@@ -1,6 +1,5 @@
 """A run's folder: what is in it, and what of an earlier run may be used again."""
 
-import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from curvlab.results.result import (
     check_schema,
     read_result,
 )
+from curvlab.results.run_tables import FILES, folder_of, row_of
 from curvlab.results.seals import DamagedError, check_seal, read_checked
 
 LEASE = SUFFIX  # of the run
@@ -121,7 +121,7 @@ class RunDirectory:
         if tables not in own.parents:
             return None
         cell = Path(*own.relative_to(tables).parts[2:])
-        others = sorted(tables.glob(f"*/*/{glob.escape(str(cell))}"))
+        others = sorted({folder_of(table) / cell for table in tables.glob("*/*")})
         ended = (path for path in others if RunDirectory(path).conclusion(config_hash))
         return next((path for path in ended if path != own), None)
 
@@ -138,6 +138,9 @@ class RunDirectory:
         if ended is None:
             return None
         self.prepare(result, fresh=True)
+        if not (twin / FILE).exists() and (row := row_of(twin)) is not None:
+            for name, text in row[FILES].items():
+                atomic_write(self.path / name, text)
         for path in (path for pattern in FINDINGS for path in twin.glob(pattern)):
             copy = shutil.copytree if path.is_dir() else shutil.copy2
             copy(path, self.path / path.name)

@@ -8,7 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
+from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
 from curvlab.results.seals import read_checked, with_checksum
 
 FILE = "result.json"
@@ -95,13 +97,18 @@ _version = cache(version)  # reading a package's metadata takes longer than a st
 
 
 def load(path: Path) -> Any:
-    """What a result's file holds.
+    """What a result's file holds, or its run's row in a table of runs.
 
     Raises:
         OSError: it is not there.
         ValueError: it is no JSON, not what was written, or of another schema.
     """
-    stored = read_checked(path, required=False)  # results of earlier versions have no checksum
+    try:
+        stored = read_checked(path, required=False)  # results of earlier versions have no checksum
+    except FileNotFoundError:
+        if (row := row_of(path.parent)) is None:
+            raise
+        stored = {key: value for key, value in row.items() if key not in (RUN, FILES)}
     check_schema(stored)
     return stored
 
@@ -118,21 +125,27 @@ def check_schema(stored: Any) -> None:
 
 
 def read_result(folder: Path) -> Result | None:
-    """Read the result in a run's folder; None where there is none that can be read."""
+    """Read the result in a run's folder; None where there is none that can be read.
+
+    Raises:
+        UsageError: the run is in a table of runs that is damaged.
+    """
     try:
         result = Result(**load(folder / FILE))
+    except UsageError:
+        raise
     except (OSError, ValueError, TypeError):
         return None
     return result if isinstance(result.config, dict) else None
 
 
 def result_files(folder: Path) -> list[Path]:
-    """The results of all runs below a folder, sorted, without those set aside in `previous/`."""
-    return [
-        path
-        for path in sorted(folder.rglob(FILE))
-        if SET_ASIDE not in path.relative_to(folder).parts
-    ]
+    """The results of all runs below a folder, sorted, without those set aside in `previous/`.
+
+    Those of tables of runs are where `load` reads them.
+    """
+    paths = {*folder.rglob(FILE), *(run / FILE for run in runs_in_tables(folder))}
+    return sorted(path for path in paths if SET_ASIDE not in path.relative_to(folder).parts)
 
 
 @cache

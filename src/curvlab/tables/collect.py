@@ -11,6 +11,7 @@ import pandas as pd
 
 from curvlab.results.identity import built, older
 from curvlab.results.result import INTERRUPTED, load, result_files
+from curvlab.results.run_tables import source_of
 from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
 def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
     """A run; None for one of another block of the table, or that has not ended."""
     try:
-        result = _loaded(path, path.stat().st_mtime_ns)
+        version = source_of(path).stat().st_mtime_ns
+        result = _loaded(path, version)
     except (OSError, ValueError):
         raise NotAResultError("not readable as JSON") from None
     if isinstance(result, dict) and result.get("status") == INTERRUPTED:
@@ -120,7 +122,7 @@ def _read_run(path: Path, report: ReportBlock) -> dict[str, Any] | None:
             "curvatures": result.get("curvatures") or {},
             "commit": result.get("git_commit") or "",
             "config": config,
-            **_identity(path, path.stat().st_mtime_ns),
+            **_identity(path, version),
             "changed": ", ".join(map(str, result.get("changed") or ())),
         }
         if run["status"] == "finished":

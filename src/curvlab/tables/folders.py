@@ -5,7 +5,7 @@ from pathlib import Path
 
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
-from curvlab.results.result import FILE
+from curvlab.results.result import result_files
 from curvlab.tables.spec import table_names
 
 log = logging.getLogger(__name__)
@@ -43,13 +43,9 @@ def results_folder(root: Path, given: Path | None = None) -> Path:
     if not given.is_dir():
         raise UsageError(f"no folder {given}: name the one that all tables' runs are below")
     names = table_names(CONFIGS)
-    if not any(_has_file(given / name) for name in names):
+    if not any(result_files(given / name) for name in names):
         log.warning(
             "no result of any table below %s: those of fpst/fig3 would be in %s",
             *(given, given / "fpst" / "fig3"),
         )
     return given
-
-
-def _has_file(folder: Path) -> bool:
-    return next(folder.rglob(FILE), None) is not None

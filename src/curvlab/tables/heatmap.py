@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from html import escape
+from io import StringIO
 from math import hypot, isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from curvlab.program import command
+from curvlab.results.run_tables import text_of
 from curvlab.tables.report import Report
 from curvlab.tables.spec import Better, Coordinate, TableSpec
 
@@ -137,10 +139,10 @@ def curve(result: Path, metric: str) -> list[tuple[int, float]]:
         result: The result's file, beside which the curves lie.
         metric: `test.NAME`; validation's is taken where there is one.
     """
-    path = result.parent / "metrics.csv"
-    if not path.is_file():
+    text = text_of(result.parent / "metrics.csv")
+    if text is None:
         return []
-    table = pd.read_csv(path)
+    table = pd.read_csv(StringIO(text))
     name = metric.rpartition(".")[2]
     key = next((key for key in (f"val/{name}", f"test/{name}", name) if key in table), None)
     if key is None or "step" not in table:

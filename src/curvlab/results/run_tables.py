@@ -1,0 +1,93 @@
+"""Tables of runs: one file, `NAME.jsonl.gz`, that stands for a folder `NAME` of run folders.
+
+A row is a run: `run`, its folder below `NAME`; the fields of its `result.json`; and `files`, the
+text of other files of that folder by their names, such as `metrics.csv`. Readers of a run's folder
+find its row where the folder has no result. `pandas.read_json(path, lines=True)` reads the table.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from curvlab.errors import UsageError
+from curvlab.results.files import arriving
+
+SUFFIX = ".jsonl.gz"
+RUN, FILES = "run", "files"
+KEPT = 64
+"""Versions of tables in memory, at most."""
+
+Row = Mapping[str, Any]
+
+
+def read_rows(table: Path) -> Mapping[str, Row]:
+    """The rows of a table by their runs; none where there is no such file.
+
+    Raises:
+        UsageError: it is damaged.
+    """
+    try:
+        state = table.stat()
+        return _rows(table, (state.st_ino, state.st_size, state.st_mtime_ns))
+    except FileNotFoundError:
+        return {}
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
+        raise UsageError(f"{table} is no table of runs, restore it: {error}") from error
+
+
+def write_rows(table: Path, rows: Iterable[Row]) -> None:
+    """Write a table, whole or not at all; equal rows give equal bytes."""
+    lines = (json.dumps(row) + "\n" for row in sorted(rows, key=lambda row: str(row[RUN])))
+    with arriving(table) as partial:
+        partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+
+
+def source_of(file: Path) -> Path:
+    """The file that has the content of a run's file: itself, or the table with the run's row."""
+    return file if file.is_file() else _table_above(file.parent) or file
+
+
+def row_of(folder: Path) -> Row | None:
+    """The row of a run's folder; None without one."""
+    table = _table_above(folder)
+    if table is None:
+        return None
+    return read_rows(table).get(folder.relative_to(folder_of(table)).as_posix())
+
+
+def runs_in_tables(folder: Path) -> list[Path]:
+    """Folders of the runs below a folder, itself included, that have a row."""
+    tables = [*folder.rglob(f"*{SUFFIX}"), _table_above(folder / RUN)]
+    runs = (folder_of(table) / run for table in tables if table for run in read_rows(table))
+    return [run for run in runs if run.is_relative_to(folder)]
+
+
+def text_of(file: Path) -> str | None:
+    """The text of a file of a run; None where there is none."""
+    if file.is_file():
+        return file.read_bytes().decode()
+    row = row_of(file.parent)
+    return None if row is None else row[FILES].get(file.name)
+
+
+def folder_of(table: Path) -> Path:
+    """The folder that a table stands for."""
+    return table.with_name(table.name.removesuffix(SUFFIX))
+
+
+@lru_cache(KEPT)
+def _rows(table: Path, version: tuple[int, ...]) -> dict[str, Row]:  # noqa: ARG001 - of the file
+    content = table.read_bytes()
+    if not content:
+        raise EOFError("it is empty")
+    rows = map(json.loads, gzip.decompress(content).splitlines())
+    return {row[RUN]: row for row in rows}
+
+
+def _table_above(folder: Path) -> Path | None:
+    files = (above.with_name(above.name + SUFFIX) for above in folder.parents if above.name)
+    return next((file for file in files if file.is_file()), None)

@@ -1,0 +1,80 @@
+"""Adding the finished runs of a folder to tables of runs, after a check of each."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from curvlab.results.identity import identity_hash, older
+from curvlab.results.result import CONCLUSIVE, Result, read_result, result_files
+from curvlab.results.run_tables import FILES, RUN, SUFFIX, read_rows, text_of, write_rows
+
+KEPT = ("metrics.csv", "routing.csv")
+"""Files that a row keeps of a run's folder."""
+
+
+@dataclass
+class Added:
+    """What `add_runs` did.
+
+    Attributes:
+        added: runs that are new, or replace one of another identity: `PAPER/TABLE/RUN`.
+        refused: runs that were not added, with the reason.
+    """
+
+    added: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """A line for each table, and one for each run that was refused."""
+        tables = Counter("/".join(run.split("/")[:2]) for run in self.added)
+        lines = [f"{table}: {count} runs added" for table, count in sorted(tables.items())]
+        lines += [f"{run}: not added, {reason}" for run, reason in self.refused.items()]
+        return "\n".join(lines or ["nothing was added"]) + "\n"
+
+
+def add_runs(source: Path, into: Path) -> Added:
+    """Add the run folders of all tables to tables of runs, each of which is written once.
+
+    A run is refused if its result is damaged, if it has not ended, if it belongs to another table,
+    if its identity is not that of its configuration, or if a class of it has another revision
+    today. A run never replaces one of the same identity.
+
+    Args:
+        source: the folder of all tables' runs, such as `outputs/tables`.
+        into: the folder of all tables of runs, such as `docs/results/tables`.
+    """
+    done = Added()
+    runs = (path.parent for path in result_files(source) if path.is_file())
+    for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):
+        file = into / f"{table}{SUFFIX}"
+        rows = dict(read_rows(file))
+        before = len(done.added)
+        for folder in folders:
+            run = folder.relative_to(source / table).as_posix()
+            new, old = read_result(folder), rows.get(run, {})
+            reason = _objection(new, table.as_posix())
+            if new is None or reason:
+                done.refused[f"{table}/{run}"] = reason
+            elif old.get("config_hash") != new.config_hash:
+                texts = ((name, text_of(folder / name)) for name in KEPT)
+                files = {name: text for name, text in texts if text is not None}
+                rows[run] = {RUN: run, **asdict(new), FILES: files}
+                done.added.append(f"{table}/{run}")
+        if len(done.added) > before:
+            write_rows(file, rows.values())
+    return done
+
+
+def _objection(result: Result | None, table: str) -> str:
+    """Why a result is not added; empty if it is."""
+    if result is None:
+        return "its result cannot be read"
+    if result.status not in CONCLUSIVE:
+        return f"it ended as {result.status}: {result.error}"[:300]
+    if result.experiment != table:
+        return f"it is a run of {result.experiment}"
+    if identity_hash(result.config, result.revisions) != result.config_hash:
+        return "its identity is not that of its configuration"
+    outdated = older(result.config, result.revisions)
+    return f"it is of {', '.join(outdated)}, which has changed" if outdated else ""

@@ -1,0 +1,107 @@
+"""Adding runs to tables of runs: what is added, and what is refused with which reason."""
+
+from dataclasses import replace
+
+import pytest
+
+from composing import composed
+from curvlab.results.identity import identity_hash, revisions_of, stored
+from curvlab.results.result import Result, read_result
+from curvlab.results.run_tables import text_of
+from curvlab.tables.add import add_runs
+
+RUN = "fpst/fig3/synthetic_web/fpst/seed0"
+REPLACED = "0" * 16
+
+
+@pytest.fixture(scope="module")
+def result():
+    config = stored(composed("model=fpst", "dataset=synthetic_web"))
+    return Result(
+        status="finished",
+        model="fpst",
+        dataset="synthetic_web",
+        task="reconstruction",
+        manifold="stereographic",
+        seed=0,
+        experiment="fpst/fig3",
+        config_hash=identity_hash(config),
+        config=config,
+        score=90.0,
+        revisions=revisions_of(config),
+    )
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path / "source", tmp_path / "into"
+
+
+def store(result, folder, run=RUN):
+    (folder / run).mkdir(parents=True, exist_ok=True)
+    result.save(folder / run)
+
+
+def test_a_finished_run_is_added_with_its_curves_and_is_read_as_its_folder(result, folders):
+    source, into = folders
+    store(result, source)
+    (source / RUN / "metrics.csv").write_text("step,loss\n0,1.5\n")
+    done = add_runs(source, into)
+    assert (done.added, done.refused) == ([RUN], {})
+    assert done.text() == "fpst/fig3: 1 runs added\n"
+    assert [path.name for path in into.rglob("*") if path.is_file()] == ["fig3.jsonl.gz"]
+    assert read_result(into / RUN) == result
+    assert text_of(into / RUN / "metrics.csv") == "step,loss\n0,1.5\n"
+    assert add_runs(source, into).text() == "nothing was added\n"
+
+
+def test_runs_are_added_to_those_that_are_there(result, folders):
+    source, into = folders
+    for seed in range(2):
+        store(replace(result, seed=seed), source, f"fpst/fig3/synthetic_web/fpst/seed{seed}")
+        add_runs(source, into)
+    assert read_result(into / RUN).seed == 0
+    assert read_result(into / "fpst/fig3/synthetic_web/fpst/seed1").seed == 1
+
+
+@pytest.mark.parametrize(("identity", "score"), [(None, 90.0), (REPLACED, 10.0)])
+def test_a_run_replaces_only_one_of_another_identity(result, folders, identity, score):
+    source, into = folders
+    store(replace(result, config_hash=identity or result.config_hash), source)
+    if identity:  # an earlier one, whose class has changed since
+        config = {**result.config, "seed": 7}
+        store(replace(result, config=config, config_hash=identity_hash(config)), source)
+    add_runs(source, into)
+    store(replace(result, score=10.0), source)
+    add_runs(source, into)
+    assert read_result(into / RUN).score == score
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"status": "failed", "error": "no memory"}, "it ended as failed: no memory"),
+        ({"status": "interrupted"}, "it ended as interrupted: None"),
+        ({"config_hash": "0" * 16}, "its identity is not that of its configuration"),
+        ({"revisions": {}}, "it is of FPST of revision 1, which has changed"),
+        ({"experiment": "fpst/table1"}, "it is a run of fpst/table1"),
+    ],
+)
+def test_a_run_that_is_not_what_it_says_is_refused(change, reason, result, folders):
+    source, into = folders
+    wrong = replace(result, **change)
+    if "revisions" in change:
+        wrong.config_hash = identity_hash(wrong.config, {})
+    store(wrong, source)
+    done = add_runs(source, into)
+    assert (done.added, done.refused) == ([], {RUN: reason})
+    assert not into.exists()
+
+
+def test_a_run_with_another_number_than_was_written_is_refused(result, folders):
+    source, into = folders
+    store(result, source)
+    file = source / RUN / "result.json"
+    file.write_text(file.read_text().replace("90.0", "99.0"))
+    assert add_runs(source, into).refused == {RUN: "its result cannot be read"}
+    assert not into.exists()
