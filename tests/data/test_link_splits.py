@@ -3,13 +3,16 @@
 from itertools import combinations
 
 import networkx as nx
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from scipy.stats import chisquare
 from torch_geometric.data import Data
 
+from composing import composed
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.data.splits.links import LinkSplit, NonEdges
+from curvlab.data.splits.links import HGCN_LOOPS, HGCNLinkSplit, LinkSplit, NonEdges
 from curvlab.data.transforms.features import DegreeFeatures, HopFeatures
 from curvlab.data.transforms.graph import (
     LaplacianEigenvectors,
@@ -18,6 +21,7 @@ from curvlab.data.transforms.graph import (
 )
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.errors import UsageError
+from curvlab.run.parts import build_data
 
 PARTS = ("train_edges", "val_edges", "test_edges")
 APART = ("val_non_edges", "test_non_edges")
@@ -170,6 +174,54 @@ def test_the_split_follows_the_runs_seed_unless_it_is_fixed():
     assert not torch.equal(free[0], free[2])
     fixed = [split(data, seed, draw=1234).test_edges for seed in (0, 1)]
     assert torch.equal(*fixed)
+
+
+def dense_split(network, seed, val=0.05, test=0.10):
+    """HGCN's division as its code states it: entries of dense triangles, shuffled row by row."""
+    generator = np.random.RandomState(seed)
+    adjacency = nx.to_numpy_array(network, nodelist=range(len(network)))
+    found = []
+    for matrix in (adjacency, 1 - adjacency):
+        pairs = np.stack(sp.triu(matrix).nonzero(), axis=1)
+        generator.shuffle(pairs)
+        found.append(pairs)
+    edges, others = found
+    ends = np.cumsum([int(val * len(edges)), int(test * len(edges))])
+    cut = [*np.split(edges, ends), *np.split(others, ends)[:2]]
+    return dict(zip(("val_edges", "test_edges", "train_edges", *APART), cut, strict=True))
+
+
+@pytest.mark.parametrize("seed", [1234, 7])
+@pytest.mark.parametrize("loops", [(), (3, 11)])
+def test_hgcns_split_pair_by_pair(seed, loops, monkeypatch):
+    network = nx.gnm_random_graph(40, 180, seed=2)
+    data = graph_of(network)
+    network.add_edges_from((node, node) for node in loops)
+    monkeypatch.setitem(HGCN_LOOPS, "toy", loops)
+    parts = HGCNLinkSplit("toy__lp", draw=seed)(data, 0)
+    for name, expected in dense_split(network, seed).items():
+        if name == "train_edges":
+            expected = expected[expected[:, 0] != expected[:, 1]]
+        assert parts[name].T.tolist() == expected.tolist()
+    train = pairs_of(parts.train_edges)
+    assert pairs_of(parts.edge_index) == train | {(j, i) for i, j in train}
+
+
+@pytest.mark.parametrize(
+    ("name", "edge", "pair", "own"),
+    [
+        ("disease_lp", [351, 2162], [1493, 2404], [1, 0]),
+        ("airport__lp", [1749, 2150], [525, 2771], [2, 1]),
+        ("cora__lp", [173, 687], [1397, 2091], [0, 0]),
+    ],
+)
+def test_links_of_the_papers_are_hgcns_own(name, edge, pair, own, mirror, tmp_path):
+    """The last test edge and pair, and how many pairs are of a node with itself: by its code."""
+    places = (f"paths.data_dir={tmp_path}", f"paths.mirror={mirror}")
+    graph = build_data(composed("model=mlp", f"dataset={name}", *places)).graph
+    assert graph.test_edges.T[-1].tolist() == edge
+    assert graph.test_non_edges.T[-1].tolist() == pair
+    assert [int((graph[part][0] == graph[part][1]).sum()) for part in APART] == own
 
 
 @pytest.mark.parametrize(

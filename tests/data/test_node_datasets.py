@@ -109,6 +109,15 @@ def test_public_training_nodes_are_the_first_twenty_of_each_class(real, split):
     assert sums(data)[0] == sum(range(140))
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("cora", (196831, 663716, 1339962)), ("citeseer", (191298, 832950, 1687935))],
+)
+def test_twenty_nodes_of_each_class_are_those_of_hypformers_code(name, expected, real, split):
+    """Sums of the indices of the parts that its `class_rand_splits` draws with seed 123."""
+    assert sums(split("random_per_class")(real(name), seed=5)) == expected
+
+
 def test_the_ten_given_splits_follow_the_runs_seed(real, split):
     chameleon = real("chameleon")
     trained = [int(split("given")(chameleon, seed).train_mask.sum()) for seed in range(10)]

@@ -99,18 +99,25 @@ def test_another_process_draws_the_same():
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(3, 60), min_size=2, max_size=6),
-    st.sampled_from([(0.2, 0.2), (0.32, 0.2), (0.15, 0.15), (0.1, 0.6)]),
+    st.sampled_from([(0.2, 0.2), (0.32, 0.2), (0.15, 0.15), (0.1, 0.6), (0.45, 0.45)]),
     st.integers(0, 5),
 )
 def test_stratified_parts_have_every_class_in_proportion_and_exact_sizes(counts, fractions, seed):
-    if min(fractions) * sum(counts) < 1:
+    val, test = (round(f * sum(counts)) for f in fractions)
+    if min(fractions) * sum(counts) < 1 or val + test >= sum(counts):
         return
     data = RandomSplit("r", *fractions, True, None)(labelled(counts), seed)
-    val, test = (round(f * sum(counts)) for f in fractions)
     assert [len(part) for part in parts(data)] == [sum(counts) - val - test, val, test]
-    for mask, fraction in zip(PARTS[1:], fractions, strict=True):
+    shares = zip(PARTS, (1 - sum(fractions), *fractions), (2, 1, 1), strict=True)
+    for mask, fraction, within in shares:
         inside = torch.bincount(data.y[data[mask]], minlength=len(counts))
-        assert (inside - fraction * torch.tensor(counts)).abs().max() <= 1
+        assert (inside - fraction * torch.tensor(counts)).abs().max() <= within + 1e-4
+
+
+def test_classes_of_three_nodes_are_divided_though_both_parts_round_up():
+    counts = [3] * 7
+    data = RandomSplit("r", 0.45, 0.45, True, None)(labelled(counts), 0)
+    assert [len(part) for part in parts(data)] == [3, 9, 9]
 
 
 def test_a_class_of_one_node_turns_stratification_off(split, caplog):

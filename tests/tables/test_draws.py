@@ -36,7 +36,7 @@ def config_of(configs, name):
         ("geom_gcn", Draw.published_each),
         ("given", Draw.published_each),
         ("quota", Draw.published_each),
-        ("random_per_class", Draw.own),
+        ("random_per_class", Draw.published),
         ("shared_70_15_15", Draw.own),
         ("random_50_25_25", Draw.own),
         ("random_60_20_20", Draw.own_each),
@@ -48,11 +48,30 @@ def test_what_the_splits_have(configs, name, draw):
     assert draw_of({"split": split}) is draw
 
 
+@pytest.mark.parametrize(
+    ("name", "number"), [("random_per_class", 123), ("hgcn", 1234), ("quota", 3), ("public", 0)]
+)
+def test_other_draws_than_a_papers_own_are_ours(configs, name, number):
+    split = config_of(configs, name)
+    all_are = name in ("quota", "public")
+    for draw, expected in [
+        (number, Draw.published),
+        (number + 1, Draw.published if all_are else Draw.own),
+        (None, Draw.published_each if all_are else Draw.own_each),
+    ]:
+        assert draw_of({"split": split | {"draw": draw}}) is expected
+
+
 def test_a_split_of_edges_stands_for_that_of_nodes(configs):
-    file = OmegaConf.load(configs / "task" / "link_prediction.yaml")
-    complete(file)
-    task = OmegaConf.to_container(file)
+    def task_of(name):
+        file = OmegaConf.load(configs / "task" / f"{name}.yaml")
+        complete(file)
+        return OmegaConf.to_container(file)
+
     nodes = config_of(configs, "public")
+    hgcns = {"split": task_of("link_prediction__hgcn")["split"]}
+    assert draw_of({"task": hgcns, "split": nodes}) is Draw.published
+    task = task_of("link_prediction")
     assert draw_of({"task": task, "split": nodes}) is Draw.own
     task["split"]["draw"] = None
     assert draw_of({"task": task, "split": nodes}) is Draw.own_each

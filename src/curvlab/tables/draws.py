@@ -43,18 +43,20 @@ def draw_of(config: Mapping[str, Any]) -> Draw:
     split = split_of(config)
     if not split:
         return Draw.none
-    varies = split.get("draw", 0) is None  # some, as split=fit, are never drawn
-    if _published(str(split.get("_target_", ""))):
-        return Draw.published_each if varies else Draw.published
-    return Draw.own_each if varies else Draw.own
+    draw = split.get("draw", 0)  # some, as split=fit, are never drawn
+    published = _published(str(split.get("_target_", "")))
+    if published is True or (published is not False and published == draw):
+        return Draw.published_each if draw is None else Draw.published
+    return Draw.own_each if draw is None else Draw.own
 
 
 @cache
-def _published(target: str) -> bool:
-    """Whether a class of splits says so; one that is no longer there says nothing."""
+def _published(target: str) -> int | bool:
+    """What a class of splits says of its draws; one that is no longer there says nothing."""
     module, _, name = target.rpartition(".")
     try:
         found = getattr(import_module(module), name, None) if module else None
     except (ImportError, TypeError, ValueError):  # the latter two for what is no name
         return False
-    return bool(getattr(found, "published", False))
+    published = getattr(found, "published", False)
+    return published if isinstance(published, int) else False

@@ -38,12 +38,13 @@ class Split(Checked, ABC):
         draw: seed of the random numbers, the same split for all runs; null: the run's seed.
 
     Attributes:
-        published: Whether its draws are those that papers have, node by node. Tables compare a mean
-            over runs on one other draw with no printed number.
+        published: Whether its draws are those that papers have, node by node: all (True), none, or
+            the one of a number. Tables compare a mean over runs on one other draw with no printed
+            number.
         if_needed: Whether tasks that use all nodes leave it out, instead of refusing it.
     """
 
-    published: ClassVar[bool] = False
+    published: ClassVar[int | bool] = False
     if_needed: ClassVar[bool] = False
 
     def __init__(
@@ -115,7 +116,7 @@ class GivenSplit(Split):
         draw: number of the split, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
     """
 
-    published: ClassVar[bool] = True
+    published: ClassVar[int | bool] = True
 
     def __init__(
         self,
@@ -159,7 +160,7 @@ class FitSplit:
         name: of the split in messages.
     """
 
-    published: ClassVar[bool] = True
+    published: ClassVar[int | bool] = True
 
     def __init__(self, name: Incidental[str] = "fit") -> None:
         self.name = name
@@ -181,9 +182,9 @@ class FitSplit:
 class RandomSplit(Split):
     """A random division of all nodes.
 
-    Validation and test get `round(fraction * nodes)` nodes, training the rest. Stratified, each
-    part has each class in proportion, to within one node; where a class has fewer nodes than
-    there are parts, nothing is stratified.
+    Validation and test get `round(fraction * nodes)` nodes, training the rest. Stratified,
+    validation and test have each class in proportion, to within one node, and so training to within
+    two; where a class has fewer nodes than there are parts, nothing is stratified.
 
     Args:
         name: of the split in messages.
@@ -232,14 +233,19 @@ class RandomSplit(Split):
                     int(counts[counts > 0].min()),
                 )
         # Rounding the running totals gives each group its share and all of them the exact sum.
-        ends = np.cumsum([0, *map(len, groups)])
-        vals, tests = (
-            np.diff([round(fraction * int(end)) for end in ends])
-            for fraction in (self.val, self.test)
-        )
+        sizes, fractions = np.array([*map(len, groups)]), np.array([[self.val], [self.test]])
+        ends = fractions * np.cumsum([0, *sizes])
+        held_out = np.diff(np.round(ends).astype(int))
+        # Rounded up twice, a small class lacks a node: one that has too few gives it.
+        while (lacking := held_out.sum(0) > sizes).any():
+            excess = held_out - fractions * sizes
+            few = excess.sum(0).argmin()
+            part = excess[:, few].argmin()
+            held_out[part, lacking.argmax()] -= 1
+            held_out[part, few] += 1
         pieces = [
             group.split([len(group) - val - test, val, test])
-            for group, val, test in zip(groups, vals.tolist(), tests.tolist(), strict=True)
+            for group, (val, test) in zip(groups, held_out.T.tolist(), strict=True)
         ]
         train, val, test = (torch.cat(part) for part in zip(*pieces, strict=True))
         return Parts(train, val, test)
