@@ -10,6 +10,7 @@ import torch
 from omegaconf import OmegaConf
 from scipy.sparse import csr_matrix, random_array, save_npz
 
+from curvlab.data.datasets.hgcn import DiseaseGraph
 from curvlab.data.files.pickles import read_pickle
 from curvlab.errors import UsageError
 
@@ -56,6 +57,11 @@ def heterophilous(nodes=5, labels=(0, 1, 2, 1, 0), features=None):
         val_masks=val,
         test_masks=test,
     )
+
+
+def test_classes_that_are_not_counted_are_asked_for():
+    with pytest.raises(UsageError, match="statistics lacks num_classes"):
+        DiseaseGraph(folder="disease", files=[], statistics={"num_nodes": 3})
 
 
 @pytest.mark.parametrize("name", ["roman_empire", "questions", "minesweeper", "tolokers"])

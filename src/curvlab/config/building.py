@@ -12,6 +12,12 @@ from curvlab.config.words import in_command_words
 from curvlab.errors import UsageError
 
 OWN_CODE = Path(__file__).parents[1]
+OF_ARGUMENTS = (
+    "unexpected keyword argument",
+    "required positional",
+    "required keyword-only",
+)
+"""What errors say of values that an object does not take, or lacks."""
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
@@ -49,7 +55,7 @@ def _is_of_values(error: BaseException) -> bool:
     """Whether an error that is no user's one was raised by somebody else's code over a value."""
     if isinstance(error, InstantiationException):  # there is nothing to call
         return True
-    if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+    if isinstance(error, TypeError) and any(words in str(error) for words in OF_ARGUMENTS):
         return True
     if not isinstance(error, TypeError | ValueError | AssertionError | ImportError):
         return False

@@ -39,6 +39,8 @@ class LabelledGraph(Downloaded, ABC):
     def __init__(self, given: Incidental[str | None] = None, **options: Any) -> None:
         super().__init__(**options)
         self.given = given
+        if "num_classes" not in self.statistics:
+            raise UsageError("dataset.source.statistics lacks num_classes: say how many there are")
         self.num_classes = int(str(self.statistics["num_classes"]))
 
     @abstractmethod
