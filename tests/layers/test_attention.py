@@ -153,6 +153,11 @@ def test_flat_attention_is_an_average_of_the_values(kappa):
     weights = weights / weights.sum(-1, keepdim=True)
     expected = weights @ value
     torch.testing.assert_close(linear_attention(query, key, value, kappa), expected)
+    scores = query @ key.mT
+    assert (scores < 0).any()
+    expected = scores @ value / scores.sum(-1, keepdim=True)
+    torch.testing.assert_close(midpoint_attention(scores, value, kappa), expected)
+    assert not torch.allclose(expected, scores.softmax(-1) @ value)
 
 
 def attended(kappa, midpoint):

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from curvlab.tables import build_report
@@ -13,6 +14,19 @@ def test_a_run_is_one_row(spec, write_run, tmp_path):
     assert (run["row"], run["column"], run["seed"]) == ("gcn", "power", 3)
     assert (run["status"], run["value"], run["steps"]) == ("finished", 97.5, 500)
     assert run["path"] == "power/gcn/seed3/result.json"
+
+
+@pytest.mark.parametrize(
+    ("curvatures", "largest"),
+    [({"kappa/0": [0.25, -0.5], "kappa/1": [0.125]}, 0.5), ({"kappa/0": [0.0]}, 0.0), ({}, None)],
+)
+def test_the_second_number_may_be_the_largest_curvature(
+    table1, write_run, tmp_path, curvatures, largest
+):
+    path = write_run("fpst", "cora", 0, 80.0, table="fpst/table1", metric="f1_micro")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "curvatures": curvatures}))
+    second = collect(tmp_path / "fpst/table1", table1.report).iloc[0]["second"]
+    assert (None if pd.isna(second) else second) == largest
 
 
 def test_no_directory_holds_no_runs(spec, tmp_path):

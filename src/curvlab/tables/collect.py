@@ -12,7 +12,7 @@ import pandas as pd
 from curvlab.results.identity import built, older
 from curvlab.results.result import INTERRUPTED, load, result_files
 from curvlab.results.run_tables import source_of
-from curvlab.tables.spec import SCORE, Coordinate, ReportBlock
+from curvlab.tables.spec import LARGEST_CURVATURE, SCORE, Coordinate, ReportBlock
 
 log = logging.getLogger(__name__)
 
@@ -163,6 +163,11 @@ def _check_kinds(result: Mapping[str, Any]) -> None:
 
 
 def _number(result: Mapping[str, Any], metric: str) -> float:
+    if metric == LARGEST_CURVATURE:
+        sizes = [
+            abs(kappa) for layer in (result.get("curvatures") or {}).values() for kappa in layer
+        ]
+        return max(sizes, default=nan)
     path = SCORE if metric == SCORE else f"metrics.{metric}"
     value = lookup(result, path)
     if isinstance(value, bool) or not isinstance(value, NUMBER):

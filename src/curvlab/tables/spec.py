@@ -25,6 +25,9 @@ Coordinate = str | int | float
 SCORE = "score"
 """The metric of a table whose datasets have different ones."""
 
+LARGEST_CURVATURE = "largest_curvature"
+"""The metric that is the largest `|kappa|` of a run's learned curvatures; flat models have none."""
+
 
 LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 """How long a run is: keys of its trainer, and what they count."""
