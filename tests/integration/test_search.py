@@ -1,6 +1,5 @@
 """Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
 
-import re
 import runpy
 import shutil
 import signal
@@ -17,10 +16,11 @@ from tiny_runs import ROOT, composed
 
 import composing
 import curvlab.search.run as search_run
+from abandoned import abandon
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
 from curvlab.finite import DivergedError
-from curvlab.results import leases
+from curvlab.results.leases import take
 from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search, validation_score
@@ -147,8 +147,7 @@ def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
     study.ask().suggest_categorical("model.layers", [1, 2, 3])
     journal = folder / "study.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code":5,"work')
-    gone = re.sub(rb'"started": [\d.]+', b'"started": 1.0', leases._own_line())
-    journal.with_name("study.journal.lease").write_bytes(gone)
+    abandon(journal.with_name("study.journal.lease"))
     search_here(*SEARCH, "search.trials=8")
     assert parameters(folder) == whole
     states = [trial.state for trial in read_study(folder).trials]
@@ -166,8 +165,9 @@ def test_a_worker_leaves_others_their_trials_and_repeats_those_of_the_dead(
     hash_ = read_result(folder).config_hash
     config = composed(folder, SEARCH, RunMode.MULTIRUN)
     study = open_study(folder, config.search, hash_)
-    with leases.take(folder / "worker-other.lease") as other:
-        trial = search_run._next_trial(study, config, other.path.name)
+    other = folder / "worker-other.lease"
+    with take(other):
+        trial = search_run._next_trial(study, config, other.name)
         first = trial.suggest_categorical("model.layers", [1, 2, 3])
         left = search_here(*SEARCH, "search.trials=6")
         assert left.val_score is None

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 HOLDING = """
 import os, pathlib, sys, time
 from curvlab.results import leases
-leases.RENEWED = 0.05
-leases.take(pathlib.Path(sys.argv[1]))
+leases.RENEWED, leases.ABANDONED = map(float, sys.argv[2:])
+lease = leases.take(pathlib.Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
 """
@@ -56,28 +56,29 @@ def started(script, *words):
 
 
 @pytest.fixture
+def elsewhere(monkeypatch):
+    """As seen from another machine, which waits less long."""
+    monkeypatch.setattr(leases, "_machine", lambda: "another one")
+    monkeypatch.setattr(leases, "RENEWED", 0.05)
+    monkeypatch.setattr(leases, "ABANDONED", 0.4)
+
+
+@pytest.fixture
 def holding(path):
     """A process that holds the lease."""
-    with started(HOLDING, path) as process:
+    with started(HOLDING, path, leases.RENEWED, leases.ABANDONED) as process:
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
 
 
-@pytest.fixture
-def elsewhere(monkeypatch):
-    """As seen from another machine, which waits less long."""
-    monkeypatch.setattr(leases, "_machine", lambda: "another one")
-    monkeypatch.setattr(leases, "ABANDONED", 0.4)
-
-
 def test_a_lease_is_held_by_one_and_leaves_nothing(path):
     with take(path) as lease:
         assert look(path).pid == os.getpid()
-        with pytest.raises(HeldError, match=rf"process {os.getpid()} on \S+ since 2") as refused:
+        with pytest.raises(HeldError, match=rf"held by process {os.getpid()} on \S+$") as refused:
             take(path)
         assert refused.value.holder.alive
-        assert lease.path == path
+        assert lease.is_locked
     assert look(path) is None
     assert list(path.parent.iterdir()) == []
     take(path).release()
@@ -101,17 +102,15 @@ def test_a_process_of_this_machine_that_is_killed_holds_nothing(path, holding):
     assert list(path.parent.iterdir()) == []
 
 
-def test_another_process_with_its_number_is_not_it(path, monkeypatch):
-    line = leases._own_line()
-    started_earlier = re.sub(rb'"started": [\d.]+', b'"started": 1.0', line)
-    path.write_bytes(started_earlier)
-    assert look(path) is None
-    path.write_bytes(line)
-    assert look(path).alive
+def test_another_process_with_its_number_is_not_it(path):
+    with take(path):
+        assert look(path).alive
+        os.utime(path, (1, 1))  # last renewed long before this process was started
+        assert look(path) is None
 
 
 def test_on_another_machine_what_changes_is_alive_and_what_does_not_is_abandoned(
-    path, holding, elsewhere
+    path, elsewhere, holding
 ):
     assert look(path).alive is None
     deadline = time.monotonic() + 30
@@ -131,61 +130,15 @@ def test_on_another_machine_what_changes_is_alive_and_what_does_not_is_abandoned
         assert look(path).pid == os.getpid()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]\n", b'{"pid": 1}\n'])
+@pytest.mark.parametrize("content", ["", "{"])
 def test_a_lease_that_nobody_has_finished_writing_is_held_for_a_while(path, content, monkeypatch):
     """As of a process that was killed while it made it."""
     monkeypatch.setattr(leases, "UNWRITTEN", 0.4)
-    path.write_bytes(content)
+    path.write_text(content)
     with pytest.raises(HeldError, match="held by another process"):
         take(path)
     time.sleep(0.5)
     with take(path):
-        assert look(path).pid == os.getpid()
-    assert list(path.parent.iterdir()) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="of Linux")
-def test_a_process_that_is_killed_while_it_makes_a_lease_leaves_nothing(path, monkeypatch):
-    def killed(handle, line):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
-            take(path)
-    assert list(path.parent.iterdir()) == []
-    take(path).release()
-
-
-def test_where_files_have_names_a_lease_is_held_by_one_too(path, monkeypatch):
-    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    with take(path):
-        assert look(path).pid == os.getpid()
-        with pytest.raises(HeldError):
-            take(path)
-    assert list(path.parent.iterdir()) == []
-
-
-def test_what_a_process_left_that_was_killed_while_it_took_over_hinders_nobody_for_long(
-    path, holding
-):
-    holding.kill()
-    holding.wait()
-    line = path.read_bytes().partition(b"\n")[0] + b"\n"
-    path.with_name(f".lease.{leases.json.loads(line)['token']}").write_bytes(line)
-    with pytest.raises(HeldError):
-        take(path)
-    take(path).release()
-    assert list(path.parent.iterdir()) == []
-
-
-def test_who_judges_late_takes_nothing_from_the_next_holder(path, holding):
-    """Two see that a process is dead; the second one acts when the first has its lease already."""
-    holding.kill()
-    holding.wait()
-    dead = path.read_bytes().partition(b"\n")[0] + b"\n"
-    with take(path):
-        assert not leases._remove(path, dead)
         assert look(path).pid == os.getpid()
     assert list(path.parent.iterdir()) == []
 
@@ -201,21 +154,15 @@ def test_of_many_that_race_for_an_abandoned_lease_one_has_it_at_a_time(path, hol
 
 def test_a_full_disk_leaves_no_lease_and_names_the_file(path, monkeypatch):
     def refused(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(leases.os, "write", refused)
-    with pytest.raises(OSError, match="No space left") as error:
-        take(path)
-    assert error.value.filename == str(path)
-    assert not path.exists()
-
-
-def test_a_full_disk_keeps_no_lease(path, monkeypatch):
-    lease = take(path)
-
-    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
-    lease.release()
-    assert not list(path.parent.iterdir())
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", refused)
+        with pytest.raises(OSError, match="No space left") as error:
+            take(path)
+        assert error.value.filename == str(path)
+    assert list(path.parent.iterdir()) == []
+    lease = take(path)
+    monkeypatch.setattr(os, "write", refused)
+    lease.release()  # which needs no room
+    assert list(path.parent.iterdir()) == []

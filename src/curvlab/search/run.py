@@ -71,18 +71,19 @@ def search(config: DictConfig) -> Result:
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     result = describe(_without_budget(config))
     folder.path.mkdir(parents=True, exist_ok=True)
-    with take(folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}") as worker:
+    worker = folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}"
+    with take(worker):
         try:
             check_search(config)
             with _alone_in(folder):
-                others = {*folder.path.glob(f"worker-*{SUFFIX}")} - {worker.path}
+                others = {*folder.path.glob(f"worker-*{SUFFIX}")} - {worker}
                 begun = written_since(folder.path / CONFIG) or any(map(look, others))
                 fresh = config.rerun and not (begun and folder.is_own(result.config_hash))
                 if not fresh:
                     folder.recall(result.config_hash)
                 folder.prepare(result, fresh)
                 study = open_study(folder.path, config.search, result.config_hash)
-            _search(config, study, result, folder, worker.path.name)
+            _search(config, study, result, folder, worker.name)
         except Exception as error:
             with _alone_in(folder):
                 conclude(result, error, folder)
