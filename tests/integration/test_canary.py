@@ -25,8 +25,8 @@ from curvlab.run.train import train
 
 FILE = Path(__file__).with_name("canary.json")
 ROUNDING = 1e-6
-"""Relative. Another order of sums moves a gradient that is 0 but for rounding, and Adam's first steps
-divide it by its own size: 1e-16 becomes 1e-8 in token models. Another mask of dropout moves 1e-2."""
+"""Relative. Another order of sums moves a gradient that is 0 but for rounding, and Adam's first
+steps divide it by its own size: 1e-16 becomes 1e-8 in token models. Another mask moves 1e-2."""
 
 STEPS = ("trainer.max_steps=20", "trainer.steps_per_epoch=5", "trainer.precision=64-true")
 QUIET = ("trainer.plots=false", "trainer.accelerator=cpu", "recipe=none")

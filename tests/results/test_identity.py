@@ -80,14 +80,14 @@ def test_a_raised_revision_makes_exactly_the_results_of_its_class_old(monkeypatc
     fpst, gcn = (stored(composed(f"model={m}", "dataset=web_edu")) for m in ("fpst", "gcn"))
     target, now = fpst["model"]["_target_"], revisions_of(fpst)
     before = {"gcn": identity_hash(gcn), "fpst": identity_hash(fpst)}
-    assert older(fpst, now) == older(gcn, {}) == []
+    assert older(fpst, now) == older(gcn, revisions_of(gcn)) == []
     real = identities._revision
     monkeypatch.setattr(identities, "_revision", lambda t: 9 if t == target else real(t))
     assert identity_hash(gcn) == before["gcn"]
     assert identity_hash(fpst) != before["fpst"]
     assert identity_hash(fpst, now) == before["fpst"]  # what was written keeps its identity
     assert older(fpst, now) == [f"FPST of revision {now.get(target, 1)}"]
-    assert older(gcn, {}) == []
+    assert older(gcn, revisions_of(gcn)) == []
     assert revisions_of(fpst)[target] == 9
 
 

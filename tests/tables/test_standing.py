@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 
 from curvlab.config.schema import options_of
-from curvlab.results.identity import identity_hash
+from curvlab.results.identity import identity_hash, revisions_of
 from curvlab.results.result import SCHEMA, load, result_files
 from curvlab.tables.standing import older_cells
 
@@ -65,6 +65,7 @@ def test_null_is_not_the_default(configs, tmp_path):
     stored = deepcopy(load(configs.parent / "docs" / "results" / "tables" / cell / "result.json"))
     for name, value in (("same", "per_branch"), ("older", None)):
         stored["config"]["model"]["linear_maps"] = value
+        stored["revisions"] = revisions_of(stored["config"])
         path = tmp_path / name / cell / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(stored))

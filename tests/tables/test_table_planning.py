@@ -8,7 +8,7 @@ import torch
 
 from curvlab.cli.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
-from curvlab.results.identity import identity_hash, stored
+from curvlab.results.identity import identity_hash, revisions_of, stored
 from curvlab.tables import load_table
 from curvlab.tables.planning import PlannedCell, planned_cells
 
@@ -22,6 +22,7 @@ def finish(cell, seed, folder, status="finished"):
         "status": status, "model": "gcn", "dataset": "texas", "task": "", "manifold": "",
         "seed": seed, "experiment": None, "config": stored(cell.config),
         "config_hash": identity_hash(stored(cell.config)),
+        "revisions": revisions_of(stored(cell.config)),
     }  # fmt: skip
     path = folder / "fpst/table1/texas/gcn" / f"seed{seed}" / "result.json"
     path.parent.mkdir(parents=True)

@@ -24,6 +24,7 @@ class Encoder(OnSpaces, nn.Module):
             so that processes can hold the rows of their nodes (`RowShard`); None: they never do.
     """
 
+    revision = 2  # 2: dropout of features and embeddings draws four entries from one number
     tied: str = ""
     directed = False
     unused_parameters = False

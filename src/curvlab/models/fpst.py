@@ -191,7 +191,7 @@ class FPST(Encoder):
     midpoints of attention stay on the values' side of a sphere.
     """
 
-    revision = 2  # 2: midpoints of attention stay on the values' side of a sphere
+    revision = 3  # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`
 
     def __init__(
         self,

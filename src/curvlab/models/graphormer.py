@@ -85,7 +85,7 @@ class Graphormer(FlatEncoder):
     share the biases (Section 3.1.2); norms follow the layers, as in the tables of Hypformer.
     """
 
-    revision = 2  # 2: the layers share the biases
+    revision = 3  # 2: the layers share the biases; 3: as `Encoder`
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class KappaGCN(StereographicGCN):
     Source: Section 3.
     """
 
-    revision = 2  # 2: midpoints stay on their neighbours' side of a sphere
+    revision = 3  # 2: midpoints stay on their neighbours' side of a sphere; 3: as `Encoder`
 
     def __init__(
         self,

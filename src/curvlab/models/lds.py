@@ -67,7 +67,7 @@ class LDS(FlatEncoder):
     tasks = ("node_classification",)
     whole_graph = True  # any two nodes may have an edge
     tied = "it has a parameter for every pair of nodes"
-    revision = 2  # 2: the graphs of evaluation are drawn by a generator of their own
+    revision = 3  # 2: a generator of their own draws the graphs of evaluation; 3: as `Encoder`
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ class TokenGT(FPST):
     Source: TokenGT (Kim et al. 2022), as the baseline of FPS-T's Section 5.
     """
 
-    revision = 1  # flat space has no other side: as FPS-T's first
+    revision = 2  # 2: as `Encoder`; flat space has no other side
 
     def __init__(
         self, in_channels: int, manifold: SpaceMaker[Euclidean] = Euclidean, **options: Any

@@ -81,7 +81,7 @@ def _departure(spec: TableSpec, run: "pd.Series[Any]", why: str) -> str:
 
 def _older(spec: TableSpec, run: "pd.Series[Any]") -> list[str]:
     """What makes a run older, as far as its own result says: revisions and the split's draw."""
-    words = [run["older"]] if run["older"] else []
+    words = [f"{run['older']} (commit {run['commit'][:8]})"] if run["older"] else []
     split = run["config"].get("split") or {}
     file = find(spec.configs, f"split/{split.get('name')}.yaml")
     if "draw" in split and "split.draw=" not in run["changed"] and file.is_file():

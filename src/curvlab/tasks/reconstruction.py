@@ -63,10 +63,11 @@ class Reconstruction(Task):
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve; most epochs before the last steps have none."""
-        step, trainer = self.trainer.global_step, self.trainer
+        trainer = self._trainer  # None: an estimate times one evaluation
         if (
-            step % CURVE_STEPS < trainer.num_training_batches
-            or step > trainer.max_steps - TAIL_STEPS
+            trainer is None
+            or trainer.global_step % CURVE_STEPS < trainer.num_training_batches
+            or trainer.global_step > trainer.max_steps - TAIL_STEPS
         ):
             self.log("map", self.precision(batch), batch_size=1)
 
