@@ -25,13 +25,9 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
 from curvlab.models.hypformer import Hypformer
 from curvlab.models.polyformer import PolyFormer
-from curvlab.models.triples.complex import ComplEx
 from curvlab.models.triples.murp import MuRP
-from curvlab.models.triples.rotate import RotatE
-from curvlab.models.triples.transe import TransE
-from curvlab.optim import RowwiseAdagrad
 from curvlab.run import fit
-from curvlab.tasks import kg_completion, reconstruction, sharded_entities
+from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -269,64 +265,3 @@ def pair_losses(rank, ranks):
 def share_pairs(rank, folder, ranks):
     torch.distributed.init_process_group("gloo")
     torch.save(pair_losses(rank, ranks), Path(folder) / f"pairs{rank}.pt")
-
-
-ENTITIES, RELATIONS = 97, 3
-SCORERS = {
-    "rotate": (RotatE, {}),
-    "complex": (ComplEx, {"dropout": 0.0}),
-    "transe": (TransE, {}),
-    "cat": (CAT, {"dropout": 0.0, "steps_per_pass": 100}),  # a loss of the same weights each step
-}
-
-
-def triples():
-    """Queries with their tails, others that are known for them, and negatives."""
-    draw = torch.Generator().manual_seed(1)
-    head = torch.randint(ENTITIES, (40,), generator=draw)
-    relation = torch.randint(RELATIONS, (40,), generator=draw)
-    tail = torch.randint(ENTITIES, (40,), generator=draw)
-    known = (torch.rand(40, ENTITIES, generator=draw) < 0.3).nonzero().unbind(1)
-    negatives = torch.randint(ENTITIES, (20,), generator=draw)
-    return Data(head=head, relation=relation, tail=tail), known, negatives
-
-
-def scorer(name, entities):
-    torch.manual_seed(0)
-    model, options = SCORERS[name]
-    return model(num_entities=entities, num_relations=RELATIONS, dim=8, **options).double()
-
-
-def score_shards(rank, folder):
-    """Losses, gradients, standings and the table after three steps, of each model."""
-    torch.distributed.init_process_group("gloo")
-    sharded_entities.BLOCK = 40 * 10  # several blocks, of which the last is smaller
-    batch, known, negatives = triples()
-    found = {}
-    for name in SCORERS:
-        model = scorer(name, 1)
-        table = sharded_entities.shard_entities(model, ENTITIES)
-        of_model = {"first": table.first, "table": table.shard.detach().clone()}
-        others = [p for p in model.parameters() if p is not table.shard]
-        of_model["others"] = [p.detach().clone() for p in others]
-        standings = sharded_entities.sharded_standings(model, batch, known)
-        of_model["standings"] = [part for standing in standings for part in standing]
-        for kind, candidates in (("all", None), ("sampled", negatives)):
-            model.zero_grad()
-            loss = sharded_entities.sharded_loss(model, batch, candidates, 0.1)
-            loss.backward()
-            of_model[kind] = {
-                "loss": loss.detach(),
-                "sparse": table.shard.grad.is_sparse,
-                "shard": table.shard.grad.to_dense(),
-                "others": [None if p.grad is None else p.grad.clone() for p in others],
-            }
-        optimizer = RowwiseAdagrad([table.shard], lr=0.1)
-        for _ in range(3):
-            optimizer.zero_grad()
-            sharded_entities.sharded_loss(model, batch, negatives).backward()
-            optimizer.step()
-        of_model["moved"] = table.shard.detach().clone()
-        of_model["state"] = optimizer.state[table.shard]["sum"].numel()
-        found[name] = of_model
-    torch.save(found, Path(folder) / f"shards{rank}.pt")

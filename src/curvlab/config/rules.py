@@ -165,8 +165,6 @@ def check_batching(config: DictConfig) -> None:
             f"batching={name}: model={config.model.name} needs the whole graph in every step; drop "
             "batching="
         )
-    if name == "halo":
-        check_by_rows(config)
     asks = {transform["_target_"] for transform in transforms_of(config)}
     if name == "tokens" and EIGENVECTOR_FEATURES in asks:
         raise UsageError(
@@ -179,28 +177,6 @@ def check_batching(config: DictConfig) -> None:
             raise UsageError(
                 f"model.{path}=true would keep the edges of the first batch: leave it false with "
                 f"batching={name}"
-            )
-
-
-def check_by_rows(config: DictConfig) -> None:
-    """Check that processes can hold the rows of their nodes: one sparse product a layer.
-
-    Raises:
-        UsageError: the model's nodes see each other in other ways.
-    """
-    model = config.model
-    needed = attribute(model._target_, "by_rows")
-    if needed is None:
-        can = ", ".join(models_with("by_rows"))
-        raise UsageError(
-            f"batching=halo: nodes of model={model.name} see each other by more than a sparse "
-            f"product a layer; take batching=partition, or one of {can}"
-        )
-    for option, value in needed.items():
-        if model[option] != value:
-            raise UsageError(
-                f"batching=halo: model={model.name} takes model.{option}={str(value).lower()}, or "
-                "batching=partition"
             )
 
 
@@ -260,7 +236,7 @@ def check_devices(config: DictConfig) -> None:
         raise UsageError(
             f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
             "nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel for several "
-            "runs at once), batching=partition for mini-batches, or batching=halo"
+            "runs at once), or batching=partition for mini-batches"
         )
     if devices != 1 and config.trainer.parallel_seeds != 1:
         raise UsageError(

@@ -11,7 +11,6 @@ from curvlab.checked import Checked
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
-from curvlab.layers.row_shard import RowShard
 from curvlab.manifolds.kernels import working
 from curvlab.options import Dropout, PositiveInt
 from curvlab.process import own_share, put_together
@@ -22,7 +21,7 @@ class SparsePropagation(nn.Module):
 
     The gradient is `A^T G` through the transpose, which is made when a matrix is first seen (see
     `transposed`): autograd's own would transpose in every step. Half
-    precision is raised to float32. Of a `RowShard` the product is that of all processes.
+    precision is raised to float32.
     """
 
     def __init__(self) -> None:
@@ -31,11 +30,9 @@ class SparsePropagation(nn.Module):
         self._matrix: Tensor
         self._transpose: Tensor
 
-    def forward(self, matrix: Tensor | RowShard, x: Tensor) -> Tensor:
+    def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
         """Product of a matrix `[rows, nodes]` (sparse CSR) with `[nodes, dim]`."""
         x = working(x)
-        if isinstance(matrix, RowShard):
-            x, matrix = matrix.extended(x), matrix.block
         if self._seen is None or self._seen[0] is not matrix or self._seen[1] != x.dtype:
             self._seen = matrix, x.dtype
             self._matrix = matrix.to(x.dtype)
@@ -46,7 +43,7 @@ class SparsePropagation(nn.Module):
 class NeighbourhoodMean(SparsePropagation):
     """Means of vectors over neighbourhoods, rows of a sparse CSR matrix of ones; 0 of none."""
 
-    def forward(self, matrix: Tensor | RowShard, x: Tensor) -> Tensor:
+    def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
         """Means `[rows, dim]` of vectors `[nodes, dim]`."""
         neighbours = matrix.crow_indices().diff().clamp(min=1).unsqueeze(1)
         return super().forward(matrix, x) / neighbours

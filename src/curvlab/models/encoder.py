@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -20,15 +19,12 @@ class Encoder(OnSpaces, nn.Module):
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
         unused_parameters: whether a step may leave parameters without a gradient; several processes
             then look for them in every step.
-        by_rows: options with which nodes see each other through one sparse product a layer alone,
-            so that processes can hold the rows of their nodes (`RowShard`); None: they never do.
     """
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
     tied: str = ""
     directed = False
     unused_parameters = False
-    by_rows: ClassVar[dict[str, Any] | None] = None
 
     @property
     @abstractmethod

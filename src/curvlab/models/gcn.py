@@ -4,7 +4,7 @@ Kipf and Welling 2017, arXiv:1609.02907.
 """
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from torch_geometric.nn import GCNConv
 
@@ -20,8 +20,6 @@ class GCN(GraphNetwork):
         cached: keep the normalised adjacency; only for one graph and without `skip_average`.
         **options: those of `GraphNetwork`.
     """
-
-    by_rows: ClassVar[dict[str, Any] | None] = {"skip_average": False}
 
     def __init__(self, in_channels: int, cached: Incidental[bool] = False, **options: Any) -> None:
         super().__init__(in_channels, partial(GCNConv, cached=cached), "edge_index", **options)

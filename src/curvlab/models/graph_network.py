@@ -6,7 +6,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
@@ -14,7 +13,6 @@ from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.row_shard import RowShard, with_halo
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
@@ -103,9 +101,6 @@ class GraphNetwork(FlatEncoder):
                 options["heads"] = last_heads
             made.append(layer(inputs[-1], self.logits, **options))
         self.layers = nn.ModuleList(made)
-        for propagating in made:
-            if self.by_rows is not None and isinstance(propagating, MessagePassing):
-                propagating.register_propagate_forward_pre_hook(with_halo)
         self.self_loops = adjacency == "edge_index" and _give_up_self_loops(self.layers)
         self._looped: tuple[Tensor, Tensor] | None = None
         first = dropout if input_dropout else 0.0
@@ -151,15 +146,13 @@ class GraphNetwork(FlatEncoder):
         alone = self._propagate(i, x, self._no_edges(batch, graph))
         return (alone + self.activation(last)) / 2
 
-    def _graph(self, batch: Data) -> tuple[Tensor | RowShard, ...]:
+    def _graph(self, batch: Data) -> tuple[Tensor, ...]:
         """What a layer gets after its input."""
         if self.adjacency == "none":
             return ()
-        if isinstance(batch.get("adj_t"), RowShard):
-            return (batch.adj_t.normalised,)
         return (batch.adj_t,) if self.adjacency == "csr" else (self._edges(batch),)
 
-    def _no_edges(self, batch: Data, graph: tuple[Tensor | RowShard, ...]) -> tuple[Tensor, ...]:
+    def _no_edges(self, batch: Data, graph: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """What a layer gets of the same nodes without the edges between them."""
         if not graph:
             return ()
@@ -180,11 +173,11 @@ class GraphNetwork(FlatEncoder):
             self._looped = edges, looped
         return self._looped[1]
 
-    def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor | RowShard, ...]) -> Tensor:
+    def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
         if i > 0 or not self.takes_features:
             x = dropout(x, self.dropouts[i], self.training)
-        if self.adjacency == "csr" or any(isinstance(matrix, RowShard) for matrix in graph):
+        if self.adjacency == "csr":
             # A processor's sparse products have no half precision.
             with torch.autocast(x.device.type, enabled=False):
                 out = self.layers[i](working(x), *graph)

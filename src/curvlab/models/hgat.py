@@ -1,6 +1,6 @@
 """HGAT: HGCN with the attention of its released code (Chami et al. 2019, arXiv:1910.12933)."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,8 +23,6 @@ class HGAT(HGCN):
 
     Source: HGCN's code with attention, which is what Hypformer's Table 2 calls HGAT.
     """
-
-    by_rows: ClassVar[dict[str, Any] | None] = None
 
     def __init__(
         self,

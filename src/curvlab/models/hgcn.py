@@ -1,6 +1,6 @@
 """HGCN: Hyperbolic graph convolutional neural networks (Chami et al. 2019, arXiv:1910.12933)."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -24,8 +24,6 @@ class HGCN(StereographicGCN):
     Source: Section 4 and the authors' code, with its initialisation (Xavier, gain `sqrt 2`) and its
     means at the origin, without attention.
     """
-
-    by_rows: ClassVar[dict[str, Any] | None] = {}
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper l
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +66,6 @@ class Hypformer(Encoder):
     """
 
     directed = True
-    by_rows: ClassVar[dict[str, Any] | None] = {"transformer": False}
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153)."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 from torch_geometric.nn import SGConv
@@ -40,8 +40,6 @@ class SGC(GraphNetwork):
         cached: keep the propagated features; only for one graph and one layer without dropout.
         **options: those of `GraphNetwork`.
     """
-
-    by_rows: ClassVar[dict[str, Any] | None] = {"skip_average": False}
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from curvlab.optim.groups import parameter_groups
 from curvlab.optim.options import SGD, Adam, AdamW, GroupedOptimizer, ReduceOnPlateau
 from curvlab.optim.riemannian import RiemannianAdam, RiemannianAdamW
-from curvlab.optim.rowwise_adagrad import RowwiseAdagrad
 
 __all__ = [
     "SGD",
@@ -13,6 +12,5 @@ __all__ = [
     "ReduceOnPlateau",
     "RiemannianAdam",
     "RiemannianAdamW",
-    "RowwiseAdagrad",
     "parameter_groups",
 ]

@@ -51,7 +51,6 @@ from curvlab.run.parts import (
     build_selection,
     build_task,
     build_trainer,
-    check_norms,
     idle_sync_batch_norm,
 )
 
@@ -156,7 +155,6 @@ def _fit(
     """Build, train and evaluate what a configuration says."""
     options = config.trainer
     task = build_task(config, data)
-    check_norms(config, task)
     accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.compile:
         compile_parts(task, accelerator)

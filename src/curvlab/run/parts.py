@@ -24,7 +24,6 @@ from curvlab.config.words import remember
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
-from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
 from curvlab.run.group import on_this_machine
@@ -161,22 +160,6 @@ def idle_sync_batch_norm(config: DictConfig, task: nn.Module) -> str | None:
     if not any(isinstance(module, _BatchNorm) for module in task.modules()):
         return f"model={config.model.name} has no batch normalisation"
     return None
-
-
-def check_norms(config: DictConfig, task: nn.Module) -> None:
-    """Refuse batch normalisation by the rows of one process, which is not that of the graph.
-
-    Raises:
-        UsageError: with the ways out.
-    """
-    options = config.trainer
-    if config.batching.name != "halo" or options.devices == 1 or options.sync_batch_norm:
-        return
-    if any(isinstance(module, _BatchNorm) for module in task.modules()):
-        raise UsageError(
-            "batching=halo: batch normalisation would be by the rows of each process: take another "
-            "normalisation, or on GPUs trainer.sync_batch_norm=true"
-        )
 
 
 def build_trainer(
