@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from curvlab.study.statistics import power
+from curvlab.statistics import power
 from curvlab.study.verdict import (
     ModelReport,
     Outcome,

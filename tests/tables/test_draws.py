@@ -147,12 +147,13 @@ def test_a_paper_that_draws_for_each_run_is_compared_by_the_means_interval(
     split = config_of(configs, "redrawn_50_25_25")
     for seed, value in enumerate(VALUES):
         path = write_run(
-            "gcn", "newsgroups20__k5", seed, value, table=spec.name, split=split, folder=f"{seed}"
-        )
+            "hypformer", "newsgroups20__k5", seed, value, table=spec.name, split=split,
+            folder=f"{seed}",
+        )  # fmt: skip
         path.write_text(json.dumps(json.loads(path.read_text()) | {"score": value}))
     made = build_report(spec, tmp_path)
     cells = made.cells
-    own = cells[(cells["row"] == "gcn") & (cells["column"] == "newsgroups20__k5")].iloc[0]
+    own = cells[(cells["row"] == "hypformer") & (cells["column"] == "newsgroups20__k5")].iloc[0]
     assert own["our_t95"] < abs(own["difference"]) < own["our_t95"] * sqrt(6)
     assert own["within"] is False
     assert "one more draw" not in " ".join(made.caption)

@@ -1,13 +1,13 @@
-"""Runs are grouped by what they built, and tested over common seeds as scipy does."""
+"""Runs are grouped by what they built, and tested over common seeds as a study does."""
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from scipy import stats
 
 from curvlab.analysis.compared import compared_figure
 from curvlab.errors import UsageError
 from curvlab.results.result import Result
-from curvlab.tables.paired import comparison, grouped, paired
+from curvlab.study.verdict import Outcome, compared
+from curvlab.tables.paired import comparison, grouped
 
 
 def run(score, seed=0, model="gcn", dim=16, **others):
@@ -39,15 +39,22 @@ def test_names_alone_tell_models_apart():
     assert labels == ["gcn", "hgcn"]
 
 
-def test_the_test_is_paired_over_common_seeds():
-    ours, theirs = {0: 80.0, 1: 82.0, 2: 85.0, 7: 1.0}, {0: 79.0, 1: 79.5, 2: 83.8, 9: 2.0}
-    found = paired(ours, theirs)
-    expected = stats.ttest_rel([80.0, 82.0, 85.0], [79.0, 79.5, 83.8])
-    assert found["p"] == pytest.approx(expected.pvalue)
-    interval = expected.confidence_interval()
-    assert found["difference"] == pytest.approx(4.7 / 3)
-    assert found["difference"] - found["difference_pm"] == pytest.approx(interval.low)
-    assert found["common"] == 3
+def test_compare_says_what_a_study_says():
+    """Interval, p and correction of the same scores, equal differences among them."""
+    scores = {16: (80.0, 82.0, 85.0), 8: (78.5, 80.5, 83.500008), 4: (70.0, 71.2, 72.1)}
+    runs = [
+        run(score, seed, dim=dim) for dim, of in scores.items() for seed, score in enumerate(of)
+    ]
+    table = comparison(grouped(runs))
+    sides = [Outcome("gcn", "GCN", str(d), d, (), scores=of) for d, of in scores.items()]
+    study = compared(sides[0], sides[1:])
+    for row, said in zip(table.to_dict("records")[1:], study, strict=True):
+        found = row["common"], row["difference"], row["p"], row["p_holm"]
+        pair = said.paired
+        assert found == pytest.approx((pair.pairs, pair.mean, pair.p_t, said.corrected))
+        assert row["difference_pm"] == pytest.approx(pair.pm, nan_ok=True)
+    assert table["p"][1] == 0.25
+    assert table["difference_pm"].isna().tolist() == [True, True, False]
 
 
 def test_several_groups_are_corrected_for_their_number():
@@ -61,11 +68,6 @@ def test_several_groups_are_corrected_for_their_number():
     assert corrected[small] == pytest.approx(2 * p[small])
     assert corrected[large] == pytest.approx(max(p[large], corrected[small]))
     assert corrected[["dim=default", "dim=2"]].isna().all()
-
-
-@pytest.mark.parametrize("others", [{}, {0: 1.0}, {0: 1.0, 1: 2.0, 2: 3.0}])
-def test_there_is_no_p_without_a_spread(others):
-    assert paired({0: 2.0, 1: 3.0, 2: 4.0}, others)["p"] != paired({}, {})["p"]  # NaN
 
 
 def test_costs_are_medians():

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from curvlab import statistics, tables
 from curvlab.config.sources import complete
 from curvlab.errors import UsageError
-from curvlab.tables import build_report, load_table, statistics, table_names
+from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.render import terminal
 from curvlab.tables.spec import Better, ReportBlock, paper_numbers
 
@@ -453,7 +454,7 @@ def test_what_holds_for_a_whole_column_is_said_once(tmp_path):
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("fpst/table1", "10 seeds; percent; ± is 1.96 std/√n"),
+        ("fpst/table1", "percent; ± is 1.96 std/√n, over 10 runs"),
         ("polyformer/table4", "± is the distance to the farther end of the mean's 95% bootstrap"),
         ("polyformer/table5", "95% bootstrap interval, where that is known"),
         ("cat/table1", "± is the standard deviation"),
@@ -471,14 +472,14 @@ def test_the_papers_spread_is_the_papers(table, said, tmp_path):
 
 
 def test_every_kind_of_printed_spread_has_its_words():
-    for path in (Path(statistics.__file__).parent / "papers").glob("*.csv"):
+    for path in (Path(tables.__file__).parent / "papers").glob("*.csv"):
         numbers = pd.read_csv(path, dtype=str, keep_default_na=False)
         kinds = set(numbers.loc[numbers["pm"] != "", "pm_kind"])
         assert kinds <= {*statistics.PRINTED_SPREADS, "unknown"}, path.name
 
 
 def test_a_bootstrap_interval_is_compared_as_an_interval(write_run, tmp_path):
-    """Ours are further off than our Student's t alone explains, but not than both intervals do."""
+    """Ours are further off than our Student's t alone explains, but not than Welch's does."""
     (spec,) = load_table(CONFIGS, "polyformer/table4")
     printed = cell(build_report(spec, tmp_path), "nagphormer", "citeseer__quota")
     for seed, away in enumerate([0.5, 0.7, 0.9]):
@@ -488,15 +489,35 @@ def test_a_bootstrap_interval_is_compared_as_an_interval(write_run, tmp_path):
         path.write_text(json.dumps(json.loads(path.read_text()) | score))
     report = build_report(spec, tmp_path)
     ours = cell(report, "nagphormer", "citeseer__quota")
-    assert (
-        ours["our_t95"]
-        < ours["difference"]
-        < (ours["our_t95"] ** 2 + printed["paper_pm"] ** 2) ** 0.5
-    )
+    assert ours["our_t95"] < ours["difference"] < ours["difference_pm"]
     assert ours["within"] is True
     assert ours["our_pm"] == ours["our_t95"]
     assert "mean ± Student's 95% interval" in report.caption[0]
-    assert any("the two 95% intervals combined" in line for line in report.caption)
+    assert any("≈: 0 lies in the difference's 95% interval" in line for line in report.caption)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "judged"),
+    [
+        ("hypformer/table2", "hypformer", "airport_hgcn", True),
+        ("hypformer/table2", "gcn", "airport_hgcn", False),  # of another paper (C.4)
+        ("lrn/table2", "lrn_sgformer", "chameleon", False),
+    ],
+)
+def test_a_printed_deviation_is_an_uncertainty_where_its_kind_is_known(
+    table, row, column, judged, write_run, tmp_path
+):
+    (spec,) = load_table(CONFIGS, table)
+    printed = cell(build_report(spec, tmp_path), row, column)
+    for seed, away in enumerate([0.9, 1.0, 1.1]):
+        words = {"table": spec.name, "folder": f"run{seed}"}
+        path = write_run(row, column, seed, 1.0, **words)
+        score = {"score": printed["paper_mean"] + away * printed["paper_pm"]}
+        path.write_text(json.dumps(json.loads(path.read_text()) | score))
+    ours = cell(build_report(spec, tmp_path), row, column)
+    if judged:
+        assert ours["our_t95"] < ours["difference"] < ours["difference_pm"]
+    assert ours["within"] is (True if judged else None)
 
 
 @pytest.mark.parametrize("table", ["cat/table1", "cat/table3", "hypformer/table2"])

@@ -6,9 +6,12 @@ from math import isnan, nan
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from curvlab.errors import UsageError
+from curvlab.statistics import critical_difference
 from curvlab.tables import load_table
+from curvlab.tables.leaderboard import leaderboard
 from curvlab.tables.task_board import (
     chosen_cells,
     largest_block,
@@ -84,6 +87,33 @@ def test_a_column_of_a_shorter_protocol_is_shown_and_not_ranked(write, specs, tm
     assert "**-1" not in task_board_text(board)
 
 
+def test_a_graph_counts_once_however_often_it_is_split(write_run, configs, tmp_path):
+    """Airport has two splits; Chameleon and Squirrel are two graphs of one class."""
+    (spec,) = load_table(configs, "lrn/table1")
+    graph_of = {"airport": "airport", "airport_hgcn": "airport"}
+    graph_of |= {"chameleon": "chameleon", "squirrel": "squirrel"}
+    first, second, third = spec.planned_rows[:3]
+    scores = {
+        first: (3.0, 3.0, 1.0, 0.0),
+        second: (2.0, 2.0, 2.0, 1.0),
+        third: (1.0, 1.0, 3.0, 2.0),
+    }
+    for model, values in scores.items():
+        for (dataset, graph), value in zip(graph_of.items(), values, strict=True):
+            path = write_run(model, dataset, 0, value, table=spec.name, **TASK)
+            result = json.loads(path.read_text()) | {"score": value}
+            source = OmegaConf.load(configs / f"dataset/{graph}.yaml").source
+            resolved = OmegaConf.to_container(source) | {"population": False}
+            result["config"]["dataset"] = {"name": dataset, "source": resolved}
+            path.write_text(json.dumps(result))
+    board, whole = leaderboard(spec, tmp_path), task_board("node_classification", [spec], tmp_path)
+    assert board.scores.shape == whole.block.scores.shape == (3, 3)
+    assert board.critical_difference == critical_difference(3, 3)
+    assert board.left_out == ("Airport (HGCN split, leaks)",)
+    assert whole.beaten.iloc[-1] == pytest.approx(1 / 3)  # of the first: all, none and none
+    assert whole.scores.shape == (3, 4)
+
+
 def test_a_task_without_runs_is_said(specs, tmp_path):
     with pytest.raises(UsageError, match="no table has a finished run of task=kg_completion"):
         task_board("kg_completion", specs, tmp_path)
@@ -116,7 +146,8 @@ def test_the_largest_block_has_no_gap_and_no_other_is_larger():
     generator = np.random.default_rng(0)
     for _ in range(20):
         scores = pd.DataFrame(np.where(generator.random((6, 5)) < 0.6, 1.0, nan))
-        found = largest_block(scores)
+        graph = pd.Series([str(c) for c in scores.columns], scores.columns)
+        found = largest_block(scores, graph)
         pairs = [(a, b) for a in range(6) for b in range(6)]
         shared = [scores.columns[scores.loc[[a, b]].notna().all()] for a, b in pairs]
         sizes = [

@@ -31,11 +31,12 @@ from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
+from curvlab.statistics import decimals
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.document import refresh
 from curvlab.tables.folders import own_results, results_folder, workplace
-from curvlab.tables.leaderboard import decimals, leaderboard, leaderboard_text
+from curvlab.tables.leaderboard import leaderboard, leaderboard_text
 from curvlab.tables.overview import ReadTable, read_tables, status, totals
 from curvlab.tables.page import page
 from curvlab.tables.planning import planned_runs

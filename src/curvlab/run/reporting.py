@@ -29,7 +29,7 @@ from curvlab.program import command
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.leases import Holder
 from curvlab.results.result import FILE, Result, read_result
-from curvlab.tables.statistics import FEWEST, summarise
+from curvlab.statistics import FEWEST, summarise
 
 SHOWN_CURVATURES = 16
 TOLD_AT_RIM = 0.01

@@ -11,8 +11,8 @@ import pandas as pd
 import yaml
 
 from curvlab.errors import UsageError
+from curvlab.statistics import LEVEL
 from curvlab.study.page import JSON
-from curvlab.study.statistics import LEVEL
 
 
 @dataclass(frozen=True)

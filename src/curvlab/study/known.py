@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from math import nan
 from pathlib import Path
 
 from curvlab.errors import UsageError
@@ -89,7 +90,7 @@ def _answers(path: Path) -> Iterator[Answer]:
             flat=round(sum(scores) / len(scores), 2),
             best_curved=best["outcome"]["space"],
             difference=round(best["paired"]["mean"], 2),
-            pm=round(best["paired"]["pm"], 2),
+            pm=nan if best["paired"]["pm"] is None else round(best["paired"]["pm"], 2),
             p_holm=float(f"{best['corrected']:.2g}"),
         )
 

@@ -20,7 +20,7 @@ from curvlab.analysis.style import INK, LINES, MUTED, save_figure, tidy
 from curvlab.results.files import atomic_write
 from curvlab.results.result import Result, git_commit
 from curvlab.run.reporting import shown
-from curvlab.study.statistics import LEVEL
+from curvlab.statistics import LEVEL
 from curvlab.study.twins import FLAT, Twin
 from curvlab.study.verdict import Comparison, ModelReport, Outcome, widths_saved
 

@@ -6,9 +6,8 @@ from math import isinf
 from statistics import mean
 from typing import Literal
 
-from curvlab.study.statistics import LEVEL, Paired, detectable, paired, runs_needed
+from curvlab.statistics import LEVEL, Paired, detectable, holm, paired, runs_needed
 from curvlab.study.twins import FLAT
-from curvlab.tables.statistics import holm
 
 ONE_POINT = 1.0
 HIGHEST = 100.0

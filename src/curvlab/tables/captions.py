@@ -5,16 +5,10 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.statistics import FEWEST, FEWEST_NORMAL, PRINTED_SPREADS, IntervalKind
 from curvlab.tables.departures import departures
 from curvlab.tables.draws import Draw, draw_of, split_of
 from curvlab.tables.spec import SCORE, Coordinate, TableSpec
-from curvlab.tables.statistics import (
-    FEWEST,
-    FEWEST_NORMAL,
-    PRINTED_INTERVALS,
-    PRINTED_SPREADS,
-    IntervalKind,
-)
 
 Labels = Mapping[tuple[str, Coordinate], str]
 
@@ -43,8 +37,10 @@ def caption(
         shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
         sentences.append(f"Paper: {shared}{_paper_spread(paper)}.")
     if (run["within"] == True).any():  # noqa: E712  (the column holds None too)
-        within = "the two 95% intervals combined" if _has_interval(paper) else "our 95% interval"
-        sentences.append(f"≈: the difference lies within {within} (ours by Student's t).")
+        sentences.append(
+            "≈: 0 lies in the difference's 95% interval (Welch's t; the paper's standard deviation "
+            "from its ± and number of runs, no verdict where these are unknown)."
+        )
     if (cells["ranked"] > 0).any():
         sentences.append(
             "Rank: among the methods of a column with a difference; Spearman: the correlation of "
@@ -285,11 +281,9 @@ def _paper_spread(paper: pd.DataFrame) -> str:
     if not known:
         return "does not say what its ± is"
     where = "" if len(known) == len(kinds) else ", where that is known"
-    return f"± is {' or '.join(known)}{where}"
-
-
-def _has_interval(paper: pd.DataFrame) -> bool:
-    return bool((paper["pm_kind"].isin(PRINTED_INTERVALS) & (paper["pm"] != "")).any())
+    counts = pd.to_numeric(paper.loc[paper["pm"] != "", "runs"]).dropna()
+    runs = f", over {_range(counts.astype(int))} runs" if len(counts) else ""
+    return f"± is {' or '.join(known)}{where}{runs}"
 
 
 def _name(cell: "pd.Series[str]", labels: Labels) -> str:

@@ -1,28 +1,26 @@
 """All models of a table over its datasets: mean ranks and cost.
 
 One table is one protocol: the same splits, search budget and seeds for every model. Cells of
-another protocol, and columns that a model lacks, are left out and named.
+another protocol, columns that a model lacks, and further splits of a data set are left out and
+named: the tests take data sets to be independent.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, nan, sqrt
+from math import isfinite
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from curvlab.errors import UsageError
+from curvlab.results.identity import canonical
+from curvlab.statistics import critical_difference, decimals, friedman
 from curvlab.tables.collect import collect
 from curvlab.tables.departures import with_departures
 from curvlab.tables.spec import Better, Coordinate, ReportBlock, TableSpec
 
 LEAST_SHARE = 0.5
 """Of the columns with any number, what a model needs to be ranked."""
-
-FRACTION = 1.5
-"""Scores below it are shares of one and are written with as many digits as percentages are."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,9 @@ class Leaderboard:
         scores: mean of each model (index) on each dataset that all of them have.
         mean_ranks: by model, best first; 1 is the best.
         critical_difference: of two mean ranks, at 5 % (Nemenyi); NaN with fewer than two datasets.
-        p: of Friedman's test that all models are alike; NaN with fewer than three models.
+        p: of Friedman's test that all models are alike; see `friedman`.
         cost: `parameters` and `seconds` of a run by model, medians over the datasets.
-        left_out: labels of the models and of the datasets with too few cells to take part.
+        left_out: labels of the models and of the datasets that do not take part.
         better: which scores are good.
     """
 
@@ -74,6 +72,7 @@ def leaderboard(spec: TableSpec, results: Path) -> Leaderboard:
             f"no two models of {spec.name} have finished runs on the same dataset: nothing to rank"
         )
     rows = {row: spec.label(spec.report.rows, row) for row in means.index}
+    complete = complete.loc[:, ~graphs(runs)[complete.columns].duplicated()]
     columns: dict[Coordinate, str] = {c: spec.label(spec.report.columns, c) for c in means.columns}
     left_out = [
         *(rows[row] for row in means.index if row not in complete.index),
@@ -101,33 +100,34 @@ def ranked(
         better: which scores are good.
         left_out: labels of what takes no part.
     """
-    sign = 1 if better is Better.lower else -1
-    ranks = scores.apply(lambda column: stats.rankdata(sign * column), axis=0)
-    models, datasets = scores.shape
+    ranks = scores.rank(ascending=better is Better.lower)
     cost = runs[runs["column"].isin(scores.columns)].groupby("row")[["parameters", "seconds"]]
     rows, columns = labels
     return Leaderboard(
         title=title,
         scores=scores.rename(index=rows, columns=columns),
         mean_ranks=ranks.mean(axis=1).rename(rows).sort_values(),
-        critical_difference=critical_difference(models, datasets) if datasets > 1 else nan,
-        p=float(stats.friedmanchisquare(*scores.to_numpy()).pvalue) if models > 2 else nan,
+        critical_difference=critical_difference(*scores.shape),
+        p=friedman(scores.to_numpy()),
         cost=cost.median().reindex(scores.index).rename(index=rows),
         left_out=tuple(left_out),
         better=better,
     )
 
 
-def critical_difference(models: int, datasets: int, level: float = 0.05) -> float:
-    """By how much two mean ranks must differ: `q sqrt(k (k + 1) / (6 N))`.
+def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
+    """What graph each column is of, by column: the same text for two splits of one data set.
 
-    q is the quantile of the studentised range of k means with infinite degrees of freedom, divided
-    by sqrt(2).
-
-    Source: Demsar 2006, Section 3.2.2 (Nemenyi's test).
+    Args:
+        runs: with `column`, `config` and `built`.
     """
-    q = float(stats.studentized_range.ppf(1 - level, models, inf)) / sqrt(2)
-    return q * sqrt(models * (models + 1) / (6 * datasets))
+    first = runs.drop_duplicates("column").set_index("column")
+    names = []
+    for config, built in zip(first["config"], first["built"], strict=True):
+        data, made = (part.get("dataset") or {} for part in (config, built))
+        source = data.get("source") or {}
+        names.append(canonical([source.get("folder"), made.get("source") or data.get("name")]))
+    return pd.Series(names, first.index)
 
 
 def leaderboard_text(board: Leaderboard) -> str:
@@ -157,15 +157,11 @@ def leaderboard_text(board: Leaderboard) -> str:
         words.append(f"Friedman's test that all are alike: p = {board.p:.2g}.")
     if board.left_out:
         words.append(
-            f"Left out, too few cells at the table's protocol: {', '.join(board.left_out)}."
+            "Left out, with too few cells at the table's protocol or another split of a dataset "
+            f"that is there: {', '.join(board.left_out)}."
         )
     lines += ["", " ".join(words)] if words else []
     return "\n".join([*lines, ""])
-
-
-def decimals(scores: pd.DataFrame) -> int:
-    """Decimals of scores: two of percentages, four of shares of one."""
-    return 2 if np.nanmax(np.abs(scores.to_numpy(float))) > FRACTION else 4
 
 
 def own_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:

@@ -174,9 +174,9 @@ def _markdown(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 
 
 LEGEND = (
-    "Cells and runs: finished, of those planned. *Within*: our 95% interval and the paper's "
-    "overlap (of half widths a and b, the means differ by at most √(a² + b²)). *Below* / *above*: "
-    "our mean is lower / higher. Not judged: cells of another protocol than the table's, of one "
-    "draw of a split that is not known to be the paper's, and of fewer than three runs. Hours: "
-    "what the runs took."
+    "Cells and runs: finished, of those planned. *Within*: 0 lies in the difference's 95% interval "
+    "(Welch's t). *Below* / *above*: our mean is lower / higher. Not judged: cells of another "
+    "protocol than the table's, of one draw of a split that is not known to be the paper's, of "
+    "fewer than three runs, and where the paper's standard deviation or number of runs is unknown. "
+    "Hours: what the runs took."
 )

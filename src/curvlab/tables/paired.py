@@ -1,18 +1,17 @@
 """Finished runs side by side: how they differ, what they score and cost, and a paired test."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
-from curvlab.tables.statistics import FEWEST, holm, summarise
+from curvlab.statistics import holm, paired_by_seed, summarise
 
 LABEL_LENGTH = 40
 
@@ -80,14 +79,11 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
         `label`, the settings that differ, `runs`, `mean`, `low` and `high` (Student's 95 %
         interval; NaN with fewer than three runs), `seconds`, `memory_mb`, `parameters` (medians),
         and of the seeds shared with the first group `common`, `difference` (mean), `difference_pm`
-        (half its 95 % interval), `p` (two-sided paired t-test) and `p_holm`, corrected by Holm for
-        the number of groups that have one.
+        (half its 95 % interval) and `p` (see `curvlab.statistics.Paired`), and `p_holm`, corrected
+        by Holm for the number of groups that have one.
     """
     table = pd.DataFrame([_row(group, groups[0]) for group in groups])
-    tested = table["p"].notna()
-    table["p_holm"] = nan
-    table.loc[tested, "p_holm"] = holm(table.loc[tested, "p"].tolist())
-    return table
+    return table.assign(p_holm=holm(table["p"].tolist()))
 
 
 def _row(group: Group, first: Group) -> dict[str, Any]:
@@ -105,26 +101,9 @@ def _row(group: Group, first: Group) -> dict[str, Any]:
     }
     if group is first:
         return row | {"common": 0, "difference": nan, "difference_pm": nan, "p": nan}
-    return row | paired(group.scores, first.scores)
-
-
-def paired(scores: Mapping[int, float], others: Mapping[int, float]) -> dict[str, float]:
-    """The paired t-test of scores by seed, over the seeds that both have.
-
-    p is NaN with fewer than three common seeds, or if all differences are equal.
-    """
-    common = sorted(scores.keys() & others.keys())
-    difference = np.array([scores[seed] - others[seed] for seed in common])
-    summary = summarise(difference.tolist())
-    p = nan
-    if len(common) >= FEWEST and np.ptp(difference) > 0:
-        p = float(stats.ttest_1samp(difference, 0).pvalue)
-    return {
-        "common": len(common),
-        "difference": summary.mean,
-        "difference_pm": summary.student_pm,
-        "p": p,
-    }
+    pair = paired_by_seed(group.scores, first.scores)
+    found = {"common": pair.pairs, "difference": pair.mean, "difference_pm": pair.pm}
+    return row | found | {"p": pair.p_t}
 
 
 def _median(values: Sequence[float | None]) -> float:

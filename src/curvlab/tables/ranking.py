@@ -3,8 +3,8 @@
 from math import nan
 
 import pandas as pd
-from scipy import stats
 
+from curvlab.statistics import rank_correlation, rounded
 from curvlab.tables.spec import Better, Coordinate
 
 FEWEST = 3
@@ -32,7 +32,7 @@ def with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
     for column, group in both.groupby("column", sort=False):
         if len(group) < FEWEST:
             continue
-        ours, paper = (group[f"{kind}_mean"].round(decimals) for kind in ("our", "paper"))
+        ours, paper = (rounded(group[f"{kind}_mean"], decimals) for kind in ("our", "paper"))
         ascending = better is Better.lower
         cells.loc[group.index, "our_rank"] = ours.rank(method="min", ascending=ascending)
         cells.loc[group.index, "paper_rank"] = paper.rank(method="min", ascending=ascending)
@@ -40,13 +40,6 @@ def with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
         cells.loc[in_column, "ranked"] = len(group)
         cells.loc[in_column, "spearman"] = rank_correlation(ours, paper)
     return cells
-
-
-def rank_correlation(ours: "pd.Series[float]", paper: "pd.Series[float]") -> float:
-    """Spearman's correlation; NaN where all numbers of one side are equal."""
-    if min(ours.nunique(), paper.nunique()) == 1:
-        return nan
-    return float(stats.spearmanr(ours, paper).statistic)
 
 
 def marks(
@@ -64,7 +57,7 @@ def marks(
         better: Which numbers are the best.
     """
     found: dict[tuple[Coordinate, Coordinate], int] = {}
-    numbers = cells.assign(mean=cells[f"{kind}_mean"].round(decimals))
+    numbers = cells.assign(mean=rounded(cells[f"{kind}_mean"], decimals))
     if kind == "our":
         numbers = numbers[numbers["departure"] == ""]
     for _, group in numbers[numbers["mean"].notna()].groupby("column", sort=False):

@@ -4,12 +4,22 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from curvlab.statistics import (
+    PRINTED_DEVIATIONS,
+    IntervalKind,
+    Summary,
+    bootstrap_interval,
+    difference_pm,
+    half_a_digit,
+    printed_std,
+    summarise,
+)
 from curvlab.tables.captions import caption, circumstances, footnotes
 from curvlab.tables.collect import STATUSES, collect
 from curvlab.tables.departures import letters, with_departures
@@ -17,15 +27,6 @@ from curvlab.tables.draws import Draw, draw_of
 from curvlab.tables.protocols import one_protocol_per_cell
 from curvlab.tables.ranking import with_ranks
 from curvlab.tables.spec import Better, Coordinate, TableSpec, paper_numbers
-from curvlab.tables.statistics import (
-    PRINTED_DEVIATIONS,
-    PRINTED_INTERVALS,
-    IntervalKind,
-    bootstrap_interval,
-    half_a_digit,
-    summarise,
-    within_intervals,
-)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Report:
             `planned_seeds` (those of them whose seeds the sweep has), `draw` (see `Draw`),
             `departure` and `mark` (of another protocol than the table's), `difference` (ours -
             paper; empty for another protocol and for one draw of a split that is not the paper's),
-            `within` (whether the intervals explain it; empty where that cannot be judged),
+            `difference_pm` (half of its 95 % interval; NaN where one side's spread is unknown),
+            `within` (whether that holds 0; empty where it cannot be judged),
             `status`, `steps` (the longest run's), `patience` (steps without improvement after which
             runs end, NaN for never), the number of runs that ended as `diverged`, `failed` and
             `out_of_memory`, and what `with_ranks` adds.
@@ -158,8 +160,7 @@ def _cell(
     departs = sorted({text for text in own["departure"] if text})
     difference = ours.mean - paper_mean if draw.comparable and not departs else nan
     alone = draw is Draw.own_each and not spec.report.redrawn
-    paper_ci95 = paper_pm if printed["pm_kind"].isin(PRINTED_INTERVALS).all() else nan
-    rounding = half_a_digit(printed["mean"].iloc[0]) if len(printed) else 0.0
+    pm = _difference_pm(ours, printed, alone) if not isnan(difference) else nan
     return {
         "metric": spec.report.metric,
         "row": cell[0],
@@ -185,14 +186,25 @@ def _cell(
         "departure": "; ".join(departs),
         "mark": "".join(marks[text] for text in departs),
         "difference": difference,
-        "within": within_intervals(
-            difference, ours.next_pm if alone else ours.student_pm, paper_ci95, rounding
-        ),
+        "difference_pm": pm,
+        "within": None if isnan(pm) else abs(difference) <= pm,
         "status": _status(ended, planned_seeds, spec, cell),
         "steps": int(own["steps"].max()) if len(own) else 0,
         "patience": float(own["patience"].max()) if len(own) else nan,
         **{status: ended[status] for status in STATUSES[1:]},
     }
+
+
+def _difference_pm(ours: Summary, printed: pd.DataFrame, alone: bool) -> float:
+    """Half of the difference's 95 % interval; `alone`: the paper has one draw of the split.
+
+    Then its number is one more value of ours: how far another draw is, only ours says.
+    """
+    runs = _number(printed, "runs")
+    std = printed_std(_number(printed, "pm"), printed["pm_kind"].iloc[0], runs)
+    if alone:
+        return nan if isnan(std) else ours.next_pm
+    return difference_pm(ours, std, runs, half_a_digit(printed["mean"].iloc[0]))
 
 
 def _status(

@@ -32,7 +32,9 @@ LARGEST_CURVATURE = "largest_curvature"
 LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 """How long a run is: keys of its trainer, and what they count."""
 
-PRINTED = ("paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "note")
+PRINTED = (
+    "paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "runs", "note",
+)  # fmt: skip
 """Columns of the files of printed numbers."""
 
 REQUIRED = ("model", "dataset", "mean")

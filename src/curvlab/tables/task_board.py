@@ -3,7 +3,8 @@
 A dataset has one split and one metric whichever table it stands in. Where several tables have a
 model on it, the cell with the best mean validation score counts: no test score chooses. Within a
 table a dataset has one protocol: the table's own where two models have it, else the one that most
-models have. Then its column says so and takes no part in any ranking.
+models have. Then its column says so and takes no part in any ranking. Several splits of one graph
+count once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from curvlab.errors import UsageError
-from curvlab.tables.leaderboard import Leaderboard, decimals, finished_runs, ranked
+from curvlab.statistics import decimals
+from curvlab.tables.leaderboard import Leaderboard, finished_runs, graphs, ranked
 from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec
 from curvlab.tables.twins import Twins, twins_in
 
@@ -39,8 +41,8 @@ class TaskBoard:
             any table.
         runs: how many each mean is over; 0 where there is none.
         beaten: by model, best first: the share of the other models of a dataset that it beats, a
-            tie counted as half, as a mean over its datasets at their table's protocol; NaN for a
-            model that has none.
+            tie counted as half, as a mean over its datasets at their table's protocol (of several
+            splits of one graph the mean counts); NaN for a model that has none.
         judged: labels of the datasets at their table's protocol.
         block: the models and datasets of the largest part without gaps, ranked; None where fewer
             than three models share two datasets.
@@ -98,13 +100,14 @@ def task_board(
     counts = cells.count().unstack().reindex(index=list(rows), columns=list(columns))
     better = spec.report.better
     judged = means.drop(columns=departing.index)
-    full = largest_block(judged)
+    of_graph = graphs(chosen)
+    full, beaten = largest_block(judged, of_graph), _beaten(judged, better, of_graph)
     title = f"{task.replace('_', ' ').capitalize()}, all models that share these datasets"
     return TaskBoard(
         task=task,
         scores=means.rename(index=rows, columns=columns),
         runs=counts.fillna(0).astype(int).rename(index=rows, columns=columns),
-        beaten=_beaten(judged, better).rename(rows).sort_values(ascending=False, kind="stable"),
+        beaten=beaten.rename(rows).sort_values(ascending=False, kind="stable"),
         judged=frozenset(columns[column] for column in judged.columns),
         block=None if full is None else ranked(full, chosen, (rows, columns), title, better),
         twins=twins_in(list(tables.values()), (rows, columns), results, pairs),
@@ -142,19 +145,21 @@ def chosen_cells(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.merge(kept)
 
 
-def largest_block(scores: pd.DataFrame) -> pd.DataFrame | None:
+def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
     """The part without gaps that has the most cells, of at least three models on two datasets.
 
-    Its datasets are those that some two models share, its models all that have these. None where
-    there is no such part.
+    Its datasets are those that some two models share, of the splits of one graph the first; its
+    models are all that have these. None where there is no such part.
 
     Args:
         scores: models as rows, datasets as columns, NaN where there is none.
+        of_graph: what graph each dataset is of, see `graphs`.
     """
     present = scores.notna()
     best: pd.DataFrame | None = None
     for one, other in combinations_with_replacement(present.index, 2):
         shared = present.columns[present.loc[one] & present.loc[other]]
+        shared = shared[~of_graph[shared].duplicated()]
         part = scores.loc[present[shared].all(axis=1), shared]
         if len(part) > 2 and len(shared) > 1 and (best is None or part.size > best.size):
             best = part
@@ -183,7 +188,8 @@ def task_board_text(board: TaskBoard) -> str:
         lines.append(f"| {model} | {beats} | {' | '.join(cells[str(model)])} |")
     words = (
         "*Beats*: the share of a dataset's other models with a worse mean, averaged over the "
-        "model's datasets; columns of a shorter protocol, named in their head, do not count. "
+        "model's datasets, of which several splits of one graph count once; columns of a shorter "
+        "protocol, named in their head, do not count. "
         f"A star marks fewer than {FEW} runs."
     )
     return "\n".join([*lines, "", words, ""])
@@ -201,7 +207,8 @@ def _labels(specs: Iterable[TableSpec], runs: pd.DataFrame, axis: int) -> dict[C
     return {v: label if first[label] == v else f"{label} ({v})" for v, label in found.items()}
 
 
-def _beaten(means: pd.DataFrame, better: Better) -> "pd.Series[float]":
+def _beaten(means: pd.DataFrame, better: Better, of_graph: "pd.Series[str]") -> "pd.Series[float]":
     ranks = means.rank(ascending=better is Better.lower)  # 1 is the best, ties share
     counts = means.notna().sum()
-    return ((counts - ranks) / (counts - 1).replace(0, nan)).mean(axis=1)
+    shares = (counts - ranks) / (counts - 1).replace(0, nan)
+    return shares.T.groupby(of_graph[shares.columns].to_numpy()).mean().mean()

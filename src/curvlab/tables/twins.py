@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from curvlab.errors import UsageError
+from curvlab.statistics import paired_by_seed
 from curvlab.tables.leaderboard import own_runs
-from curvlab.tables.paired import paired
 from curvlab.tables.spec import Coordinate, TableSpec
 
 FACTS = "graphs.csv"
@@ -87,15 +87,15 @@ def twins_in(
             common = next((pair for pair in sides if pair[0].keys() & pair[1].keys()), None)
             if common is None:
                 continue
-            of_pair = paired(*common)
+            of_pair = paired_by_seed(*common)
             delta, homophily = known.get(str(column), (nan, nan))
             found.append(
                 Twins(
                     curved=labels[0][curved],
                     flat=labels[0][flat],
                     dataset=dataset,
-                    difference=of_pair["difference"],
-                    pm=of_pair["difference_pm"],
+                    difference=of_pair.mean,
+                    pm=of_pair.pm,
                     delta=delta,
                     homophily=homophily,
                 )

@@ -1,0 +1,339 @@
+"""Statistics of runs: intervals over seeds, paired comparisons, ranks, and power."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, hypot, inf, isnan, nan, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+
+LEVEL = 0.05
+POWER = 0.8
+NORMAL = 1.96
+"""Standard errors in half a 95 % interval of a normal distribution."""
+
+IntervalKind = Literal["ci95", "student", "std"]
+"""What our plus-minus sign means.
+
+`ci95` is 1.96 std / sqrt(n), from five runs on; `student` is Student's 95% interval; `std` is the
+standard deviation itself. With fewer than five runs `ci95` is Student's interval as well.
+"""
+
+FEWEST_NORMAL = 5
+"""Runs from which on 1.96 std / sqrt(n) is printed, where the paper prints it."""
+
+FEWEST = 3
+"""Runs from which on there is a spread; of fewer, the values themselves are printed."""
+
+FEWEST_RANKED = 6
+"""Pairs from which on a rank test can be significant: `2 / 2^6 < 0.05`."""
+
+PRINTED_SPREADS = {
+    "ci95": "1.96 std/√n",
+    "bootstrap95": "the distance to the farther end of the mean's 95% bootstrap interval",
+    "std": "the standard deviation",  # of which divisor is not known
+    "std_population": "the population standard deviation",
+    "std_in_code": "not defined; its code prints the sample standard deviation",
+}
+"""What a paper's plus-minus sign means, by `pm_kind`; any other kind is unknown."""
+
+PRINTED_INTERVALS = ("ci95", "bootstrap95")
+"""Those of them that are half a 95 % interval of the mean."""
+
+PRINTED_DEVIATIONS = ("std", "std_population", "std_in_code")
+"""Those of them that are a standard deviation over runs."""
+
+FRACTION = 1.5
+"""Scores below it are fractions of one, others are percentages."""
+
+RESAMPLES = 2_000
+"""Of the bootstrap."""
+
+MOST_RUNS = 100_000
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over the finished runs of one cell, in the metric's unit.
+
+    What cannot be known is NaN: everything without a run, every spread with fewer than three.
+
+    Attributes:
+        seeds: Number of values, n.
+        mean: Their mean.
+        std: Sample standard deviation (divided by n - 1).
+        pm: Half width that is printed after the plus-minus sign, of the kind asked for.
+        student_pm: Half width of the mean's 95 % interval, `t s / sqrt(n)`, t Student's quantile
+            with n - 1 degrees of freedom.
+        next_pm: Half width of the 95 % interval of one more value, `t s sqrt(1 + 1/n)`.
+    """
+
+    seeds: int
+    mean: float
+    std: float
+    pm: float
+    student_pm: float
+    next_pm: float
+
+
+def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
+    """Mean and spread of one cell's values.
+
+    The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval is
+    wider; `student_pm` is that wider one. Comparisons use it for any number of runs.
+
+    Args:
+        values: One value a finished run.
+        kind: Which spread is printed.
+    """
+    n = len(values)
+    mean = float(np.mean(values)) if n else nan
+    if n < FEWEST:
+        return Summary(n, mean, nan, nan, nan, nan)
+    std = float(np.std(values, ddof=1))
+    error = std / sqrt(n)
+    student = _quantile(n - 1) * error
+    normal = NORMAL * error if n >= FEWEST_NORMAL else student
+    pm = {"ci95": normal, "student": student, "std": std}[kind]
+    return Summary(n, mean, std, pm, student, student * sqrt(n + 1))
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Ends of the 95 % percentile interval of the mean of resampled values, the same at every call.
+
+    NaN with fewer than three values. With three to ten it is narrower than Student's, and covers
+    less than it says.
+    """
+    if len(values) < FEWEST:
+        return nan, nan
+    resampled = stats.bootstrap(
+        (values,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=0
+    )
+    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
+
+
+def printed_std(pm: float, kind: str, runs: float) -> float:
+    """The sample standard deviation behind a printed plus-minus sign; NaN where it is unknown.
+
+    Args:
+        pm: What is printed after the sign.
+        kind: What it means, a key of `PRINTED_SPREADS`. A bootstrap interval of the mean counts as
+            1.96 standard errors.
+        runs: Number of runs; NaN where it is unknown.
+    """
+    if isnan(runs) or runs < 2 or kind not in PRINTED_SPREADS:
+        return nan
+    if kind in PRINTED_INTERVALS:
+        return pm * sqrt(runs) / NORMAL
+    return pm * sqrt(runs / (runs - 1)) if kind == "std_population" else pm
+
+
+def difference_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> float:
+    """Half width of the 95 % interval of the difference of our mean and a printed one.
+
+    `t sqrt(s1^2 / n1 + s2^2 / n2)`, t Student's quantile with Welch's degrees of freedom, and in
+    quadrature 1.96 standard deviations of what rounding hides, uniform within half a digit.
+
+    Args:
+        ours: Summary of our runs.
+        std: Sample standard deviation of the paper's runs, see `printed_std`.
+        runs: Number of the paper's runs.
+        rounding: Half a unit of the last digit that the paper prints (see `half_a_digit`).
+
+    Returns:
+        NaN where one of the two standard deviations is unknown.
+
+    Source: Welch 1947, "The generalization of 'Student's' problem when several different
+    population variances are involved".
+    """
+    if isnan(ours.std) or isnan(std):
+        return nan
+    errors = ours.std**2 / ours.seeds, std**2 / runs
+    total = sum(errors)
+    student = 0.0
+    if total > 0:
+        shares = errors[0] / total, errors[1] / total
+        freedom = 1 / (shares[0] ** 2 / (ours.seeds - 1) + shares[1] ** 2 / (runs - 1))
+        student = _quantile(freedom) * sqrt(total)
+    return hypot(student, NORMAL * rounding / sqrt(3))
+
+
+def half_a_digit(printed: str) -> float:
+    """Half a unit of the last printed digit: 0.05 for `81.9`."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
+
+
+def decimals(scores: Any) -> int:
+    """Decimals to print of scores: two of percentages, four of fractions of one."""
+    return 2 if np.nanmax(np.abs(np.asarray(scores, float)), initial=0) > FRACTION else 4
+
+
+def rounded(values: Any, digits: int) -> Any:
+    """A pandas Series or DataFrame of numbers as `format` prints them with `digits` decimals."""
+    return values.map(lambda value: float(f"{value:.{digits}f}"))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Differences of pairs.
+
+    Attributes:
+        pairs: their number.
+        mean: mean difference; NaN without a pair.
+        pm: half of its 95 % interval, `t s / sqrt(n)`; NaN with one pair, and where all
+            differences are equal.
+        std: sample standard deviation; NaN with one pair.
+        p_t: of the paired t test, two-sided; NaN with one pair. Equal differences have no spread to
+            test by: then it is the sign test's, `2^(1 - n)`, or 1 where they are 0.
+        p_wilcoxon: of the signed-rank test, two-sided; None with fewer than six pairs.
+    """
+
+    pairs: int
+    mean: float
+    pm: float
+    std: float
+    p_t: float
+    p_wilcoxon: float | None
+
+    @property
+    def interval(self) -> str:
+        """In words."""
+        if isnan(self.pm):
+            return "not known"
+        return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
+
+
+def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
+    """Compare values with others, pair by pair; the difference is value minus other."""
+    difference = differences(values, others)
+    n = len(difference)
+    mean = float(difference.mean()) if n else nan
+    if n < 2:
+        return Paired(n, mean, nan, nan, nan, None)
+    ranked = n >= FEWEST_RANKED
+    if np.ptp(difference) == 0:
+        p = 1.0 if mean == 0 else 2.0 ** (1 - n)
+        return Paired(n, mean, nan, 0.0, p, p if ranked else None)
+    test = stats.ttest_1samp(difference, 0)
+    pm = float(test.confidence_interval(1 - LEVEL).high) - mean
+    p_rank = float(stats.wilcoxon(difference).pvalue) if ranked else None
+    return Paired(n, mean, pm, float(difference.std(ddof=1)), float(test.pvalue), p_rank)
+
+
+def paired_by_seed(scores: Mapping[int, float], others: Mapping[int, float]) -> Paired:
+    """Compare scores by seed, over the seeds that both have."""
+    common = sorted(scores.keys() & others.keys())
+    return paired([scores[seed] for seed in common], [others[seed] for seed in common])
+
+
+def differences(values: Sequence[float], others: Sequence[float]) -> np.ndarray:
+    """Differences of pairs, those equal that only rounding tells apart.
+
+    Scores are computed in float32. Two differences whose sizes are within 1e-4 points of each other
+    (1e-6 for fractions of one) have the mean of both, and within that of 0 they are 0.
+    """
+    difference = np.subtract(values, others, dtype=float)
+    if len(difference) == 0:
+        return difference
+    tolerance = 10.0 ** (-2 - decimals([*values, *others]))
+    size = np.abs(difference)
+    order = np.argsort(size)
+    group = np.empty(len(size), dtype=int)
+    group[order] = np.cumsum(np.diff(size[order], prepend=0.0) > tolerance)
+    means = np.bincount(group, size) / np.maximum(np.bincount(group), 1)
+    means[0] = 0.0  # the group that begins at 0
+    return np.sign(difference) * means[group]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values corrected for their number, in their order; NaN stays NaN and does not count.
+
+    The smallest times m, the next times m - 1, ..., none below an earlier one, at most 1.
+
+    Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
+    """
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")[: np.isfinite(p).sum()]  # NaN comes last
+    corrected = np.full(len(p), nan)
+    scaled = np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1))
+    corrected[order] = np.minimum(scaled, 1)
+    return corrected.tolist()
+
+
+def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> float:
+    """Probability that a paired t test of `pairs` pairs finds a true difference.
+
+    Args:
+        difference: in units of the values.
+        std: standard deviation of the pairs' differences.
+        pairs: their number, at least 2.
+        level: of the test, two-sided.
+    """
+    if std == 0:
+        return 1.0 if difference else level
+    shift = abs(difference) / std * sqrt(pairs)
+    limit = stats.t.ppf(1 - level / 2, pairs - 1)
+    near = stats.nct.sf(limit, pairs - 1, shift)
+    far = stats.nct.cdf(-limit, pairs - 1, shift)
+    # scipy has no digits left where the one is 1 and the other 0
+    return float(np.nan_to_num(near, nan=1.0) + np.nan_to_num(far, nan=0.0))
+
+
+def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
+    """The difference that `pairs` pairs would find with a probability of 80 %."""
+    if std == 0:
+        return 0.0
+    if pairs < 2:
+        return inf
+    high = std / sqrt(pairs)
+    while power(high, std, pairs, level) < POWER:
+        high *= 2
+    return float(brentq(lambda d: power(d, std, pairs, level) - POWER, 0, high))
+
+
+def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | None:
+    """Pairs that find a true difference with a probability of 80 %; None: more than 100,000."""
+    if power(difference, std, MOST_RUNS, level) < POWER:
+        return None
+    if power(difference, std, 2, level) >= POWER:
+        return 2
+    return ceil(brentq(lambda n: power(difference, std, n, level) - POWER, 2, MOST_RUNS))
+
+
+def rank_correlation(values: Sequence[float], others: Sequence[float]) -> float:
+    """Spearman's correlation; NaN where all numbers of one side are equal."""
+    if min(np.ptp(values), np.ptp(others)) == 0:
+        return nan
+    return float(stats.spearmanr(values, others).statistic)
+
+
+def friedman(scores: np.ndarray) -> float:
+    """P of Friedman's test that all rows of `[models, datasets]` are alike.
+
+    NaN with fewer than three models or two datasets: of one dataset it is a constant.
+    """
+    if scores.shape[0] < 3 or scores.shape[1] < 2:
+        return nan
+    return float(stats.friedmanchisquare(*scores).pvalue)
+
+
+def critical_difference(models: int, datasets: int, level: float = LEVEL) -> float:
+    """By how much two mean ranks must differ: `q sqrt(k (k + 1) / (6 N))`; NaN for one dataset.
+
+    q is the quantile of the studentised range of k means with infinite degrees of freedom, divided
+    by sqrt(2).
+
+    Source: Demsar 2006, "Statistical comparisons of classifiers over multiple data sets", JMLR 7,
+    Section 3.2.2 (Nemenyi's test).
+    """
+    if datasets < 2:
+        return nan
+    q = float(stats.studentized_range.ppf(1 - level, models, inf)) / sqrt(2)
+    return q * sqrt(models * (models + 1) / (6 * datasets))
+
+
+def _quantile(freedom: float) -> float:
+    """Student's, of a two-sided 95 % interval."""
+    return float(stats.t.ppf(1 - LEVEL / 2, freedom))

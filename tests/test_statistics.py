@@ -1,0 +1,264 @@
+"""Intervals, tests, power and ranks against scipy, closed forms and simulation."""
+
+from math import isnan, nan, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from curvlab.statistics import (
+    bootstrap_interval,
+    critical_difference,
+    detectable,
+    difference_pm,
+    differences,
+    friedman,
+    half_a_digit,
+    holm,
+    paired,
+    paired_by_seed,
+    power,
+    printed_std,
+    rank_correlation,
+    rounded,
+    runs_needed,
+    summarise,
+)
+
+VALUES = [98.0, 99.0, 100.0]
+
+
+def test_hand_computation():
+    """Student's quantile for two degrees of freedom is 4.303, for four 2.776."""
+    summary = summarise(VALUES)
+    assert (summary.seeds, summary.mean, summary.std) == (3, 99.0, 1.0)
+    assert summary.pm == summary.student_pm == pytest.approx(4.303 / sqrt(3), abs=1e-3)
+    five = summarise([*VALUES, 98.0, 100.0])
+    assert (five.mean, five.std) == (99.0, 1.0)
+    assert five.pm == pytest.approx(1.96 / sqrt(5))
+    assert five.student_pm == pytest.approx(2.776 / sqrt(5), abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["ci95", "student", "std"])
+def test_two_values_have_no_spread(kind):
+    summary = summarise([98.0, 99.0], kind)
+    assert (summary.seeds, summary.mean) == (2, 98.5)
+    assert all(map(isnan, (summary.std, summary.pm, summary.student_pm, summary.next_pm)))
+    assert all(map(isnan, bootstrap_interval([98.0, 99.0])))
+
+
+def test_kind_std_prints_the_standard_deviation():
+    assert summarise(VALUES, "std").pm == 1.0
+
+
+@settings(deadline=None)  # the first call imports scipy's distributions
+@given(st.lists(st.floats(0, 100), min_size=3, max_size=12))
+def test_student_interval_is_scipys(values):
+    summary = summarise(values)
+    error = stats.sem(values)
+    half = stats.t(len(values) - 1).ppf(0.975) * error
+    assert summary.student_pm == pytest.approx(half, abs=1e-12)
+    assert summarise(values, "student").pm == summary.student_pm
+    normal = 1.96 * error if len(values) >= 5 else summary.student_pm
+    assert summary.pm == pytest.approx(normal, abs=1e-12)
+    assert summary.mean == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize("runs", [3, 4])
+def test_what_is_printed_of_few_runs_covers_95_percent(runs):
+    draws = np.random.default_rng(0).normal(size=(2000, runs))
+    summaries = [summarise(list(values)) for values in draws]
+    covered = np.mean([abs(s.mean) <= s.pm for s in summaries])
+    assert covered == pytest.approx(0.95, abs=0.02)
+    normal = [1.96 * s.std / sqrt(runs) for s in summaries]
+    assert np.mean([abs(s.mean) <= pm for s, pm in zip(summaries, normal, strict=True)]) < 0.9
+
+
+def test_one_more_value_lies_within_its_interval():
+    draws = np.random.default_rng(0).normal(size=(2000, 10))
+    summaries = [summarise(list(values)) for values in draws[:, :9]]
+    inside = [abs(s.mean - x) <= s.next_pm for s, x in zip(summaries, draws[:, 9], strict=True)]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_bootstrap_is_the_normal_interval_of_many_values():
+    values = np.random.default_rng(0).normal(size=400).tolist()
+    low, high = bootstrap_interval(values)
+    half = 1.96 * np.std(values) / sqrt(len(values))
+    assert (low, high) == pytest.approx((np.mean(values) - half, np.mean(values) + half), abs=0.01)
+    assert bootstrap_interval(values) == (low, high)
+    assert bootstrap_interval([1.0, 1.0, 1.0]) == (1.0, 1.0)
+    assert all(map(isnan, bootstrap_interval([1.0])))
+
+
+def test_one_seed_has_a_mean_and_no_spread():
+    summary = summarise([90.5])
+    assert summary.mean == 90.5
+    assert all(map(isnan, (summary.std, summary.pm, summary.student_pm)))
+
+
+def test_no_seed_has_nothing():
+    summary = summarise([])
+    assert summary.seeds == 0
+    assert isnan(summary.mean)
+
+
+def print_as(kind, values):
+    """What a paper prints after the sign."""
+    std = np.std(values, ddof=0 if kind == "std_population" else 1)
+    return 1.96 * std / sqrt(len(values)) if kind == "ci95" else std
+
+
+@pytest.mark.parametrize("theirs", [10, 5])
+@pytest.mark.parametrize("kind", ["std", "std_population", "ci95"])
+def test_five_percent_of_equal_distributions_are_outside_the_difference_interval(theirs, kind):
+    """As papers print it: means of around 80 and spreads of around 1, with one decimal of both."""
+    generator = np.random.default_rng(0)
+    outside = []
+    for _ in range(2000):
+        ours, paper = generator.normal(80, 1, 10).tolist(), generator.normal(80, 1, theirs)
+        mean, pm = f"{paper.mean():.1f}", float(f"{print_as(kind, paper):.1f}")
+        std = printed_std(pm, kind, theirs)
+        half = difference_pm(summarise(ours), std, theirs, half_a_digit(mean))
+        outside.append(abs(np.mean(ours) - float(mean)) > half)
+    assert np.mean(outside) == pytest.approx(0.05, abs=0.017)
+
+
+def test_the_difference_interval_is_that_of_welchs_test():
+    ours, paper = np.random.default_rng(0).normal(80, (1, 3), (7, 2)).T
+    paper = paper[:4]
+    half = difference_pm(summarise(ours.tolist()), np.std(paper, ddof=1), 4)
+    interval = stats.ttest_ind(ours, paper, equal_var=False).confidence_interval()
+    assert half == pytest.approx((interval.high - interval.low) / 2)
+
+
+@pytest.mark.parametrize(
+    ("pm", "kind", "runs"), [(1, "unknown", 10), (1, "std", nan), (nan, "std", 5), (1, "", 3)]
+)
+def test_no_interval_where_the_printed_spread_is_unknown(pm, kind, runs):
+    assert isnan(printed_std(pm, kind, runs))
+    assert isnan(difference_pm(summarise(VALUES), printed_std(pm, kind, runs), runs))
+
+
+def test_equal_runs_on_both_sides_differ_by_no_more_than_the_print_hides():
+    half = difference_pm(summarise([80.0] * 3), 0.0, 5, half_a_digit("80.1"))
+    assert half == pytest.approx(0.057, abs=1e-3)  # 1.96 / sqrt(3) of 0.05
+    assert difference_pm(summarise([80.0] * 3), 0.0, 5) == 0.0
+
+
+def test_a_paired_comparison_is_scipys():
+    a, b = np.random.default_rng(0).normal(size=(2, 12))
+    found, theirs = paired(a, b), stats.ttest_rel(a, b)
+    interval = theirs.confidence_interval(0.95)
+    assert found.p_t == pytest.approx(theirs.pvalue)
+    assert (found.mean - found.pm, found.mean + found.pm) == pytest.approx(tuple(interval))
+    assert found.p_wilcoxon == pytest.approx(stats.wilcoxon(a - b).pvalue)
+    assert paired(b, a).mean == -found.mean
+
+
+def test_seeds_that_one_side_lacks_are_left_out():
+    found = paired_by_seed({0: 80.0, 1: 82.0, 2: 85.0, 7: 1.0}, {0: 79.0, 1: 79.5, 2: 83.8, 9: 2.0})
+    assert found == paired([80.0, 82.0, 85.0], [79.0, 79.5, 83.8])
+    assert found.pairs == 3
+    assert isnan(paired_by_seed({0: 1.0}, {1: 1.0}).mean)
+
+
+def test_few_pairs_have_no_rank_test_and_one_no_test():
+    assert paired([1.0, 2.0, 4.0], [1.0, 1.0, 1.0]).p_wilcoxon is None
+    assert isnan(paired([1.0], [0.0]).p_t)
+
+
+@pytest.mark.parametrize("pairs", [3, 6])
+@pytest.mark.parametrize("correct", [(700, 685), (812, 811), (640, 640)])
+def test_float32_scores_that_differ_by_the_same_count_have_the_sign_tests_p(pairs, correct):
+    """Percentages of 1,000 nodes, computed as torch does, differ in their last bits."""
+    add = np.arange(pairs)
+    ours, others = (
+        100 * ((c + 17 * add).astype(np.float32) / np.float32(1000)) for c in np.array(correct)
+    )
+    found = paired(ours.tolist(), others.tolist())
+    equal = correct[0] == correct[1]
+    assert found.p_t == (1.0 if equal else stats.binomtest(pairs, pairs).pvalue)
+    assert found.std == 0
+    assert isnan(found.pm)
+    assert found.interval == "not known"
+    assert found.p_wilcoxon == (found.p_t if pairs == 6 else None)
+
+
+def test_differences_within_a_ten_thousandth_of_a_point_are_equal():
+    assert len(set(differences([-1.5, -1.5000076, -1.5], [0.0, 0.0, 0.0]))) == 1
+    assert len(set(differences([80.0002, 80.0, 90.0], [79.0, 79.0, 89.0]))) == 2
+    assert differences([50.00005, 49.99995], [50.0, 50.0]).tolist() == [0, 0]
+    assert np.ptp(differences([0.2703, 0.2704], [0.2, 0.2])) == pytest.approx(1e-4)
+
+
+def test_five_percent_of_null_studies_of_accuracies_are_significant_at_most():
+    """Of accuracies over 300 nodes, whose differences are often equal."""
+    generator = np.random.default_rng(0)
+    counts = generator.binomial(300, 0.8, (2, 3000, 3)).astype(np.float32)
+    ours, others = 100 * (counts / np.float32(300))
+    p = [paired(a, b).p_t for a, b in zip(ours, others, strict=True)]
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 2 * sqrt(0.05 * 0.95 / 3000)
+    assert np.mean(np.array(p) < 0.001) < 0.005
+
+
+def test_holm():
+    """Of statsmodels' multipletests(method="holm")."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, nan, 0.04])[::2] == [0.5, 0.08]
+    assert isnan(holm([0.5, nan])[1])
+    assert holm([]) == []
+
+
+def test_power_is_the_share_of_simulated_studies():
+    drawn = np.random.default_rng(0).normal(0.8, 1.0, (20_000, 8))
+    share = (stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean()
+    assert power(0.8, 1.0, 8) == pytest.approx(share, abs=0.012)
+    assert power(0.0, 1.0, 8) == pytest.approx(0.05, abs=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.0125])
+@pytest.mark.parametrize("pairs", [2, 6, 30])
+def test_the_detectable_difference_needs_just_these_runs(pairs, level):
+    difference = detectable(2.0, pairs, level)
+    assert power(difference, 2.0, pairs, level) == pytest.approx(0.8, abs=1e-6)
+    assert runs_needed(1.0001 * difference, 2.0, level) == pairs
+
+
+def test_no_number_of_runs_finds_no_difference():
+    assert runs_needed(0.0, 1.0) is None
+    assert runs_needed(1e-4, 1.0) is None
+    assert detectable(0.0, 6) == 0
+
+
+def test_ranks_are_correlated_as_by_spearman():
+    a, b = np.random.default_rng(0).normal(size=(2, 9))
+    assert rank_correlation(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
+    assert isnan(rank_correlation([1.0, 1.0], [1.0, 2.0]))
+
+
+def test_numbers_are_rounded_as_they_are_printed():
+    """2.675 is below its decimal text, and 0.125 is halfway: `format` and `round` differ."""
+    values = pd.Series([2.675, 1.005, 0.125, 80.25, nan])
+    for digits in (1, 2):
+        expected = [f"{value:.{digits}f}" for value in values[:-1]]
+        assert [f"{value:.{digits}f}" for value in rounded(values, digits)[:-1]] == expected
+        assert rounded(values, digits)[:-1].tolist() == [float(text) for text in expected]
+
+
+@pytest.mark.parametrize(("models", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])
+def test_the_critical_difference_has_demsars_quantiles(models, q):
+    """Demsar 2006, Table 5a."""
+    expected = q * sqrt(models * (models + 1) / (6 * 14))
+    assert critical_difference(models, 14) == pytest.approx(expected, rel=1e-3)
+    assert isnan(critical_difference(models, 1))
+
+
+def test_one_dataset_says_nothing_of_models():
+    scores = np.random.default_rng(0).normal(size=(4, 6))
+    assert friedman(scores) == pytest.approx(stats.friedmanchisquare(*scores).pvalue)
+    assert isnan(friedman(scores[:, :1]))
+    assert isnan(friedman(scores[:2]))
