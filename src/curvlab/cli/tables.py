@@ -34,6 +34,7 @@ from curvlab.program import parser as parser_of
 from curvlab.statistics import decimals
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
+from curvlab.tables.difference import difference
 from curvlab.tables.document import refresh
 from curvlab.tables.folders import own_results, results_folder, workplace
 from curvlab.tables.leaderboard import leaderboard, leaderboard_text
@@ -110,6 +111,8 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["older"]:
             _check_format(arguments, "terminal")  # which is none: it is a CSV file
             return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
+        case ["paired", table, row, other, column]:
+            return difference(load_table(CONFIGS, table)[0], results, row, other, column)
         case ["leaderboard", table, *pairs]:
             _check_format(arguments, "terminal", "markdown")
             results = results_folder(workplace(), arguments.results)
@@ -189,7 +192,7 @@ def block(results: Path, words: str) -> str:
     `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
     second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
     columns of a file beside the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
-    its second part's.
+    its second part's; `paired TABLE ROW ROW COLUMN` for the first row's difference to the second.
 
     Raises:
         UsageError: There is no such table, part or cell.
@@ -210,6 +213,8 @@ def block(results: Path, words: str) -> str:
             if panel and not (panel.isdigit() and 0 < int(panel) <= len(reports)):
                 raise UsageError(f"{name} has {len(reports)} panels, no {panel}")
             return number(reports[int(panel or 1) - 1], row, column, *whose)
+        case ["paired", table, row, other, column]:
+            return difference(load_table(CONFIGS, table)[0], results, row, other, column)
         case ["leaderboard", table, *pairs]:
             return make_leaderboard(table, pairs, results)
         case ["file", name, *columns] if columns:

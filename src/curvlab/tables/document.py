@@ -6,18 +6,20 @@ from collections.abc import Callable
 from curvlab.errors import UsageError
 
 _MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
-_CELL = re.compile(r"<!-- cell (?P<words>[^\n>]+?) -->[^\n]*?<!-- /cell -->")
+_CELL = re.compile(r"<!-- (?P<words>(cell|paired) [^\n>]+?) -->[^\n]*?<!-- /cell -->")
 _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 
 def refresh(text: str, render: Callable[[str], str]) -> str:
     """A text with what stands between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
 
-    Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` stand around a number.
+    Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` stand around a number,
+    `<!-- paired TABLE ROW ROW COLUMN -->` and `<!-- /cell -->` around a difference of two rows.
 
     Args:
         text: the text, for instance Markdown.
-        render: what is to stand there, from WORDS; `cell TABLE ROW COLUMN` for a number.
+        render: what is to stand there, from WORDS; those within a line begin with `cell` or
+            `paired`.
 
     Raises:
         UsageError: there is no such pair of marks, or half of one.
@@ -35,6 +37,6 @@ def refresh(text: str, render: Callable[[str], str]) -> str:
 
     def number(match: re.Match[str]) -> str:
         words = match["words"]
-        return f"<!-- cell {words} -->{render(f'cell {words}').strip()}<!-- /cell -->"
+        return f"<!-- {words} -->{render(words).strip()}<!-- /cell -->"
 
     return _CELL.sub(number, _MARKED.sub(written, text))
