@@ -176,18 +176,19 @@ def test_the_head_drops_before_and_after_its_layer_and_nothing_else_drops():
 @pytest.mark.parametrize("heads", [1, 2, 4, None])
 @torch.no_grad()
 def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
-    """Applied to the signal they make the model's own output, but for the biases (None: shared)."""
+    """Applied to the signal they make the model's own output (None: shared coefficients)."""
     torch.manual_seed(2)
-    options = {"basis": "cheb", "orders": 4, "dim": 8, "hidden": False}
+    options = {"basis": "cheb", "orders": 4, "dim": 8, "hidden": False, "input_bias": False}
     encoder = PolyAttn(1, heads=heads, **options) if heads else UniFilter(1, **options)
     task = FilterRegression(encoder)
-    encoder.input.bias.zero_()
     task.read_out.bias.zero_()
     data = larger(features=1, basis="cheb", orders=4)
     save_filters(task, data, tmp_path)
     coefficients = load_filters(tmp_path / "filters.npz").coefficients
     found = (coefficients * data.tokens.squeeze(-1)).sum(1)
-    torch.testing.assert_close(found, task.read_out(encoder(data)).squeeze(-1))
+    for whole in (data, larger(features=1, basis="cheb", orders=4, project_first=True)):
+        made = task.read_out(encoder(whole)).squeeze(-1)
+        torch.testing.assert_close(found, made, atol=1e-6, rtol=1e-5)
 
 
 COUNTS = {  # with the decoder, on features and logits of the real sets

@@ -47,6 +47,8 @@ class TokenNetwork(FlatEncoder):
         basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
         orders: highest order of the tokens.
         dim: width of a token.
+        input_bias: add b; False where the whole is to be a filter of X and nothing else, as in
+            Theorem 3.1: attention can weigh b by the node, and fits a signal without filtering.
     """
 
     def __init__(
@@ -55,9 +57,10 @@ class TokenNetwork(FlatEncoder):
         basis: Literal["mono", "cheb"] = "mono",
         orders: NonNegativeInt = 10,
         dim: PositiveInt = 64,
+        input_bias: bool = True,
     ) -> None:
         super().__init__()
-        self.input = FeatureLinear(in_channels, dim)
+        self.input = FeatureLinear(in_channels, dim, input_bias)
         self.propagation = SparsePropagation()
         self.basis = basis
         self.orders = orders
@@ -104,7 +107,8 @@ class TokenNetwork(FlatEncoder):
             self.basis, self.orders, x, lambda x: self.propagation(batch.normalised_adj, x)
         )
         rows = (x if nodes is None else x.index_select(0, nodes) for x in orders)
-        return torch.stack(list(rows)) + bias
+        tokens = torch.stack(list(rows))
+        return tokens if bias is None else tokens + bias
 
 
 class TokenMixer(TokenNetwork):
