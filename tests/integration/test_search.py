@@ -24,7 +24,7 @@ from curvlab.results.leases import take
 from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search, validation_score
-from curvlab.search.space import values_by_key
+from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import ERROR, SCORES, concluded, open_study, read_study
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -79,6 +79,17 @@ def trials(folder):
 
 def parameters(folder):
     return [trial.params for trial in trials(folder)]
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [(name, "cora") for name in ("hypformer", "sgformer", "nodeformer")]
+    + [("unifilter_cheb", "citeseer__quota")],
+)
+def test_the_space_holds_the_values_that_a_search_begins_with(name, dataset):
+    config = composing.composed(f"search={name}", f"dataset={dataset}")
+    check_search(config)
+    assert defaults(config) is not None
 
 
 def test_a_trial_is_the_mean_validation_score_of_the_runs_with_its_values(search_here, folder):

@@ -249,6 +249,44 @@ def test_in_chunks_it_is_the_same(options, chunk):
     assert not made.encode_in_chunks(data, chunk).requires_grad
 
 
+@pytest.mark.parametrize("eps", [0.25, 3.0])
+def test_the_positional_encoding_has_the_weight_of_equation_20(eps):
+    """`(x + eps p) / (sqrt(-kappa) sqrt(-<x + eps p, x + eps p>_L))`."""
+    made = model(position_weight=eps).transformer
+    x = graph().x
+    point, position = made.features(x), made.position(x)
+    total = point + eps * position
+    length = (-KAPPA * -lorentz.inner(total, total)).sqrt().unsqueeze(-1)
+    torch.testing.assert_close(made._start(x), total / length)
+
+
+@pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
+def test_decoders_read_points_of_a_third_curvature(fusion):
+    """Rescaled from the attention's, distances and logarithms times sqrt(kappa_2 / kappa_3)."""
+    kappa_out, data = -0.2, larger()
+    options = {"graph": False, "fusion": fusion}
+    two, three = (model(kappa_out=k, **options).eval() for k in (None, kappa_out))
+    assert float(three.manifold_out.kappa if fusion == "midpoint" else three.space.kappa) == -0.2
+    factor = (KAPPA / kappa_out) ** 0.5
+    torch.testing.assert_close(three(data), factor * two(data))
+    torch.testing.assert_close(three.encode_in_chunks(data, 7), three(data))
+    same = model(kappa_out=KAPPA, fusion=fusion).eval()
+    torch.testing.assert_close(same(data), model(fusion=fusion).eval()(data))
+
+
+def test_all_three_curvatures_can_be_learned():
+    made = model(kappa_out=-0.2, fusion="midpoint", learnable=True)
+    points = made(larger())
+    on = torch.full((len(points),), -0.2)
+    torch.testing.assert_close(1 / lorentz.inner(points, points), on)
+    points.square().sum().backward()
+    curvatures = {float(p.kappa.detach()) for p in made.modules() if isinstance(p, Lorentz)}
+    assert curvatures == {KAPPA_IN, KAPPA, -0.2}
+    learned = [p for name, p in made.named_parameters() if "space" in name]
+    assert len(learned) == 3
+    assert all(p.grad is not None and p.grad.isfinite() and p.grad != 0 for p in learned)
+
+
 @pytest.mark.parametrize("mode", ["rescale", "recalibrate"])
 def test_gradients_of_the_curvatures_are_central_differences(mode):
     made, data = model(learnable=True, curvature_mode=mode, fusion="midpoint"), larger()

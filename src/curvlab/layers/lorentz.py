@@ -254,7 +254,7 @@ class LorentzMap(OnSpaces, nn.Module):
 class LorentzMidpoint(OnSpaces, nn.Module):
     r"""Midpoint of points of one hyperboloid or of two, the residual of Hypformer (Eqs. 4 and 20).
 
-    `(x + y) / (sqrt(-kappa) sqrt(-<x + y, x + y>_L))`, of points as they are: where y lies on
+    `s / (sqrt(-kappa) sqrt(-<s, s>_L))`, `s = x + weight y`, of points as they are: where y lies on
     another hyperboloid, the sum takes it from there and the midpoint is on that of x.
 
     Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
@@ -262,20 +262,24 @@ class LorentzMidpoint(OnSpaces, nn.Module):
     Args:
         space: where x and the midpoint lie.
         space_other: where y lies if elsewhere.
+        weight: of y; that of x is 1.
     """
 
-    def __init__(self, space: Lorentz, space_other: Lorentz | None = None) -> None:
+    def __init__(
+        self, space: Lorentz, space_other: Lorentz | None = None, weight: float = 1.0
+    ) -> None:
         super().__init__()
-        self.space = space
+        self.space, self.weight = space, weight
         self.space_other = space if space_other is None else space_other
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Midpoint of points x and y, both `[..., 1 + dim]`."""
         factor = rescaling(self.space_other, self.space, "rescale")
         if factor is None:
-            return lorentz.midpoint(x, y, self.space.kappa)
+            return lorentz.midpoint(x, y, self.space.kappa, self.weight / (1 + self.weight))
         # y is 1 / factor times a point of the space.
-        return lorentz.midpoint(x, y * factor, self.space.kappa, 1 / (1 + factor))
+        share = self.weight / (self.weight + factor)
+        return lorentz.midpoint(x, y * factor, self.space.kappa, share)
 
 
 def shortened(v: Tensor) -> Tensor:

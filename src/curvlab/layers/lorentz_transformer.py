@@ -23,7 +23,7 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
 
     With HTC a linear map of points, HRC a function of their space parts, and `(.)` the midpoint:
 
-        x = HTC(exp_0 X),  x <- x (.) HTC'(exp_0 X),  x <- HRC[layer norm, relu, dropout](x);
+        x = HTC(exp_0 X),  x <- x (.) eps HTC'(exp_0 X),  x <- HRC[layer norm, relu, dropout](x);
         in each layer  x <- HRC[layer norm]( attention(x) (.) x );  z = HTC''(x).
 
     The second term, of a map of its own, is the positional encoding. A layer has neither activation
@@ -39,11 +39,14 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
         in_channels: number of input features.
         dim: width.
         space_in: where the features are lifted to.
-        space: where the result lies.
+        space: where the points lie between the first map and the last.
+        space_out: where the result lies, `space` or another; Eq. 18's change of curvature is that
+            of the last HTC here.
         attentions: the layers, from points of `space` to points of it.
         curvature_mode: `rescale` or `recalibrate`, see `LorentzLinear` and above.
         input_lift: `exp0` or `exp0_ref`, see `LorentzFeatureLinear`.
         positional_encoding: add the second map of the features.
+        position_weight: eps, its weight.
         layer_norm: normalise before the first layer and after each.
         input_activation: take the relu before the first layer.
         dropout: before the first layer.
@@ -58,10 +61,12 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
         dim: int,
         space_in: Lorentz,
         space: Lorentz,
+        space_out: Lorentz,
         attentions: list[nn.Module],
         curvature_mode: CurvatureMode,
         input_lift: InputLift,
         positional_encoding: bool,
+        position_weight: float,
         layer_norm: bool,
         input_activation: bool,
         dropout: float,
@@ -77,7 +82,7 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
 
         self.features = features()
         self.position = features() if positional_encoding else None
-        self.sum = LorentzMidpoint(middle)
+        self.sum = LorentzMidpoint(middle, weight=position_weight)
         self.input_map = _map_of(
             space,
             nn.LayerNorm(dim) if layer_norm else None,
@@ -93,7 +98,7 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
             lies_on = space if layer_norm else middle
         for _ in attentions:
             self.norms.append(_map_of(space, nn.LayerNorm(dim) if layer_norm else None))
-        self.last = LorentzLinear(dim, dim, space, space, curvature_mode)
+        self.last = LorentzLinear(dim, dim, space, space_out, curvature_mode)
 
     def forward(self, features: Tensor) -> Tensor:
         """Map features to points and let all attend to all."""

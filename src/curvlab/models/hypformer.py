@@ -19,7 +19,7 @@ from curvlab.layers.lorentz_attention import LorentzLinearAttention
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
 from curvlab.models.encoder import Encoder
-from curvlab.options import Dropout, NegativeFloat, PositiveInt, Share, SpaceMaker
+from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker
 
 
 class Hypformer(Encoder):
@@ -40,7 +40,10 @@ class Hypformer(Encoder):
         manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
         attention: makes a layer from `dim`, `heads`, `head_dim` and `space`.
         graph_branch: makes the graph network from `in_channels` and `dim`.
-        kappa_in: curvature of the space that features are lifted to; all else is on `manifold()`.
+        kappa_in: curvature of the space that features are lifted to; the attention is on
+            `manifold()`.
+        kappa_out: curvature of the space of the embeddings, which decoders read; None: `manifold()`
+            as well. With `learnable` of the manifold all three are learned.
         curvature_mode: between curvatures: `rescale` (the paper) or `recalibrate` (its code for
             small graphs), see `LorentzLinear` and `HyperbolicTransformer`.
         input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref`, the paper's
@@ -50,6 +53,7 @@ class Hypformer(Encoder):
         heads: heads of attention.
         head_dim: width of a head; None: `dim`, as heads are averaged.
         positional_encoding: add a second linear map of the features.
+        position_weight: its weight, the eps of Eq. 20.
         layer_norm: normalise before the first layer of attention and after each.
         input_activation: apply the ReLU before the first layer of attention.
         dropout: before the first layer of attention.
@@ -74,6 +78,7 @@ class Hypformer(Encoder):
         attention: Callable[..., nn.Module] = LorentzLinearAttention,
         graph_branch: Callable[..., GraphConvolutionBranch] = GraphConvolutionBranch,
         kappa_in: NegativeFloat = -1.0,
+        kappa_out: NegativeFloat | None = None,
         curvature_mode: CurvatureMode = "rescale",
         input_lift: InputLift = "exp0",
         dim: PositiveInt = 16,
@@ -81,6 +86,7 @@ class Hypformer(Encoder):
         heads: PositiveInt = 1,
         head_dim: PositiveInt | None = None,
         positional_encoding: bool = True,
+        position_weight: PositiveFloat = 1.0,
         layer_norm: bool = False,
         input_activation: bool = False,
         dropout: Dropout = 0.0,
@@ -98,14 +104,18 @@ class Hypformer(Encoder):
         self.input_lift, self.maps = input_lift, linear_maps
         self.transformer: HyperbolicTransformer | None = None
         self.graph_branch: GraphConvolutionBranch | None = None
-        space = manifold() if transformer or fusion == "midpoint" else None
+        space = out = manifold() if transformer or fusion == "midpoint" else None
+        if kappa_out is not None and space is not None:
+            out = manifold(kappa=kappa_out)
         if transformer:
             assert space is not None
+            assert out is not None
             self.transformer = HyperbolicTransformer(
                 in_channels,
                 dim,
                 manifold(kappa=kappa_in),
                 space,
+                out,
                 [
                     attention(dim=dim, heads=heads, head_dim=head_dim or dim, space=space)
                     for _ in range(layers)
@@ -113,6 +123,7 @@ class Hypformer(Encoder):
                 curvature_mode,
                 input_lift,
                 positional_encoding,
+                position_weight,
                 layer_norm,
                 input_activation,
                 dropout,
@@ -122,9 +133,9 @@ class Hypformer(Encoder):
             self.graph_branch = graph_branch(in_channels, dim)
         self.graph_lift: LorentzLinear | None = None
         if graph and fusion == "midpoint":
-            assert space is not None
-            self.graph_lift = LorentzLinear(dim, dim, space, space, curvature_mode)
-        self.space = space
+            assert out is not None
+            self.graph_lift = LorentzLinear(dim, dim, out, out, curvature_mode)
+        self.space = out
         self.flat = Euclidean(conformal_factor=1.0)
 
     @property
