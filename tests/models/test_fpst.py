@@ -196,6 +196,19 @@ def test_tokens_are_sums_of_features_identifiers_and_types(graph):
     torch.testing.assert_close(tokens(graph), sum(parts(tokens, graph)))
 
 
+def test_identifiers_may_be_projected_alike_at_both_ends(graph):
+    """Appendix B.1: `P_u + P_u` of a node, `P_u + P_v` of an edge, whichever its direction."""
+    shared = GraphTokens(5, 3, 4, "sum", sign_flips=False, shared_identifiers=True)
+    plain = GraphTokens(5, 3, 4, "sum", sign_flips=False)
+    weights = shared.state_dict()
+    name = "identifiers.weight"
+    plain.load_state_dict({**weights, name: torch.cat([weights[name]] * 2, dim=1)})
+    torch.testing.assert_close(shared(graph), plain(graph))
+    back = graph.clone()
+    back.edge_index = graph.edge_index.flip(0)
+    torch.testing.assert_close(shared(back), shared(graph))
+
+
 def test_tokens_may_be_a_linear_map_of_their_parts(graph):
     tokens = GraphTokens(in_channels=5, eigenvectors=3, dim=4, fusion="linear", sign_flips=False)
     joined = torch.cat(parts(tokens, graph), dim=1)

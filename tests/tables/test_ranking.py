@@ -6,7 +6,7 @@ from math import isnan, nan
 import pandas as pd
 import pytest
 
-from curvlab.tables import build_report
+from curvlab.tables import build_report, load_table
 from curvlab.tables.ranking import marks, rank_correlation, with_ranks
 from curvlab.tables.render import csv, markdown, render, terminal
 from curvlab.tables.spec import Better
@@ -48,6 +48,23 @@ def test_lower_may_be_better():
     assert cells["spearman"].tolist() == pytest.approx([1, 1, 1])
     best = marks(cells, "our", 2, Better.lower)
     assert [best[row, "x"] for row in "abc"] == [1, 2, 0]
+
+
+def test_where_no_number_is_better_none_is_ranked():
+    cells = with_ranks(table(x=[(1, 10), (2, 20), (3, 30)]), 2, Better.neither)
+    assert cells[["our_rank", "paper_rank", "spearman"]].isna().all(axis=None)
+    assert marks(cells, "our", 2, Better.neither) == {}
+
+
+def test_no_time_of_cats_table_2_is_ranked(configs, write_run, tmp_path):
+    _, times = load_table(configs, "cat/table2")
+    for seed, model in enumerate(("cat_euclidean", "cat_hyperbolic", "cat")):
+        write_run(
+            model, "wn18rr", 0, seed + 1.5, table="cat/table2", metric="inference_ms", steps=1
+        )
+    page = markdown(build_report(times, tmp_path))
+    assert "| ours" in page
+    assert not re.search(r"rank |Spearman|Bold|\*\d", page)
 
 
 def test_numbers_that_are_not_compared_are_not_ranked():

@@ -43,7 +43,8 @@ class GraphTokens(Checked, nn.Module):
 
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
     identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P` and type
-    identifiers `T`. One token for each direction of an edge.
+    identifiers `T`. One token for each direction of an edge. Each end has a half of `W_p`, as in
+    TokenGT; FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v`.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.eigenvectors [nodes, k]`, `batch.edge_index
     [2, edges]`; returns `[nodes + edges, dim]`, nodes first.
@@ -55,14 +56,22 @@ class GraphTokens(Checked, nn.Module):
         fusion: `sum` adds the three parts; `linear` maps their concatenation to `dim`.
         sign_flips: in training, turn a random half of the eigenvectors around in each step: their
             signs are arbitrary (TokenGT).
+        shared_identifiers: project both ends of an edge alike, as printed.
     """
 
     def __init__(
-        self, in_channels: int, eigenvectors: int, dim: int, fusion: Fusion, sign_flips: bool
+        self,
+        in_channels: int,
+        eigenvectors: int,
+        dim: int,
+        fusion: Fusion,
+        sign_flips: bool,
+        shared_identifiers: bool = False,
     ) -> None:
         super().__init__()
         self.features = TokenFeatures(in_channels, dim)
-        self.identifiers = nn.Linear(2 * eigenvectors, dim, bias=False)
+        self.ends = 1 if shared_identifiers else 2
+        self.identifiers = nn.Linear(self.ends * eigenvectors, dim, bias=False)
         self.types = nn.Embedding(2, dim)
         self.fusion = TokenLinear(3 * dim, dim) if fusion == "linear" else None
         self.sign_flips = sign_flips
@@ -73,7 +82,8 @@ class GraphTokens(Checked, nn.Module):
         nodes, edges = batch.num_nodes, source.numel()
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
         eigenvectors = self._eigenvectors(batch)
-        first, second = (half @ eigenvectors.T for half in self.identifiers.weight.chunk(2, dim=1))
+        halves = self.identifiers.weight.chunk(self.ends, dim=1)
+        first, second = (half @ eigenvectors.T for half in (halves[0], halves[-1]))
         of_pairs = first.index_select(1, source) + second.index_select(1, target)
         identifiers = torch.cat([first + second, of_pairs], dim=1).T
         features = self.features(batch.x)
@@ -181,6 +191,7 @@ class FPST(Encoder):
         eigenvectors: of the Laplacian, in the tokens' node identifiers.
         token_fusion: of features, identifiers and types, see `GraphTokens`.
         sign_flips: turn a random half of the eigenvectors around in every training step.
+        shared_identifiers: one projection of node identifiers for both ends of an edge, as printed.
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
@@ -188,7 +199,8 @@ class FPST(Encoder):
     Differences from the paper: queries, keys and linear layers have biases and attention an output
     projection (the authors' code); the feed-forward layer has no expansion (likewise); one
     curvature vector a layer, as the paper says (their code gives one to every linear layer);
-    midpoints of attention stay on the values' side of a sphere.
+    midpoints of attention stay on the values' side of a sphere; node identifiers have a projection
+    for each end of an edge.
     """
 
     revision = 3  # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`
@@ -211,10 +223,14 @@ class FPST(Encoder):
         eigenvectors: PositiveInt = 32,
         token_fusion: Fusion = "sum",
         sign_flips: bool = False,
+        shared_identifiers: bool = False,
     ) -> None:
         super().__init__()
         check_divides("heads", heads, dim)
-        self.tokens = GraphTokens(in_channels, eigenvectors, dim, token_fusion, sign_flips)
+        self.tokens = GraphTokens(
+            in_channels, eigenvectors, dim, token_fusion, sign_flips, shared_identifiers
+        )
+        self.eigenvectors = eigenvectors
         blocks = [
             FPSTBlock(
                 manifold(components=heads),
@@ -247,7 +263,7 @@ class FPST(Encoder):
 
     def transforms(self) -> Sequence[GraphTransform]:
         """Eigenvectors for the tokens."""
-        return (LaplacianEigenvectors(self.tokens.identifiers.in_features // 2),)
+        return (LaplacianEigenvectors(self.eigenvectors),)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

@@ -176,7 +176,8 @@ def _cell(cell: Mapping[Any, Any], report: Report, details: Mapping[str, Any]) -
 
 def _heat(cell: Mapping[Any, Any], report: Report) -> float:
     """How far ours is on the better (+) or worse (-) side, in percent of the full colour."""
-    if isnan(cell["difference"]) or cell["within"] is not False:
+    nothing = isnan(cell["difference"]) or cell["within"] is not False
+    if nothing or report.better is Better.neither:
         return 0.0
     paper = 0.0 if isnan(cell["paper_pm"]) else cell["paper_pm"]
     interval = hypot(cell["our_t95"], paper)

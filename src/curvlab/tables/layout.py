@@ -12,7 +12,7 @@ from typing import Any
 
 from curvlab.tables.ranking import marks
 from curvlab.tables.report import Report
-from curvlab.tables.spec import Coordinate
+from curvlab.tables.spec import Better, Coordinate
 
 Cell = Mapping[Any, Any]
 """One row of `Report.cells`."""
@@ -85,6 +85,8 @@ def layout(report: Report, columns: list[Coordinate]) -> list[list[Line]]:
 def legend(report: Report, second: str, grey: str) -> str:
     """What the marks of numbers mean, in the words of a format."""
     words = f"Bold: best of its column, paper and ours apart; {second}: second."
+    if report.better is Better.neither:
+        words = "No ranks: the order of these numbers says nothing."
     if (report.cells["mark"] != "").any():
         words += f" {grey.capitalize()}, with a letter: another protocol than the table's."
     return words
@@ -93,7 +95,7 @@ def legend(report: Report, second: str, grey: str) -> str:
 def _paper(cell: Cell, report: Report, ranks: Mapping[Any, int]) -> Entry:
     if isnan(cell["paper_mean"]):
         return Entry()
-    rank = ranks[cell["row"], cell["column"]]
+    rank = ranks.get((cell["row"], cell["column"]), 0)
     return Entry(_fixed(cell["paper_mean"], report), _fixed(cell["paper_pm"], report), rank=rank)
 
 

@@ -28,7 +28,7 @@ def with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
         and `spearman` (correlation of the two orders of the column); NaN and 0 where not ranked.
     """
     cells = cells.assign(our_rank=nan, paper_rank=nan, ranked=0, spearman=nan)
-    both = cells[cells["difference"].notna()]
+    both = cells[cells["difference"].notna() & (better is not Better.neither)]
     for column, group in both.groupby("column", sort=False):
         if len(group) < FEWEST:
             continue
@@ -57,6 +57,8 @@ def marks(
         better: Which numbers are the best.
     """
     found: dict[tuple[Coordinate, Coordinate], int] = {}
+    if better is Better.neither:
+        return found
     numbers = cells.assign(mean=rounded(cells[f"{kind}_mean"], decimals))
     if kind == "our":
         numbers = numbers[numbers["departure"] == ""]

@@ -49,6 +49,7 @@ class Better(Enum):
 
     higher = "higher"
     lower = "lower"
+    neither = "neither"  # numbers whose order says nothing: no ranks, no bold
 
 
 @dataclass
