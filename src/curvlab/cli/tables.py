@@ -111,8 +111,6 @@ def make_text(arguments: argparse.Namespace) -> str:
         case ["older"]:
             _check_format(arguments, "terminal")  # which is none: it is a CSV file
             return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
-        case ["paired", table, row, other, column]:
-            return difference(load_table(CONFIGS, table)[0], results, row, other, column)
         case ["leaderboard", table, *pairs]:
             _check_format(arguments, "terminal", "markdown")
             results = results_folder(workplace(), arguments.results)
