@@ -58,6 +58,17 @@ def _parsed(word: str) -> Override:
     return OverridesParser.create().parse_override(word)
 
 
+@cache
+def recipes() -> dict[tuple[str, str, str], DictConfig]:
+    """All recipes, with where they are from, by task, model and key."""
+    files = sorted((CONFIGS / "recipe").glob("*/*.yaml"))
+    return {
+        (file.parent.name, file.stem, str(key)): values
+        for file in files
+        for key, values in OmegaConf.load(file).items()  # type: ignore[union-attr]
+    }
+
+
 def different_models() -> list[str]:
     """All models but for variants, whose layers are those of another."""
     names = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))

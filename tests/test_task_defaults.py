@@ -1,6 +1,7 @@
 """Which values a run gets from its task and its two recipes; the command line wins."""
 
 import copy
+import re
 import shlex
 import shutil
 from functools import cache
@@ -8,18 +9,20 @@ from functools import cache
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from composing import CONFIGS, composed, with_hydra
+from composing import CONFIGS, composed, recipes, with_hydra
 from curvlab.config.resolvers import LINKS, recipe, recipe_name
 from curvlab.config.rules import validate
 from tiny_data import takes_a_step
 
-RECIPE = """# @package _global_
-# Found by a search of three trials.
-model:
-  dim: 64
-  dropout: 0.3
-optimizer:
-  lr: 0.05
+RECIPE = """
+cora@public:
+  found:
+    command: a search of three trials
+  model:
+    dim: 64
+    dropout: 0.3
+  optimizer:
+    lr: 0.05
 """
 
 
@@ -28,7 +31,9 @@ def configs(tmp_path_factory):
     """A copy of the configurations in which GCN has a recipe on Cora's public split."""
     folder = tmp_path_factory.mktemp("of_recipes") / "configs"
     shutil.copytree(CONFIGS, folder)
-    (folder / "recipe" / "node_classification" / "gcn" / "cora@public.yaml").write_text(RECIPE)
+    file = folder / "recipe" / "node_classification" / "gcn.yaml"
+    others = re.sub(r"(?ms)^cora@public:\n.*?^(?=\S)", "", file.read_text())
+    file.write_text(others + RECIPE)
     return folder
 
 
@@ -66,17 +71,17 @@ def chosen_recipe(*words):
     return with_hydra(*words).hydra.runtime.choices.recipe
 
 
-RECIPES = sorted((CONFIGS / "recipe").glob("*/*/*.yaml"))
-OF_TASKS = [file for file in RECIPES if file.stem == "_"]
-OF_DATA = [file for file in RECIPES if file.stem != "_"]
+OF_TASKS = [names for names in recipes() if names[2] == "_"]
+OF_DATA = [names for names in recipes() if names[2] != "_" and "/" not in names[2]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", OF_TASKS, ids=lambda file: "-".join(file.parts[-3:-1]))
-def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(file):
-    assert (CONFIGS / "task" / f"{file.parts[-3]}.yaml").is_file()
-    plain = composed(f"model={file.parent.name}")
-    values = OmegaConf.load(file)
+@pytest.mark.parametrize("names", OF_TASKS, ids="-".join)
+def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(names):
+    task, model, _ = names
+    assert (CONFIGS / "task" / f"{task}.yaml").is_file()
+    plain = composed(f"model={model}")
+    values = recipes()[names]
     assert values.keys() & {"defaults", "model", "optimizer", "trainer"}
     assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
     assert set(values.get("model", {})) <= set(plain.model)
@@ -85,30 +90,31 @@ def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(file):
 def with_few_of_every_key():
     """All recipes; those that set no key that another of the same model sets too are nightly."""
     met = set()
-    for file in OF_DATA:
-        values = OmegaConf.to_container(OmegaConf.load(file))
-        parts = ((part, v) for part, v in values.items() if isinstance(v, dict))
-        sets = {(*file.parts[-3:-1], part, key) for part, v in parts for key in v}
+    for names in OF_DATA:
+        values = OmegaConf.to_container(recipes()[names])
+        parts = ((k, v) for k, v in values.items() if isinstance(v, dict) and k != "found")
+        sets = {(*names[:2], part, key) for part, v in parts for key in v}
         marks = () if sets - met else pytest.mark.nightly
-        yield pytest.param(file, marks=marks, id=f"{file.parent.name}-{file.stem}")
+        yield pytest.param(names, marks=marks, id="-".join(names[1:]))
         met |= sets
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.slow
-@pytest.mark.parametrize("file", list(with_few_of_every_key()))
-def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(file, tmp_path):
-    """A file that names another key would pass unnoticed until the model is built."""
-    task, model = file.parts[-3:-1]
-    dataset, _, split = file.stem.partition("@")
+@pytest.mark.parametrize("names", list(with_few_of_every_key()))
+def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(names, tmp_path):
+    """A recipe that names another key would pass unnoticed until the model is built."""
+    task, model, key = names
+    dataset, _, split = key.partition("@")
     words = [f"model={model}", f"dataset={dataset}", f"task={task}"]
     words += [f"split={split}"] if split not in ("", LINKS) else []
-    values = OmegaConf.load(file)
+    values = copy.deepcopy(recipes()[names])
+    values.pop("found", None)
     defaults = values.pop("defaults", [])
     batching = [f"batching={d[key]}" for d in defaults for key in d if key.startswith("/batching@")]
     plain = composed(*words, *batching, "recipe=none")
-    names = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
-    assert recipe(*names) == f"{task}/{model}/{file.stem}"
+    run = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
+    assert recipe(*run) == "/".join(names)
     # Datasets and transforms ask whether they are there.
     for key in ("row_normalise", "self_loops"):
         OmegaConf.update(plain, f"model.requires.{key}", True, force_add=True)
@@ -199,9 +205,6 @@ def test_a_split_has_the_name_that_chooses_recipes(file):
     assert OmegaConf.load(file).get("name", "none") == file.stem
 
 
-FOUND = "# Found by python train.py -m "
-
-
 @cache
 def split_of(words):
     """Task, data set and split of a search's command."""
@@ -209,26 +212,25 @@ def split_of(words):
     return config.task.name, config.dataset.name, config.split.name
 
 
-def searched(file):
+def searched(names):
     """What the values of a recipe were found on, its own and those that it takes from others."""
-    entries = OmegaConf.to_container(OmegaConf.load(file)).get("defaults", [])
-    for group, name in (pair for entry in entries if entry != "_self_" for pair in entry.items()):
+    values = OmegaConf.to_container(recipes()[names])
+    entries = [entry for entry in values.get("defaults", []) if entry != "_self_"]
+    for group, name in (pair for entry in entries for pair in entry.items()):
         if not group.startswith(("optional", "/")):
-            yield from searched(CONFIGS / "recipe" / group / f"{name}.yaml")
-    for line in file.read_text().splitlines():
-        if line.startswith(FOUND):
-            words = shlex.split(line.removeprefix(FOUND))
-            chosen = ("dataset", "split", "task")
-            yield split_of(tuple(w for w in words if w.partition("=")[0] in chosen))
+            yield from searched((*group.split("/"), name))
+    if "found" in values:
+        words = shlex.split(values["found"]["command"])
+        chosen = ("dataset", "split", "task")
+        yield split_of(tuple(w for w in words if w.partition("=")[0] in chosen))
 
 
 @pytest.mark.slow
 def test_what_a_search_has_found_is_used_on_the_split_of_that_search_only():
     """Elsewhere its validation nodes, which chose the values, would be among the test nodes."""
-    for file in OF_DATA:
-        task, model = file.parts[-3:-1]
-        for found_on in searched(file):
-            assert recipe(found_on[0], model, *found_on[1:]) == f"{task}/{model}/{file.stem}"
+    for names in OF_DATA:
+        for found_on in searched(names):
+            assert recipe(found_on[0], names[1], *found_on[1:]) == "/".join(names)
 
 
 VARIANTS = sorted(
@@ -245,7 +247,7 @@ def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_
             for name in (variant, recipe_name("dataset", variant))
         )
         assert own != first
-        if not (CONFIGS / "recipe" / f"{own}.yaml").is_file():
+        if tuple(own.split("/")) not in recipes():
             words = (f"model={model}", f"dataset={variant}")
             assert composed(*words) == composed(*words, "recipe=none")
 

@@ -137,11 +137,11 @@ name: hubs
 recipe: reconstruction # whose data sets and recipes it has
 _target_: extra.Hubs
 """,
-    "extra_configs/recipe/reconstruction/my_tag/_.yaml": """# @package _global_
-model: {dim: 6, hops: 4}
-""",
-    "extra_configs/recipe/reconstruction/my_tag/my_ring.yaml": """# @package _global_
-model: {dim: 8}
+    "extra_configs/recipe/reconstruction/my_tag.yaml": """# @package _global_
+_:
+  model: {dim: 6, hops: 4}
+my_ring:
+  model: {dim: 8}
 """,
     "extra-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: extra\nVersion: 1\n",
     "extra-1.dist-info/entry_points.txt": "[curvlab.configs]\nextra = extra_configs\n",
@@ -181,8 +181,9 @@ def test_recipes_of_a_package_are_taken_and_named(extra, run, dataset, dim):
     done = run(extra, "train", "model=my_tag", f"dataset={dataset}", "print_config=true")
     assert done.returncode == 0, done.stderr
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert any(line.startswith("hops: 4 # recipe/reconstruction/my_tag/_") for line in lines)
-    assert any(line.startswith(f"dim: {dim} # recipe/reconstruction/my_tag/") for line in lines)
+    file, key = "recipe/reconstruction/my_tag.yaml", "my_ring" if dim == 8 else "_"
+    assert f"hops: 4 # {file} _" in lines
+    assert f"dim: {dim} # {file} {key}" in lines
 
 
 @pytest.mark.parametrize(

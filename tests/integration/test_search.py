@@ -9,6 +9,7 @@ from statistics import mean
 
 import pytest
 import torch
+import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from optuna.trial import TrialState
@@ -38,6 +39,7 @@ GRAPH = (
     "trainer.accelerator=cpu",
 )
 SEARCH = ("search=gcn", *GRAPH, "search.seeds=[0,1]", "search.trials=3")
+KEY, DRAWN = "disease_synthetic@random_60_20_20", "another draw for each seed"
 DEFAULTS = {"model.layers": 2, "model.dropout": 0.5, "model.dim": 16, "model.residual": False}
 
 
@@ -312,9 +314,9 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, s
     search_here(*SEARCH, "search.trials=8")
     folder, configs = tmp_path / "search", tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)
-    path = adopt(folder, configs).path
-    recipes = configs / "recipe" / "node_classification" / "gcn"
-    assert path == recipes / "disease_synthetic@random_60_20_20.yaml"
+    path = configs / "recipe" / "node_classification" / "gcn.yaml"
+    before = path.read_text()
+    assert adopt(folder, configs).path == path
     winner = max(trials(folder), key=lambda trial: trial.value)
     words = ["dataset=disease_synthetic", "split=random_60_20_20"]
     config = composing.composed("model=gcn", *words, configs=configs)
@@ -326,15 +328,20 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(search_here, s
     assert other.model.dropout == 0.35
     assert other.model.layers == winner.params["model.layers"]
     assert {key: again.model[key.split(".")[1]] for key in DEFAULTS} == DEFAULTS
-    header = path.read_text()
-    assert header.startswith("# @package _global_\n")
-    drawn = "# Split random_60_20_20, another draw for each seed\n"
-    for fact in (
-        *("curvlab train -m search=gcn", f"{winner.value:.2f}", "seeds 0, 1", "of 8", "commit"),
-        drawn,
-    ):
-        assert fact in header
-    assert str(tmp_path) not in header
+    after = path.read_text()
+    assert after.startswith(before)  # with all comments
+    assert str(tmp_path) not in after
+    found = yaml.safe_load(after)[KEY]["found"]
+    assert found["command"].startswith("curvlab train -m search=gcn")
+    assert found["split"] == f"random_60_20_20, {DRAWN}"
+    assert found["validation"] == {
+        "metric": "accuracy",
+        "mean": round(winner.value, 2),
+        "seeds": [0, 1],
+        "scores": [round(score, 2) for score in winner.user_attrs[SCORES]],
+    }
+    assert found["trials"]["of"] == 8
+    assert found.keys() > {"study", "date", "commit"}
 
 
 def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, monkeypatch):
@@ -361,7 +368,8 @@ def test_the_script_shows_adopts_and_refuses(
 
     configs = tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)
-    path = configs / "recipe/node_classification/gcn/disease_synthetic@random_60_20_20.yaml"
+    path = configs / "recipe/node_classification/gcn.yaml"
+    before = path.read_text()
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["adopt.py", "--configs", str(configs), *words])
@@ -372,14 +380,14 @@ def test_the_script_shows_adopts_and_refuses(
     code, shown, _ = run(str(folder), "--show")
     assert code == 0
     assert "trial 0" in shown
-    assert not path.exists()
+    assert path.read_text() == before
     code, done, refused = run("no/such/search", str(folder))
     assert code == 2
     assert refused.count("\n") == 1
-    assert path.is_file()
-    assert done.startswith("wrote ")
+    assert path.read_text() != before
+    assert done.startswith(f"wrote {KEY} in ")
     best = read_result(folder).val_score
-    higher = path.read_text().replace(f"accuracy {best:.2f},", "accuracy 100.00,")
+    higher = re.sub(rf"(?s)(\n{KEY}:.* mean: )[\d.]+", r"\g<1>100.0", path.read_text())
     path.write_text(higher)
     code, done, refused = run(str(folder))
     assert (code, done) == (2, "")
@@ -407,17 +415,19 @@ def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
     assert first.before is None
     assert adopt(folder, recipes).before == first.score  # equal is not lower
     text = first.path.read_text()
-    value = first.score.split()[-1]
+    others, _, own = text.partition(f"\n{KEY}:\n")
+    value = yaml.safe_load(text)[KEY]["found"]["validation"]["mean"]
     for there, refused, before in (
-        (text.replace(f" {value},", " 99.99,"), True, "validation accuracy 99.99"),
-        (text.replace(f" {value},", " 9.99,"), False, "validation accuracy 9.99"),
-        ("# Released settings\nmodel:\n  dim: 8\n", True, "values that no search has found"),
+        (own.replace(f"mean: {value}", "mean: 99.99"), True, "validation accuracy 99.99"),
+        (own.replace(f"mean: {value}", "mean: 9.99"), False, "validation accuracy 9.99"),
+        ("  # Released settings\n  model:\n    dim: 8\n", True, "values that no search has found"),
         (
-            text.replace(f" {value},", " 99.99,").replace("another draw for each seed", "draw 0"),
+            own.replace(f"mean: {value}", "mean: 99.99").replace(DRAWN, "draw 0"),
             False,  # one draw says nothing of ten
             "validation accuracy 99.99 on split random_60_20_20, draw 0",
         ),
     ):
+        there = f"{others}\n{KEY}:\n{there}"
         first.path.write_text(there)
         if refused:
             with pytest.raises(UsageError, match=f"has {before}, and the search has {first.score}"):
@@ -446,11 +456,12 @@ def test_a_search_on_other_draws_or_by_another_metric_becomes_no_recipe(
 def test_a_search_on_one_split_leaves_the_recipe_of_another_alone(
     search_here, scored, folder, recipes
 ):
-    of_hgcn = recipes / "recipe/node_classification/gcn/disease_synthetic@hgcn.yaml"
-    before = of_hgcn.read_text()
+    path = recipes / "recipe/node_classification/gcn.yaml"
+    before = path.read_text()
+    assert "\ndisease_synthetic@hgcn:\n" in before
     search_here(*SEARCH)
-    assert adopt(folder, recipes, force=True).path.name == "disease_synthetic@random_60_20_20.yaml"
-    assert of_hgcn.read_text() == before
+    assert adopt(folder, recipes, force=True).key == KEY
+    assert path.read_text().startswith(before)
 
 
 CORA = ("dataset=cora",)

@@ -7,7 +7,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf, open_dict, read_write
 
-from composing import CONFIGS, composed, with_hydra
+from composing import CONFIGS, composed, recipes, with_hydra
 from curvlab.config.building import build
 from curvlab.config.resolvers import recipe_name
 from curvlab.config.rules import validate
@@ -29,10 +29,11 @@ def sweep(name):
     return keys
 
 
-def keys_of(file):
+def keys_of(values):
     """The keys that a recipe sets, with its groups."""
-    values = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
-    return [f"{part}.{key}" for part, v in values.items() if isinstance(v, dict) for key in v]
+    parts = OmegaConf.to_container(values, resolve=False)
+    parts.pop("found", None)
+    return [f"{part}.{key}" for part, v in parts.items() if isinstance(v, dict) for key in v]
 
 
 def telling(name, swept):
@@ -49,14 +50,13 @@ def telling(name, swept):
     own, met = "model" in OmegaConf.load(CONFIGS / "table" / f"{name}.yaml"), set()
     if swept == "model":
         for model, dataset in product(keys["model"], keys.get("dataset", ())):
-            files = [
-                file
-                for name in (model, recipe_name("model", model))
-                for file in (CONFIGS / "recipe").glob(
-                    f"*/{name}/{recipe_name('dataset', dataset)}[@.]*"
-                )
+            names, graph = {model, recipe_name("model", model)}, recipe_name("dataset", dataset)
+            found = [
+                values
+                for (_, name, key), values in recipes().items()
+                if name in names and key.partition("@")[0] == graph
             ]
-            sets = {key for file in files for key in keys_of(file)}
+            sets = {key for values in found for key in keys_of(values)}
             if (
                 (own or recipe_name("model", model) != model)
                 and sets

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config import folder
 from curvlab.config.compose import compose
-from curvlab.config.folder import find, folders, is_group
+from curvlab.config.folder import comment_of, find, folders, is_group
 from curvlab.config.options import GROUPS, option_of
 from curvlab.config.schema import summary
 from curvlab.errors import UsageError
@@ -73,8 +73,10 @@ def page(topic: str, configs: Path) -> str:
         raise UsageError(f"there is no help={topic}; did you mean {' or '.join(near[:3])}?")
     if choice:
         return "\n".join(_options(group, choice, configs))
-    rows = [(f"{group}={name}", _comment(find(configs, f"{group}/{name}.yaml"))) for name in
-            choices(configs, group)]  # fmt: skip
+    rows = [
+        (f"{group}={name}", comment_of(configs, f"{group}/{name}.yaml"))
+        for name in choices(configs, group)
+    ]
     return "\n".join(_aligned(rows))
 
 
@@ -105,7 +107,7 @@ def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
     """The page of a choice: what it is, then a line for each option."""
     path = find(configs, f"{group}/{choice}.yaml")
     config = compose([] if group in SWEEPS else [f"{group}={choice}"], configs)
-    yield _comment(path) or f"{group}={choice}"
+    yield comment_of(configs, f"{group}/{choice}.yaml") or f"{group}={choice}"
     node = config.get(group)
     if not isinstance(node, DictConfig) or group in SWEEPS:
         yield from path.read_text("utf-8").splitlines()
@@ -154,11 +156,3 @@ def _aligned(rows: list[tuple[str, str]]) -> Iterator[str]:
             key = ""
         yield f"{key:<{width}}  {lines[0]}".rstrip()
         yield from (f"{'':<{width}}  {line}" for line in lines[1:])
-
-
-def _comment(path: Path) -> str:
-    """The line in which a file says what it is."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#") and "@package" not in line:
-            return re.sub(r"^#\s*", "", line)
-    return ""

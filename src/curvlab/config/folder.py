@@ -1,5 +1,6 @@
 """Where the configurations are."""
 
+import re
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -17,6 +18,12 @@ REPOSITORY = None if INSTALLED.is_dir() else CONFIGS.parent
 
 GROUP = "curvlab.configs"
 """Entry points of other packages: each names a package that is a folder of configurations."""
+
+VARIANTS = "variants"
+"""The key of a file with what differs in its variants."""
+
+PROVENANCE = "found"
+"""The key of a recipe that says where its values are from."""
 
 LONGEST_NAME = 255
 """Characters of a file's name, on most systems."""
@@ -37,19 +44,85 @@ def added() -> tuple[Path, ...]:
     return tuple(_ADDED)
 
 
+def section_of(name: str) -> tuple[str, str]:
+    """The file, and the key in it, of a configuration without a file of its own.
+
+    `recipe/TASK/MODEL/KEY` is a key of `recipe/TASK/MODEL`. `GROUP/BASE__VARIANT` is a key below
+    `variants` of `GROUP/BASE`, whose values it has, or those of the other variant that its own
+    `defaults` name. The key is empty for other names.
+    """
+    if is_recipe(name):
+        group, task, model, *key = name.split("/")
+        return f"{group}/{task}/{model}", "/".join(key)
+    base, _, variant = name.partition("__")
+    return base, variant
+
+
+def is_recipe(name: str) -> bool:
+    """Whether a configuration is a recipe."""
+    return name.startswith("recipe/") and name.count("/") > 1
+
+
+def variants_of(file: Path) -> list[str]:
+    """The variants that a file has."""
+    text = file.read_text(encoding="utf-8")
+    found = re.search(rf"(?m)^{VARIANTS}:\n((?:[ #].*\n|\n)*)", text)
+    return re.findall(r"(?m)^  (\w+):", found[1]) if found else []
+
+
 def find(configs: Path, name: str) -> Path:
-    """A file of the first folder that has it; where none has, the path in `configs`."""
-    found = (folder / name for folder in folders(configs) if (folder / name).is_file())
-    return next(found, configs / name)
+    """The file of a configuration, in the first folder that has it.
+
+    Args:
+        configs: the folder of configurations.
+        name: such as `model/lrn__tangent_space.yaml`.
+
+    Returns:
+        The path that a file of its own would have in `configs`, where no folder has it.
+    """
+    base, key = section_of(name.removesuffix(".yaml"))
+    for folder in folders(configs):
+        own, shared = folder / name, folder / f"{base}.yaml"
+        if own.is_file():
+            return own
+        if key and shared.is_file() and (is_recipe(name) or key in variants_of(shared)):
+            return shared
+    return configs / name
+
+
+def address(configs: Path, name: str) -> str:
+    """Where a configuration is: `model/gcn.yaml`, or `recipe/TASK/gcn.yaml cora@public`.
+
+    Args:
+        configs: as of `find`.
+        name: such as `model/gcn`.
+    """
+    file, key = section_of(name)
+    shared = key and find(configs, f"{name}.yaml").stem == Path(file).name
+    return f"{file}.yaml {key}" if shared else f"{name}.yaml"
+
+
+def comment_of(configs: Path, name: str) -> str:
+    """The line in which a configuration's file says what it is; empty without one.
+
+    Args:
+        configs: as of `find`.
+        name: as of `find`.
+    """
+    file, (_, key) = find(configs, name), section_of(name.removesuffix(".yaml"))
+    text = file.read_text(encoding="utf-8")
+    own = file.stem == Path(name).stem
+    found = re.search(r"(?m)^#(?! *@package) *(.+)$" if own else rf"(?m)^  {key}: # (.+)$", text)
+    return found[1] if found else ""
 
 
 def choices(configs: Path, group: str, pattern: str = "*.yaml") -> list[str]:
     """Names of a group's choices in all folders, sorted; `pattern` is of their files."""
-    names = {
-        path.relative_to(folder / group).with_suffix("").as_posix()
-        for folder in folders(configs)
-        for path in (folder / group).glob(pattern)
-    }
+    names = set()
+    for folder in folders(configs):
+        for path in (folder / group).glob(pattern):
+            name = path.relative_to(folder / group).with_suffix("").as_posix()
+            names |= {name, *(f"{name}__{variant}" for variant in variants_of(path))}
     return sorted(names)
 
 

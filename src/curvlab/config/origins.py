@@ -10,7 +10,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.folder import CONFIGS, find, is_group
+from curvlab.config.folder import CONFIGS, address, is_group
+from curvlab.config.sources import read
 
 COLUMN = 58
 
@@ -28,14 +29,14 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
     listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
     found: dict[str, str] = {}
     for default in listed.defaults:
-        path = find(configs, f"{default.config_path}.yaml")
-        if default.config_path is None or not path.is_file():
+        own = None if default.config_path is None else read(configs, default.config_path)
+        if own is None:
             continue
-        node = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        node = OmegaConf.to_container(own, resolve=False)
         package = "" if default.package in (None, "_global_") else default.package
-        if isinstance(node, dict):
-            node.pop("defaults", None)
-            found |= dict.fromkeys(_leaves(node, package or ""), f"{default.config_path}.yaml")
+        assert isinstance(node, dict)
+        node.pop("defaults", None)
+        found |= dict.fromkeys(_leaves(node, package or ""), address(configs, default.config_path))
     for override in OverridesParser.create().parse_overrides(list(words)):
         key = override.key_or_group
         if "." not in key and is_group(configs, key):  # its file has said what it brings

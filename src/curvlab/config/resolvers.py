@@ -13,8 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
 from curvlab.config.checksums import checksum_of
-from curvlab.config.folder import CONFIGS, find
-from curvlab.config.sources import register_sources
+from curvlab.config.folder import CONFIGS
+from curvlab.config.sources import read, register_sources
 from curvlab.errors import UsageError
 
 LINKS = "links"
@@ -53,8 +53,7 @@ def _file(group: str, choice: str) -> Mapping[str, Any] | None:
         loaded = hydra.config_loader().repository.load_config(f"{group}/{choice}")  # type: ignore[attr-defined]
         node = None if loaded is None else loaded.config
     else:
-        path = find(CONFIGS, f"{group}/{choice}.yaml")
-        node = OmegaConf.load(path) if path.is_file() else None
+        node = read(CONFIGS, f"{group}/{choice}")
     return node if isinstance(node, Mapping | DictConfig) else None
 
 

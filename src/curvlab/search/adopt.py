@@ -1,6 +1,6 @@
 """From the study of a search to the recipe of a model on a data set and its split."""
 
-import re
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,11 @@ import optuna
 from omegaconf import OmegaConf
 from optuna.trial import FrozenTrial
 from rich.table import Table
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 
 from curvlab.config.compose import compose
+from curvlab.config.folder import PROVENANCE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
@@ -28,32 +31,33 @@ from curvlab.search.study import (
     read_study,
 )
 
-FOUND = re.compile(r"^# Validation (\S+) (\S+),", re.MULTILINE)
-SPLIT = re.compile(r"^# Split (.+)$", re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class Adopted:
     """What has been written, and what it replaced.
 
     Attributes:
-        path: the recipe.
+        path: the file of the model's recipes in the task.
+        key: the recipe's, `DATASET@SPLIT`.
         score: the winner's, `validation accuracy 81.13`.
         before: what was there, in the same way; None for nothing.
     """
 
     path: Path
+    key: str
     score: str
     before: str | None
 
     def __str__(self) -> str:
         """One line for the terminal."""
         before = "" if self.before is None else f" (before: {self.before})"
-        return f"wrote {shown(self.path)}: {self.score}{before}"
+        return f"wrote {self.key} in {shown(self.path)}: {self.score}{before}"
 
 
 def adopt(folder: Path, configs: Path, force: bool = False) -> Adopted:
-    """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL/DATASET@SPLIT.yaml`.
+    """Write the winner of a search to the key `DATASET@SPLIT` of `CONFIGS/recipe/TASK/MODEL.yaml`.
+
+    The rest of the file stays as it is, with its comments.
 
     Args:
         folder: the search's.
@@ -70,11 +74,29 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> Adopted:
     split = result.config.get("split")
     name = name_of_recipe(result.task, result.dataset, split["name"] if split else None)
     task = recipe_name("task", result.task)
-    target = configs / "recipe" / task / result.model / f"{name}.yaml"
-    text = _values(result, study, own)
-    adopted = Adopted(target, *_compared(target, text, _split_of(result.config), force))
-    atomic_write(target, text)
+    target = configs / "recipe" / task / f"{result.model}.yaml"
+    yaml, known = _yaml(), target.is_file()
+    recipes = yaml.load(target) if known else CommentedMap()
+    new = _section(result, study, own)
+    adopted = Adopted(target, name, *_compared(target, name, new, recipes.get(name), force))
+    recipes.ca.items.pop(name, None)  # what the replaced values' comments say
+    recipes[name] = new
+    text = io.StringIO("" if known else "# @package _global_\n")
+    text.seek(0, io.SEEK_END)
+    yaml.dump(recipes, text)
+    atomic_write(target, text.getvalue())
     return adopted
+
+
+def _yaml() -> YAML:
+    """What reads and writes the recipes of a model, all that it does not change as it is."""
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    null = "tag:yaml.org,2002:null"
+    yaml.representer.add_representer(type(None), lambda r, _: r.represent_scalar(null, "null"))
+    return yaml
 
 
 def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
@@ -110,7 +132,9 @@ def _short(own: Any, other: Any) -> str:
     return str(own)
 
 
-def _compared(target: Path, text: str, split: str, force: bool) -> tuple[str, str | None]:
+def _compared(
+    target: Path, key: str, new: dict[str, Any], old: dict[str, Any] | None, force: bool
+) -> tuple[str, str | None]:
     """The new score and what it replaces, in words.
 
     A recipe that says that it was found on other draws of the split has no score to compare with.
@@ -118,24 +142,26 @@ def _compared(target: Path, text: str, split: str, force: bool) -> tuple[str, st
     Raises:
         UsageError: the recipe that is there has a higher score, or none, without `force`.
     """
-    new = FOUND.search(text)
-    assert new is not None
-    score = f"validation {new[1]} {new[2]}"
-    if not target.is_file():
-        return score, None
-    there = target.read_text()
-    old, drawn = FOUND.search(there), SPLIT.search(there)
+    found, there = new[PROVENANCE], (old or {}).get(PROVENANCE)
+    score = _score(found)
     if old is None:
+        return score, None
+    if there is None:
         before, worse = "values that no search has found", True
-    elif drawn is not None and drawn[1] != split:
-        before, worse = f"validation {old[1]} {old[2]} on split {drawn[1]}", False
+    elif there.get("split", found.get("split")) != found.get("split"):
+        before, worse = f"{_score(there)} on split {there['split']}", False
     else:
-        before, worse = f"validation {old[1]} {old[2]}", float(old[2]) > float(new[2])
+        before, worse = _score(there), there["validation"]["mean"] > found["validation"]["mean"]
     if worse and not force:
         raise UsageError(
-            f"{shown(target)} has {before}, and the search has {score}: --force replaces it"
+            f"{key} in {shown(target)} has {before}, and the search has {score}: --force "
+            "replaces it"
         )
     return score, before
+
+
+def _score(found: dict[str, Any]) -> str:
+    return f"validation {found['validation']['metric']} {found['validation']['mean']:.2f}"
 
 
 def _split_of(config: dict[str, Any]) -> str:
@@ -185,12 +211,9 @@ def _ended(folder: Path, study: optuna.Study) -> Result:
     return result
 
 
-def _values(result: Result, study: optuna.Study, own: dict[str, Any]) -> str:
-    """The winner's values, where they differ from a run's own, and where they are from."""
+def _section(result: Result, study: optuna.Study, own: dict[str, Any]) -> CommentedMap:
+    """Where the winner's values are from, and those that differ from a run's own."""
     done, winner = concluded(study), best_first(study)[0]
-    seeds = result.config["search"]["seeds"]
-    metric = result.config["task"]["metric"]
-    ends = ", ".join(f"{number} {end}" for end, number in count(done).items())
     last = max(trial.datetime_complete for trial in done if trial.datetime_complete)
     values = OmegaConf.create()
     without = OmegaConf.create(own)
@@ -198,17 +221,32 @@ def _values(result: Result, study: optuna.Study, own: dict[str, Any]) -> str:
         if OmegaConf.select(without, key) != value:
             OmegaConf.update(values, key, value)
     split = _split_of(result.config)
-    lines = [
-        "# @package _global_",
-        f"# Found by {study.user_attrs[COMMAND]}",
-        f"# Validation {metric} {winner.value:.2f}, mean over seeds {', '.join(map(str, seeds))} "
-        f"({_scores(winner)}); the test nodes were not scored",
-        *([f"# Split {split}"] if split else []),
-        f"# Trial {winner.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes",
-        f"# Study search/{result.task}/{result.model}/{result.dataset}, {study.study_name}, "
-        f"{last:%Y-%m-%d}, commit {study.user_attrs[COMMIT]}",
-    ]
-    return "\n".join(lines) + "\n" + (OmegaConf.to_yaml(values) if values else "")
+    validation = {
+        "metric": result.config["task"]["metric"],
+        "mean": round(float(winner.value), 2),
+        "seeds": list(result.config["search"]["seeds"]),
+        "scores": [round(score, 2) for score in winner.user_attrs[SCORES]],
+    }
+    trials = {"best": winner.number, "of": len(done), **count(done)}
+    found = {
+        "command": study.user_attrs[COMMAND],
+        "validation": _one_line(validation),
+        **({"split": split} if split else {}),
+        "trials": _one_line(trials | {"minutes": round(minutes(done), 1)}),
+        "study": f"search/{result.task}/{result.model}/{result.dataset} {study.study_name}",
+        "date": last.date(),
+        "commit": study.user_attrs[COMMIT],
+    }
+    plain = OmegaConf.to_container(values)
+    assert isinstance(plain, dict)
+    return CommentedMap({PROVENANCE: found, **plain})
+
+
+def _one_line(values: dict[str, Any]) -> CommentedMap:
+    """A mapping that is written in one line."""
+    mapping = CommentedMap(values)
+    mapping.fa.set_flow_style()
+    return mapping
 
 
 def _scores(trial: FrozenTrial) -> str:

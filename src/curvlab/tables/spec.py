@@ -17,6 +17,7 @@ from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.folder import choices, find
+from curvlab.config.sources import read
 from curvlab.errors import UsageError, of_omegaconf
 
 Coordinate = str | int | float
@@ -113,7 +114,8 @@ class TableSpec:
         config = find(self.configs, f"{group}/{value}.yaml")
         if not config.is_file():
             return str(value)
-        return _label(config, config.stat().st_mtime_ns) or str(value)
+        name = f"{group}/{value}"
+        return _label(self.configs, name, config.stat().st_mtime_ns) or str(value)
 
 
 def table_names(configs: Path) -> list[str]:
@@ -277,9 +279,9 @@ def _lengths(trainer: DictConfig) -> dict[str, int]:
 
 
 @cache
-def _label(path: Path, modified: int) -> str | None:  # noqa: ARG001  (a changed file is read anew)
-    """The label in a configuration's file, which many tables have the same of."""
-    label = _load(path).get("label")
+def _label(configs: Path, name: str, modified: int) -> str | None:  # noqa: ARG001  (of a version)
+    """The label of a configuration, which many tables have the same of."""
+    label = (read(configs, name) or {}).get("label")
     return None if label is None else str(label)
 
 

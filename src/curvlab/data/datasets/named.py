@@ -8,10 +8,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
-from curvlab.config.folder import CONFIGS, choices, find
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import options_of
-from curvlab.config.sources import complete
+from curvlab.config.sources import complete, read
 from curvlab.config.words import remember
 from curvlab.data.files.sources import GraphSource
 from curvlab.errors import UsageError
@@ -79,8 +79,8 @@ def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
 
 def _described(name: str, configs: Path) -> DictConfig:
     """A data set's file over those that it is based on."""
-    dataset = OmegaConf.load(find(configs, f"dataset/{name}.yaml"))
-    assert isinstance(dataset, DictConfig)
+    dataset = read(configs, f"dataset/{name}")
+    assert dataset is not None
     bases = [base for base in dataset.pop("defaults", []) if isinstance(base, str)]
     beside = PurePosixPath(name).parent
     below = (_described(str(beside / base.partition("@")[0]), configs) for base in bases)
