@@ -9,7 +9,9 @@ import yaml
 from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
+from curvlab.config.folder import choices, comment_of
 from curvlab.config.schema import MISSING, completed, locate
+from curvlab.config.sources import read
 from curvlab.tables import load_table, table_names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,14 +39,15 @@ def model_pages() -> dict[str, str]:
 def _models() -> dict[str, list[str]]:
     """Classes of models with the choices of `model=` that build them."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted((CONFIGS / "model").glob("*.yaml")):
-        found[_target(path.stem)].append(path.stem)
+    for name in choices(CONFIGS, "model"):
+        found[_target(name)].append(name)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
 def _target(model: str) -> str:
     """The class of a choice, its own or that of the choice it starts from."""
-    config = yaml.safe_load((CONFIGS / "model" / f"{model}.yaml").read_text(encoding="utf-8"))
+    config = read(CONFIGS, f"model/{model}")
+    assert config is not None
     if "_target_" in config:
         return str(config["_target_"])
     above = [d for d in config["defaults"] if isinstance(d, str) and d != "_self_"]
@@ -202,8 +205,7 @@ def _options(target: str) -> str:
 def _configurations(names: list[str]) -> str:
     rows = []
     for name in names:
-        lines = (CONFIGS / "model" / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-        says = next((li[2:] for li in lines if li.startswith("# ") and "@package" not in li), "")
+        says = comment_of(CONFIGS, f"model/{name}.yaml")
         rows.append(f"- `model={name}`: {says}".rstrip(": "))
     return "\n".join(rows)
 

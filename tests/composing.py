@@ -18,8 +18,10 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.compose import compose, sets_a_key
+from curvlab.config.folder import choices
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import attribute, is_subclass
+from curvlab.config.sources import read
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -71,7 +73,7 @@ def recipes() -> dict[tuple[str, str, str], DictConfig]:
 
 def different_models() -> list[str]:
     """All models but for variants, whose layers are those of another."""
-    names = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+    names = choices(CONFIGS, "model")
     return [n for n in names if n.startswith("lrn__") or not re.search("__|_wide|_nsampler", n)]
 
 
@@ -86,8 +88,9 @@ def tasks_of(model: str) -> tuple[str, ...]:
 
 @cache
 def target_of(model: str) -> str:
-    """A model's class, or that of the file that it is a variant of."""
-    config = OmegaConf.load(CONFIGS / "model" / f"{model}.yaml")
+    """A model's class, or that of the model that it is a variant of."""
+    config = read(CONFIGS, f"model/{model}")
+    assert config is not None
     if "_target_" in config:
         return str(config["_target_"])
     return next(target_of(base) for base in config["defaults"] if isinstance(base, str))

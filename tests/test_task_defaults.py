@@ -10,8 +10,10 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from composing import CONFIGS, composed, recipes, with_hydra
+from curvlab.config.folder import choices
 from curvlab.config.resolvers import LINKS, recipe, recipe_name
 from curvlab.config.rules import validate
+from curvlab.config.sources import read
 from tiny_data import takes_a_step
 
 RECIPE = """
@@ -233,9 +235,11 @@ def test_what_a_search_has_found_is_used_on_the_split_of_that_search_only():
             assert recipe(found_on[0], names[1], *found_on[1:]) == "/".join(names)
 
 
-VARIANTS = sorted(
-    file.stem for file in (CONFIGS / "dataset").glob("*__*.yaml") if "split@" in file.read_text()
-)
+VARIANTS = [
+    name
+    for name in choices(CONFIGS, "dataset")
+    if "__" in name and "split@" in str(read(CONFIGS, f"dataset/{name}"))
+]
 
 
 @pytest.mark.slow

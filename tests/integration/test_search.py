@@ -1,5 +1,6 @@
 """Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
 
+import re
 import runpy
 import shutil
 import signal

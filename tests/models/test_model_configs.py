@@ -9,11 +9,12 @@ from omegaconf import OmegaConf
 import composing
 from composing import CONFIGS, tasks_of
 from curvlab.callbacks import Curves
+from curvlab.config.folder import choices
 from curvlab.config.rules import validate
 from curvlab.run import reporting
 from curvlab.run.parts import build_data, build_task, build_trainer
 
-MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+MODELS = choices(CONFIGS, "model")
 OF_TRIPLES = [  # which have no neighbours
     name for name in MODELS if "kg_completion" in tasks_of(name) and name != "cat__neighbours"
 ]

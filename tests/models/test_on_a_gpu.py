@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from composing import CONFIGS
+from curvlab.config.folder import choices
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds.pairs.loss import reconstruction_loss
@@ -11,7 +12,7 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.manifolds.products import linear, product
 from tiny_data import said
 
-MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+MODELS = choices(CONFIGS, "model")
 
 pytestmark = pytest.mark.gpu
 

@@ -10,6 +10,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from composing import CONFIGS
+from curvlab.config.folder import choices
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.layers.graph_learning import half_squared_distances
 from curvlab.layers.lorentz_attention import LorentzSoftmaxAttention
@@ -27,7 +28,7 @@ from curvlab.models.triples.transe import TransE
 from reduced_products import tf32
 from tiny_data import said
 
-MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+MODELS = choices(CONFIGS, "model")
 LARGEST_CHANGE = 5e-5
 """Of a pinned quantity's derivative, whose other factors may be rounded."""
 

@@ -55,14 +55,14 @@ _READ: dict[tuple[str, ...], tuple[float, ConfigResult]] = {}
 """Configurations, with the time of their file's last change."""
 
 
-class _Sections:
-    """A source whose files may hold several configurations, see `section_of`."""
+class _Completed:
+    """A source whose files are completed, and may hold several configurations (`section_of`)."""
 
     provider: str
     path: str
 
     def is_config(self, config_path: str) -> bool:
-        return self._is_file(config_path) or self._section(config_path) is not None
+        return self._is_file(config_path) or self._shared(config_path) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         names: list[str] = super().list(config_path, results_filter)  # type: ignore[misc]
@@ -72,73 +72,67 @@ class _Sections:
         return sorted(names)
 
     def load_config(self, config_path: str) -> ConfigResult:
-        if not self._is_file(config_path) and (section := self._section(config_path)) is not None:
-            return section
-        result = deepcopy(self._whole(config_path))
+        def completed_one() -> ConfigResult:
+            result = self.plain(config_path)
+            complete(result.config)
+            return result
+
+        return deepcopy(self._once(config_path, "completed", completed_one))  # which Hydra changes
+
+    def plain(self, name: str) -> ConfigResult:
+        """A configuration as its file has it."""
+        whole = None if self._is_file(name) else self._shared(name)
+        if whole is not None:
+            return ConfigResult(whole.provider, whole.path, _section(whole, name), whole.header)
+        result = deepcopy(self._file(name))
         if isinstance(result.config, DictConfig):
             result.config.pop(VARIANTS, None)
         return result
 
+    def _shared(self, name: str) -> ConfigResult | None:
+        """The file of which a configuration is a key; None where there is none."""
+        file, key = section_of(name)
+        whole = self._file(file) if key and self._is_file(file) else None
+        return whole if whole is not None and key in _sections(whole, name) else None
+
     def _is_file(self, name: str) -> bool:
         return bool(super().is_config(name))  # type: ignore[misc]
 
-    def _section(self, name: str) -> ConfigResult | None:
-        """A configuration that is a key of a file; None where there is none."""
-        file, key = section_of(name)
-        if not key or not self._is_file(file):
-            return None
-        whole = self._whole(file)
-        sections = whole.config if is_recipe(name) else whole.config.get(VARIANTS)
-        if sections is None or key not in sections:
-            return None
-        own = deepcopy(sections._get_node(key))
-        values = OmegaConf.create({} if own._is_none() else own)
-        values.pop(PROVENANCE, None)
-        if not is_recipe(name):
-            base = file.rpartition("/")[2]
-            others = values.pop("defaults", [])
-            first = [] if any(isinstance(other, str) for other in others) else [base]
-            head = {"defaults": [*first, *others], "name": f"{base}__{key}", "recipe": base}
-            values = OmegaConf.merge(head, values)
-        return ConfigResult(whole.provider, whole.path, values, whole.header)
+    def _file(self, name: str) -> ConfigResult:
+        load = super().load_config  # type: ignore[misc]
+        return self._once(name, "whole", lambda: load(name))
 
-    def _whole(self, file: str) -> ConfigResult:
-        return self._read("", file, super().load_config)  # type: ignore[misc]
-
-    def _read(self, key: str, file: str, load: Callable[[str], ConfigResult]) -> ConfigResult:
-        """What `load` makes of a file, once for as long as the file does not change."""
-        place = (self.provider, self.path, file, key)
-        changed = _time_of_change(self.path, file)
-        if place not in _READ or _READ[place][0] != changed:
-            _READ[place] = (changed, load(file))
-        return _READ[place][1]
+    def _once(self, name: str, what: str, load: Callable[[], ConfigResult]) -> ConfigResult:
+        """What `load` returns, once for as long as the configuration's file does not change."""
+        key = (self.provider, self.path, name, what)
+        file = name.removesuffix(".yaml") if self._is_file(name) else section_of(name)[0]
+        path = Path(self.path, f"{file}.yaml")
+        changed = path.stat().st_mtime if path.is_file() else 0.0  # a package does not change
+        if key not in _READ or _READ[key][0] != changed:
+            _READ[key] = (changed, load())
+        return _READ[key][1]
 
 
-class _Completed(_Sections):
-    """A source whose files are completed."""
-
-    def load_config(self, config_path: str) -> ConfigResult:
-        file = config_path if self._is_file(config_path) else section_of(config_path)[0]
-        return deepcopy(self._read(config_path, file, lambda _: self._completed(config_path)))
-
-    def _completed(self, name: str) -> ConfigResult:
-        result = super().load_config(name)
-        complete(result.config)
-        return result
+def _sections(whole: ConfigResult, name: str) -> Any:
+    """The keys of a file that are configurations."""
+    return whole.config if is_recipe(name) else whole.config.get(VARIANTS) or {}
 
 
-def _time_of_change(folder: str, name: str) -> float:
-    """Of a file; of what lies in a package, which does not change, 0."""
-    path = Path(folder, name if name.endswith(".yaml") else f"{name}.yaml")
-    return path.stat().st_mtime if path.is_file() else 0.0
+def _section(whole: ConfigResult, name: str) -> Any:
+    """A configuration from the file that has it as a key; a variant begins with its base."""
+    file, key = section_of(name)
+    values = OmegaConf.create(_sections(whole, name)[key] or {})
+    values.pop(PROVENANCE, None)
+    if is_recipe(name):
+        return values
+    base, others = file.rpartition("/")[2], values.pop("defaults", [])
+    first = [] if any(isinstance(other, str) for other in others) else [base]
+    head = {"defaults": [*first, *others], "name": f"{base}__{key}", "recipe": base}
+    return OmegaConf.merge(head, values)
 
 
 class CompletedFiles(_Completed, FileConfigSource):
     """Files of a folder."""
-
-
-class _Files(_Sections, FileConfigSource):
-    """Files of a folder, as they are."""
 
 
 class CompletedPackages(_Completed, ImportlibResourcesConfigSource):
@@ -153,9 +147,9 @@ def read(configs: Path, name: str) -> DictConfig | None:
         name: such as `model/lrn__tangent_space`.
     """
     for folder in folders(configs):
-        files = _Files("", str(folder))
+        files = CompletedFiles("", str(folder))
         if files.is_config(name):
-            return files.load_config(name).config
+            return files.plain(name).config
     return None
 
 
