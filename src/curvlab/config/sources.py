@@ -115,6 +115,7 @@ class _Completed:
 
 def _sections(whole: ConfigResult, name: str) -> Any:
     """The keys of a file that are configurations."""
+    assert isinstance(whole.config, DictConfig)
     return whole.config if is_recipe(name) else whole.config.get(VARIANTS) or {}
 
 
@@ -149,7 +150,9 @@ def read(configs: Path, name: str) -> DictConfig | None:
     for folder in folders(configs):
         files = CompletedFiles("", str(folder))
         if files.is_config(name):
-            return files.plain(name).config
+            config = files.plain(name).config
+            assert isinstance(config, DictConfig)
+            return config
     return None
 
 

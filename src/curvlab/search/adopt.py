@@ -223,7 +223,7 @@ def _section(result: Result, study: optuna.Study, own: dict[str, Any]) -> Commen
     split = _split_of(result.config)
     validation = {
         "metric": result.config["task"]["metric"],
-        "mean": round(float(winner.value), 2),
+        "mean": round(float(winner.value or 0), 2),
         "seeds": list(result.config["search"]["seeds"]),
         "scores": [round(score, 2) for score in winner.user_attrs[SCORES]],
     }

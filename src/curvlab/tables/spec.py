@@ -281,7 +281,8 @@ def _lengths(trainer: DictConfig) -> dict[str, int]:
 @cache
 def _label(configs: Path, name: str, modified: int) -> str | None:  # noqa: ARG001  (of a version)
     """The label of a configuration, which many tables have the same of."""
-    label = (read(configs, name) or {}).get("label")
+    config = read(configs, name)
+    label = None if config is None else config.get("label")
     return None if label is None else str(label)
 
 
