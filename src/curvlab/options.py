@@ -61,4 +61,7 @@ FromData = Annotated[T, FROM_DATA]
 Passed = Annotated[T, PASSED]
 
 SpaceMaker = Callable[..., T]
-"""Makes a space of class T; a run passes the class and options that `manifold=` chooses."""
+"""Makes a space of class T: the class, or a space that others are to be like.
+
+A run passes the class and options that `manifold=` chooses.
+"""

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap, LorentzMidpoint
-from curvlab.layers.lorentz import CurvatureMode, InputLift
+from curvlab.layers.lorentz import CurvatureMode, InputLift, lift_vectors
 from curvlab.manifolds import Lorentz, lorentz
 from drawn import draw
 
@@ -271,3 +271,17 @@ def test_compiles_as_one_graph():
         y = function(x)
         results.append([y, *torch.autograd.grad(y.square().sum(), [x, *linear.parameters()])])
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("input_lift", get_args(InputLift))
+@pytest.mark.parametrize("kappa", [-1e-2, -1.0, -100.0])
+def test_lifts_do_not_overflow(input_lift, kappa):
+    """They shorten vectors by the curvature too: sinh(100) is no number of single precision."""
+    space = Lorentz(kappa).float()
+    v = torch.tensor([[6e17, -8e17], [6, -8], [0.3, -0.4]], dtype=torch.float32, requires_grad=True)
+    x = lift_vectors(v, space, input_lift)
+    assert x.isfinite().all()
+    assert all(g.isfinite().all() for g in torch.autograd.grad(x.sum(), [v, space.curvature.raw]))
+    torch.testing.assert_close(4 * x[:, 1], -3 * x[:, 2])
+    distances = lorentz.dist0(x, kappa) * (-kappa) ** 0.5
+    assert (distances <= 20.1).all()

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from curvlab.errors import UsageError
 from curvlab.layers.token_attention import TokenAttention, token_encoder_layer
 
 
@@ -21,6 +22,21 @@ def with_its_parameters(ours, theirs):
         nn.init.normal_(parameter, std=0.5)
     ours.load_state_dict(theirs.state_dict())
     return ours, theirs
+
+
+def test_what_it_does_not_do_is_refused():
+    attention, x = TokenAttention(8, 2, 0.0), torch.zeros(2, 3, 8)
+    refused = [
+        ((x + 0,), {}),
+        ((x, x + 0), {}),
+        ((x, x), {"attn_mask": torch.zeros(3, 3)}),
+        ((x, x), {"key_padding_mask": torch.zeros(2, 3)}),
+        ((x, x), {"is_causal": True}),
+        ((x, x), {"need_weights": True}),
+    ]
+    for others, options in refused:
+        with pytest.raises(UsageError, match="MultiheadAttention"):
+            attention(x, *others, **options)
 
 
 @pytest.mark.usefixtures("float64")

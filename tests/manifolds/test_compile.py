@@ -83,6 +83,16 @@ def test_a_midpoint_beyond_the_equator_compiles(printed):
     torch.testing.assert_close(*gradients)
 
 
+def test_a_midpoint_of_one_set_of_points_compiles():
+    x, weights = POINTS[:, 0].clone().requires_grad_(), torch.rand(len(POINTS))
+    compiled = torch.compile(stereographic.midpoint, fullgraph=True, backend="aot_eager")
+    gradients = [
+        torch.autograd.grad(function(x, weights, -0.5).sum(), x)
+        for function in (compiled, stereographic.midpoint)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
 @torch.no_grad()
 def test_a_midpoint_compiles_without_derivatives_too():
     # With one curvature and no derivative it takes a shorter way.

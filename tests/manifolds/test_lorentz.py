@@ -1,5 +1,7 @@
 """The Lorentz model: 50-digit arithmetic far out, geoopt near by, isometry with the ball."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -223,3 +225,19 @@ def test_dtype_is_kept_and_curvature_broadcasts(dtype):
     assert all(r.dtype == dtype for r in results)
     single = lorentz.dist(x[:, 1], y[:, 1], -0.5)
     torch.testing.assert_close(results[1][:, 1], single)
+
+
+@pytest.mark.parametrize("kappa", [-1.0, -0.01])
+@pytest.mark.parametrize("radius", [10.0, 40.0, 50.0, 80.0])
+def test_logarithm_at_the_origin_as_far_as_float32_goes(radius, kappa):
+    """Its slope along the ray is 1 / sqrt(1 - kappa s^2), though s^2 and the slope overflow."""
+    k = torch.tensor(kappa, requires_grad=True)
+    direction = torch.tensor([0.6, 0.8], dtype=torch.float64)
+    s = (direction * math.sinh(radius) / (-kappa) ** 0.5).float().requires_grad_()
+    v = lorentz.logmap0(torch.cat([torch.ones(1), s]), k)
+    torch.testing.assert_close(v, (radius * direction).float() / (-kappa) ** 0.5)
+    along, by_kappa = torch.autograd.grad(v @ direction.float(), [s, k])
+    torch.testing.assert_close(along * math.cosh(radius), direction.float(), rtol=1e-4, atol=0)
+    # With s held: d(arsinh(r s) / r)/dr = (tanh - radius) / r^2 of r = sqrt(-kappa).
+    slope = (radius - math.tanh(radius)) / (2 * (-kappa) ** 1.5)
+    assert by_kappa.item() == pytest.approx(slope, rel=1e-5)

@@ -1,12 +1,13 @@
 """The classes: products of components, the flat space, geoopt's optimisers."""
 
+import copy
 from functools import partial
 
 import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Lorentz, Stereographic, stereographic
+from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Stereographic, stereographic
 from curvlab.manifolds._geoopt import geoopt
 
 SPACES = {
@@ -253,3 +254,23 @@ def test_shares_of_points_beyond_the_equator_and_at_the_rim(dtype):
         "beyond_equator": 0,
         "at_rim": 0,
     }
+
+
+@pytest.mark.parametrize(
+    "space", [PoincareBall(1, -0.5, max=None), Euclidean(), Lorentz(-0.5, learnable=False)]
+)
+def test_a_space_makes_others_like_it(space):
+    options = {} if isinstance(space, Lorentz) else {"components": 3}
+    other = copy.deepcopy(space)(**options)
+    assert type(other) is type(space)
+    assert getattr(other, "components", 3) == 3
+    if not isinstance(space, Euclidean):
+        assert (other.kappa == -0.5).all()
+        assert (other.curvature.learnable, other.curvature.max) == (
+            space.curvature.learnable,
+            space.curvature.max,
+        )
+    assert all(
+        p.data_ptr() != q.data_ptr()
+        for p, q in zip(space.parameters(), other.parameters(), strict=True)
+    )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from curvlab.manifolds import stereographic as s
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds.tolerances import tolerance
 from drawn import draw64
 
 CURVATURES = [-2.0, -0.3, -1e-6, 0.0, 1e-6, 0.3, 2.0]
@@ -267,3 +268,29 @@ def test_midpoint_from_sums_has_a_limit_where_the_denominator_vanishes():
         torch.testing.assert_close(result, torch.tensor([[0.3, 0.4]]).double())
         (gradient,) = torch.autograd.grad(result.sum(), numerator)
         assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("size", [2e19, 1e25, 1e38])
+@pytest.mark.parametrize("kappa", [-1.0, 1.0])
+def test_vectors_whose_squares_overflow_keep_their_direction(kappa, size):
+    """Such a vector leads to the rim of a ball; such a point is the antipode of the origin."""
+    direction = torch.tensor([0.6, -0.8])
+    v = (size * direction).requires_grad_()
+    if kappa < 0:
+        rim = 1 - tolerance(torch.float32).boundary
+        expected = {s.expmap0: 1.0, s.expmap0_projected: rim, s.project: rim}
+    else:
+        expected = {s.logmap0: math.pi / 2, s.mobius_half: 1.0}
+    for function, length in expected.items():
+        value = function(v, kappa)
+        torch.testing.assert_close(value, length * direction)
+        assert torch.autograd.grad(value.sum(), v)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("radius", [1e2, 1e4])
+def test_near_the_antipode_of_the_origin_float32_keeps_its_digits(radius):
+    x, v, zero = torch.tensor([0.6, 0.8]) * radius, torch.tensor([1.0, -2.0]), torch.zeros(2)
+    torch.testing.assert_close(s.mobius_add(x, zero, 1.0), x)
+    torch.testing.assert_close(s.mobius_add(zero, x, 1.0), x)
+    torch.testing.assert_close(s.transport(x, zero, v, 1.0), s.transport0_back(x, v, 1.0))
+    torch.testing.assert_close(s.transport(zero, x, v, 1.0), s.transport0(x, v, 1.0))

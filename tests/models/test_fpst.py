@@ -8,7 +8,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.manifolds import Euclidean, PoincareBall, Stereographic
 from curvlab.models.fpst import FPST, FPSTBlock, GraphTokens
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -358,3 +358,9 @@ def test_rows_of_edges_that_nobody_reads_are_not_computed(graph, kappa, options)
         results.append((out, *gradients, torch.rand(1)))
     torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
     assert [len(query) for query in queries] == [12, 12 + graph.num_edges]
+
+
+def test_a_space_makes_the_spaces_of_the_heads(graph):
+    made = model(PoincareBall(kappa=-0.3), heads=2)
+    torch.testing.assert_close(made.manifold_out.kappa, torch.tensor([-0.3, -0.3]))
+    assert made(graph).isfinite().all()

@@ -203,16 +203,16 @@ def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Ten
     """Time of lifted vectors and what multiplies them, `[..., 1]` each of their squared norms."""
     kappa = curvature_like(space.kappa, squared.dtype, squared)
     tangent = (squared - 1).clamp(min=0) if input_lift == "exp0_ref" else squared
-    longest = LONGEST_TANGENT**2
-    cut = LONGEST_TANGENT * tangent.clamp(min=longest).rsqrt()
-    factor = sin_ratio(kappa * tangent.clamp(max=longest)) * cut
+    longest = space.longest_tangent(LONGEST_TANGENT).to(squared.dtype)
+    cut = longest * torch.maximum(tangent, longest.square()).rsqrt()
+    factor = sin_ratio(kappa * torch.minimum(tangent, longest.square())) * cut
     return (factor.square() * squared - 1 / kappa).sqrt(), factor
 
 
 def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     """Points `[..., 1 + dim]` of vectors `[..., dim]`, by the lifts of `LorentzFeatureLinear`."""
     if input_lift == "exp0":
-        return space.expmap0(shortened(v))
+        return space.lift(v, LONGEST_TANGENT)
     v = working(v)
     time, factor = _lift_factors(squared_norm(v), space, input_lift)
     return torch.cat([time, factor * v], dim=-1)
@@ -280,12 +280,6 @@ class LorentzMidpoint(OnSpaces, nn.Module):
         # y is 1 / factor times a point of the space.
         share = self.weight / (self.weight + factor)
         return lorentz.midpoint(x, y * factor, self.space.kappa, share)
-
-
-def shortened(v: Tensor) -> Tensor:
-    """Tangent vectors at the origin `[..., dim]`, cut where the exponential would overflow."""
-    longest = LONGEST_TANGENT**2
-    return v * (LONGEST_TANGENT * squared_norm(v).clamp(min=longest).rsqrt())
 
 
 def rescaling(space_in: Lorentz, space_out: Lorentz, curvature_mode: str) -> Tensor | None:

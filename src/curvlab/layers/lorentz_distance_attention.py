@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab.layers.lorentz import LONGEST_TANGENT, shortened
+from curvlab.layers.lorentz import LONGEST_TANGENT
 from curvlab.layers.lorentz_attention import PointAttention
 from curvlab.layers.row_blocks import in_blocks
 from curvlab.layers.spaces import OnSpaces
@@ -109,7 +109,7 @@ class TangentDistanceAttention(_DistanceAttention):
 
     def points(self, part: Tensor) -> Tensor:
         """Points `[heads, nodes, 1 + head_dim]` of tangent vectors `[nodes, heads, head_dim]`."""
-        return self.space.expmap0(shortened(working(part.movedim(-2, 0))))
+        return self.space.lift(part.movedim(-2, 0), LONGEST_TANGENT)
 
 
 class PoincareDistanceAttention(_DistanceAttention):

@@ -33,9 +33,23 @@ class TokenAttention(nn.MultiheadAttention):
         super().__init__(dim, heads, dropout, batch_first=True)
 
     def forward(  # type: ignore[override]
-        self, tokens: Tensor, *_: Any, **__: Any
+        self,
+        tokens: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        **options: Any,
     ) -> tuple[Tensor, None]:
-        """Mix each node's tokens; an encoder layer says more, of masks, of which it has none."""
+        """Mix each node's tokens.
+
+        Raises:
+            UsageError: keys or values are not the tokens, there is a mask, or weights are wanted.
+        """
+        others = [other for other in (key, value) if other is not None and other is not tokens]
+        if others or any(option is not None and option is not False for option in options.values()):
+            raise UsageError(
+                "TokenAttention attends to its tokens alone, without masks, and returns no "
+                "weights: use torch.nn.MultiheadAttention, whose parameters it has"
+            )
         projected = F.linear(tokens, self.in_proj_weight, self.in_proj_bias)
         parts = projected.unflatten(-1, (3, self.num_heads, self.head_dim))
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)

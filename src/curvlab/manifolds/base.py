@@ -1,7 +1,8 @@
 """What models and tasks require of the space that points lie in, in any geometry."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from inspect import signature
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -25,9 +26,22 @@ class EmbeddingSpace(Checked, ABC):
         link_decoders: those of link prediction, by their names in `curvlab.tasks.link_decoders`.
     """
 
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     codimension = 0
     decoders: tuple[str, ...] = ("linear",)
     link_decoders: tuple[str, ...] = ("fermi_dirac",)
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Keep the arguments: a space makes others like it."""
+        space = super().__new__(cls)
+        vars(space)["_arguments"] = args, options
+        return space
+
+    def __call__(self, **options: Any) -> Self:
+        """Make a space with the same arguments but for `options`, as calling its class does."""
+        args, given = self._arguments
+        given = given | signature(type(self)).bind_partial(*args).arguments | options
+        return type(self)(**given)
 
     @abstractmethod
     def logmap0(self, x: Tensor) -> Tensor:

@@ -35,6 +35,13 @@ def _check_floating(x: Tensor) -> None:
         raise UsageError(f"points are of type {x.dtype}: make them floating-point, as by x.float()")
 
 
+def shortened(x: Tensor) -> Tensor:
+    """Vectors whose squares would overflow, shortened: to the functions here they are infinite."""
+    limit = 1e-3 * math.sqrt(torch.finfo(x.dtype).max)
+    longest = torch.linalg.vector_norm(x.detach(), torch.inf, dim=-1, keepdim=True)
+    return x * (limit / longest.clamp(min=limit))
+
+
 def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
     """The curvature as a tensor `[..., 1]` that broadcasts against points.
 
@@ -82,7 +89,7 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 def join_last(*parts: Tensor) -> Tensor:
     """Concatenation over the last axis in the first part's layout in memory, if it can be known."""
     # The strides of a gradient are not known where its function is compiled.
-    if not torch.compiler.is_compiling() and parts[0].stride(-1) == 1:
+    if parts[0].dim() < 2 or (not torch.compiler.is_compiling() and parts[0].stride(-1) == 1):
         return torch.cat(parts, dim=-1)
     return torch.cat([part.mT for part in parts], dim=-2).mT
 

@@ -17,10 +17,12 @@ Source: Nickel and Kiela 2018; Law et al. 2019 (centroid); Chen et al. 2022, Ful
 Neural Networks; Hypformer, section 3 (change of curvature).
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import hyperboloid, radial
+from curvlab.manifolds import hyperboloid
 from curvlab.manifolds.hyperboloid import negative_curvature
 from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
@@ -91,13 +93,18 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
     w = working(v)
     k = negative_curvature(kappa, w.dtype, w)
-    return hyperboloid.lift(radial.scale_sin(w, k), k).to(v.dtype)
+    return hyperboloid.lift(_along_ray(w, k, sin_ratio), k).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `expmap0`: arsin_k(|s|) s / |s|, `[..., dim]` without its zero time part."""
     s = working(space(x))
-    return radial.scale_arsin(s, negative_curvature(kappa, s.dtype, s)).to(x.dtype)
+    return _along_ray(s, negative_curvature(kappa, s.dtype, s), arsin_ratio).to(x.dtype)
+
+
+def _along_ray(x: Tensor, k: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tensor:
+    """X times a ratio of kappa |x|^2, which beyond distance 45 is no float32 number: in float64."""
+    return x * ratio(k.double() * squared_norm(x, torch.float64)).to(x.dtype)
 
 
 def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:

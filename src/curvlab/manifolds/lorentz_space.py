@@ -1,5 +1,6 @@
 """The Lorentz model as a space of one component."""
 
+import math
 from typing import Any
 
 import torch
@@ -10,12 +11,16 @@ from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.adam_steps import Rates, lorentz_step
 from curvlab.manifolds.base import EmbeddingSpace, Space
 from curvlab.manifolds.curvature import Curvature, not_positive
+from curvlab.manifolds.kernels import squared_norm, working
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import NegativeFloat
 
 _LARGEST_WEIGHT = 32.0
 """Of the points of a pair form in float32, whose error is then 1e-4: at distance 4.8."""
+
+LARGEST_RADIUS = 20.0
+"""Distance in units of the curvature to which vectors are lifted: squares are float32 numbers."""
 
 
 class Lorentz(EmbeddingSpace, geoopt.Manifold):
@@ -61,6 +66,17 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin of v `[..., dim]`."""
         return lorentz.expmap0(v, self.kappa)
+
+    def lift(self, v: Tensor, longest: float = math.inf) -> Tensor:
+        """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""
+        v, bound = working(v), self.longest_tangent(longest).double()
+        longer = torch.maximum(squared_norm(v, torch.float64), bound.square())
+        factor = bound * longer.rsqrt()
+        return self.expmap0(v * factor.to(v.dtype))
+
+    def longest_tangent(self, longest: float = math.inf) -> Tensor:
+        """The smaller of `longest` and the length that leads to `LARGEST_RADIUS`, `[]`."""
+        return (LARGEST_RADIUS * (-self.kappa).rsqrt()).clamp(max=longest)
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin, `[..., dim]`."""

@@ -1,7 +1,7 @@
 """Maps that move a point along its ray from the origin: x times a ratio of kappa |x|^2.
 
 Curvatures are tensors `[..., 1]`, as in `curvlab.manifolds.kernels`; the ratios and their
-derivatives are those of `curvlab.manifolds.tangents` and `curvlab.manifolds.trigonometry`.
+derivatives are those of `curvlab.manifolds.tangents`.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.autograd import Function
 
 from curvlab.manifolds import tangents
-from curvlab.manifolds import trigonometry as trig
 from curvlab.manifolds.kernels import combination, compiled_rows, dot, gap_arguments, squared_norm
 
 RadialProfile = Callable[[Tensor, Tensor | None, bool], tangents.Profile]
@@ -90,16 +89,6 @@ def scale_artan(x: Tensor, kappa: Tensor, projected: bool = False) -> Tensor:
     if projected:
         return _scale(x, kappa, tangents.artan_projected)
     return _scale(x, kappa, tangents.artan, near_rim=True)
-
-
-def scale_sin(x: Tensor, kappa: Tensor) -> Tensor:
-    """sin_k(|x|) x / |x|."""
-    return _scale(x, kappa, trig.sin)
-
-
-def scale_arsin(x: Tensor, kappa: Tensor) -> Tensor:
-    """arsin_k(|x|) x / |x|."""
-    return _scale(x, kappa, trig.arsin)
 
 
 def scale_half(x: Tensor, kappa: Tensor) -> Tensor:

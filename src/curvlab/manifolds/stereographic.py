@@ -15,7 +15,15 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import kernels, radial, tangents
-from curvlab.manifolds.kernels import curvature_like, dot, floored_gap, gap, squared_norm, working
+from curvlab.manifolds.kernels import (
+    curvature_like,
+    dot,
+    floored_gap,
+    gap,
+    shortened,
+    squared_norm,
+    working,
+)
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.sums import half_quotient
 from curvlab.manifolds.sums import mobius_add as add_points
@@ -70,7 +78,7 @@ def project(x: Tensor, kappa: Tensor | float) -> Tensor:
     The rim is |x| = (1 - eps) / sqrt(-kappa), eps = 4e-3 in float32 and 1e-5 in float64; there is
     none for kappa >= 0.
     """
-    w = working(x)
+    w = shortened(working(x))
     return radial.scale_rim(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
@@ -78,9 +86,11 @@ def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Moebius sum of points `[..., dim]`, not commutative; x + y for kappa = 0.
 
     x (+) y = ((1 - 2k<x,y> - k|y|^2) x + (1 + k|x|^2) y) / (1 - 2k<x,y> + k^2 |x|^2 |y|^2)
+
+    In float64: near the rim of the ball, and near the antipode of the origin, the terms cancel.
     """
-    w = working(x)
-    return add_points(w, y.to(w.dtype), curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    k = curvature_like(kappa, torch.float64, x)
+    return add_points(shortened(x.double()), shortened(y.double()), k).to(x.dtype)
 
 
 def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -88,7 +98,7 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
 
     `r` broadcasts like `kappa`, against the leading dimensions of `x`.
     """
-    w = working(x)
+    w = shortened(working(x))
     k = curvature_like(kappa, w.dtype, w)
     r = curvature_like(r, w.dtype, w)
     z = k * squared_norm(w)
@@ -98,7 +108,7 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
     """`mobius_scalar_mul(1/2, x, kappa)` in closed form: x / (1 + sqrt(1 + kappa |x|^2))."""
-    w = working(x)
+    w = shortened(working(x))
     return radial.scale_half(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
@@ -107,19 +117,19 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
 
     For kappa > 0 it is injective for |v| < pi / (2 sqrt(kappa)) and wraps around beyond.
     """
-    w = working(v)
+    w = shortened(working(v))
     return radial.scale_tan(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
 
 
 def expmap0_projected(v: Tensor, kappa: Tensor | float) -> Tensor:
     """`project(expmap0(v, kappa), kappa)` with one norm and one multiplication."""
-    w = working(v)
+    w = shortened(working(v))
     return radial.scale_tan_rim(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at the origin, the inverse of `expmap0`: artan_k(|x|) x / |x|."""
-    w = working(x)
+    w = shortened(working(x))
     return radial.scale_artan(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
 
 
@@ -127,8 +137,8 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
     w = working(x)
     k = curvature_like(kappa, w.dtype, w)
-    step = radial.scale_tan(v.to(w.dtype) / gap(w, k), k)
-    return add_points(w, step, k).to(x.dtype)
+    step = radial.scale_tan(shortened(v.to(w.dtype) / gap(w, k)), k)
+    return mobius_add(w, step, kappa).to(x.dtype)
 
 
 def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -217,13 +227,14 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 
     With e = y - x, a = 1 + kappa |x|^2, b = 1 + kappa |y|^2 the gyration is
     v + 2 (A e + C x) / (a b - kappa |e|^2), C = -kappa a <e,v> - kappa^2 |e|^2 <x,v>,
-    A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y.
+    A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y. In
+    float64: far from the origin of a sphere the terms cancel.
     """
-    w = working(x)
-    y, v = y.to(w.dtype), v.to(w.dtype)
-    k = curvature_like(kappa, w.dtype, w)
+    w, y, v = x.double(), y.double(), v.double()
+    k = curvature_like(kappa, torch.float64, x)
     e = y - w
-    a, b, ke2 = gap(w, k), gap(y, k), k * squared_norm(e)
+    a, b = (floored_gap(k * squared_norm(p), x.dtype) for p in (w, y))
+    ke2 = k * squared_norm(e)
     kxv, kev = k * dot(w, v), k * dot(e, v)
     denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
     along_e = 2 * (kxv * (b - ke2) - (a - 1) * kev) / denominator

@@ -112,7 +112,7 @@ class Stereographic(Space):
         axes = max(x.dim(), y.dim())
         x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
         blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
-        return self._join(sums.mobius_add(*blocks, wide=False, projected=projected))
+        return self._join(sums.mobius_add(*blocks, projected=projected))
 
     def project(self, x: Tensor) -> Tensor:
         """Points beyond the rim of the ball moved back onto it."""

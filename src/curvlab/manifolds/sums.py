@@ -15,7 +15,6 @@ from curvlab.manifolds.kernels import (
     compiled_rows,
     dot,
     floored_gap,
-    gap_arguments,
     join_last,
     squared_norm,
 )
@@ -112,26 +111,21 @@ class _MobiusAdd(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def _scalars(x: Tensor, y: Tensor, s: Tensor, kappa: Tensor, wide: bool) -> _MobiusScalars:
+    def _scalars(x: Tensor, y: Tensor, s: Tensor, kappa: Tensor) -> _MobiusScalars:
         x2, y2, s2 = squared_norm(x), squared_norm(y), squared_norm(s)
-        if wide:
-            a, b = gap_arguments(x, kappa)[1], gap_arguments(y, kappa)[1]
-        else:
-            a, b = floored_gap(kappa * x2, x.dtype), floored_gap(kappa * y2, x.dtype)
+        a, b = floored_gap(kappa * x2, x.dtype), floored_gap(kappa * y2, x.dtype)
         return _MobiusScalars.of(x2, y2, s2, a, b, kappa)
 
     @staticmethod
-    def forward(
-        x: Tensor, y: Tensor, kappa: Tensor, wide: bool, projected: bool
-    ) -> tuple[Tensor, ...]:
+    def forward(x: Tensor, y: Tensor, kappa: Tensor, projected: bool) -> tuple[Tensor, ...]:
         s = x + y
-        scalars = _MobiusAdd._scalars(x, y, s, kappa, wide)
+        scalars = _MobiusAdd._scalars(x, y, s, kappa)
         to_s, to_x = scalars.factors(kappa, projected)
         return combination(compiled_rows(x), (s, to_s), (x, to_x)), *scalars
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.wide, ctx.projected = inputs[3:]
+        ctx.projected = inputs[3]
         ctx.rows = compiled_rows(inputs[0])
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(*inputs[:3], *output[1:])
@@ -143,7 +137,7 @@ class _MobiusAdd(Function):
         s = x + y
         scalars = _MobiusScalars(*saved)
         if torch.is_grad_enabled():
-            scalars = _MobiusAdd._scalars(x, y, s, kappa, ctx.wide)
+            scalars = _MobiusAdd._scalars(x, y, s, kappa)
         by = scalars.derivatives(kappa, dot(g, s), dot(g, x), ctx.projected)
         kappa2 = 2 * kappa
         of_s = (g, by.to_s), (s, kappa2 * by.g_s2)
@@ -154,15 +148,12 @@ class _MobiusAdd(Function):
             g_y.sum_to_size(y.shape),
             by.by_kappa.sum_to_size(kappa.shape),
             None,
-            None,
         )
 
 
-def mobius_add(
-    x: Tensor, y: Tensor, kappa: Tensor, wide: bool = True, projected: bool = False
-) -> Tensor:
+def mobius_add(x: Tensor, y: Tensor, kappa: Tensor, projected: bool = False) -> Tensor:
     """Moebius sum of points `[..., dim]`; see `stereographic.mobius_add`."""
-    return _MobiusAdd.apply(x, y, kappa, wide, projected)[0]
+    return _MobiusAdd.apply(x, y, kappa, projected)[0]
 
 
 class _ExpSum(Function):

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import tangents
-from curvlab.manifolds.tangents import Profile
 from curvlab.manifolds.tolerances import SERIES_RADIUS, tolerance
 
 _TERMS = 13
@@ -44,7 +43,7 @@ def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(n * c for n, c in enumerate(coefficients))[1:]
 
 
-_SIN_SLOPE, _ARSIN_SLOPE = _derivative(_SIN), _derivative(_ARSIN)
+_ARSIN_SLOPE = _derivative(_ARSIN)
 
 
 def _blend(
@@ -64,22 +63,10 @@ def _blend(
     return torch.where(magnitude < SERIES_RADIUS, series, closed)
 
 
-def _slope(z: Tensor, coefficients: tuple[float, ...], ratio: Tensor, product: Tensor) -> Tensor:
-    """Derivative of a ratio, from d(s ratio)/ds = product, that is (product - ratio) / (2 z)."""
-    small = z.abs() < SERIES_RADIUS
-    series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), coefficients)
-    return torch.where(small, series, (product - ratio) / (2 * torch.where(small, 1.0, z)))
-
-
 def sin_ratio(z: Tensor) -> Tensor:
     """sin_k(x) / x as a function of z = kappa x^2: sin(s)/s, 1 at 0, sinh(s)/s for z < 0."""
     overflow = math.log(torch.finfo(z.dtype).max)
     return _blend(z, _SIN, lambda s: torch.sinh(s.clamp(max=overflow)), torch.sin)
-
-
-def sin_slope(z: Tensor) -> Tensor:
-    """Derivative of `sin_ratio`."""
-    return _slope(z, _SIN_SLOPE, sin_ratio(z), cosine(z))
 
 
 def cosine(z: Tensor) -> Tensor:
@@ -100,21 +87,12 @@ def arsin_ratio(z: Tensor, complement: Tensor | None = None) -> Tensor:
     )
 
 
-def arsin_slope(z: Tensor, ratio: Tensor | None = None) -> Tensor:
-    """Derivative of `arsin_ratio`, from the ratio if it is known."""
-    ratio = arsin_ratio(z) if ratio is None else ratio
-    return _slope(z, _ARSIN_SLOPE, ratio, (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt())
-
-
-def sin(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
-    """`sin_ratio` and its derivative as a profile (`curvlab.manifolds.tangents`)."""
-    return sin_ratio(z), sin_slope(z) if with_slope else None
-
-
-def arsin(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
-    """`arsin_ratio` and its derivative as a profile."""
-    ratio = arsin_ratio(z)
-    return ratio, arsin_slope(z, ratio) if with_slope else None
+def arsin_slope(z: Tensor, ratio: Tensor) -> Tensor:
+    """Derivative of `arsin_ratio`, (1 / sqrt(1 - z) - ratio) / (2 z), near 0 a series."""
+    small = z.abs() < SERIES_RADIUS
+    series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), _ARSIN_SLOPE)
+    product = (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt()
+    return torch.where(small, series, (product - ratio) / (2 * torch.where(small, 1.0, z)))
 
 
 def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:

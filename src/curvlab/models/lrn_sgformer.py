@@ -51,7 +51,7 @@ class BranchSum(LorentzResidual):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Points of two flat branches."""
         z, g = (
-            self.space.expmap0(branch if weight == 1 else weight * branch)
+            self.space.lift(branch if weight == 1 else weight * branch)
             for weight, branch in zip(self.before, (x, y), strict=True)
         )
         return super().forward(z, g)
