@@ -1,6 +1,6 @@
 # docker build -t curvlab .                     on the processor
 # docker build -t curvlab --build-arg BASE=pytorch/pytorch:2.13.0-cuda12.8-cudnn9-runtime .
-# docker run -v "$PWD:/work" curvlab train model=gcn dataset=synthetic_web
+# docker run --shm-size=2g -v "$PWD:/work" curvlab train model=gcn dataset=synthetic_web
 ARG BASE=python:3.12-slim
 FROM ${BASE}
 

@@ -1,5 +1,9 @@
 """Mini-batches are induced subgraphs of disjoint parts that together are the graph."""
 
+import os
+import signal
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import subgraph, to_dense_adj
 
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.loaders import batches
 from curvlab.data.loaders.batches import PartitionDataModule
 from curvlab.data.loaders.partition import InducedSubgraphs, RandomPartition
 from curvlab.data.splits.nodes import PARTS, RandomSplit
@@ -268,6 +273,42 @@ def test_workers_make_the_same_batches_and_draw_nothing():
             assert torch.equal(one.adj_t.to_dense(), other.adj_t.to_dense())
         assert torch.equal(torch.get_rng_state(), before)
         assert alone.state_dict() == helped.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [("unable to allocate shared memory(shm)", UsageError), ("something else", RuntimeError)],
+)
+def test_a_worker_that_cannot_send_its_batch_ends_the_run(monkeypatch, error, answer):
+    def refuse(_):
+        raise RuntimeError(error)
+
+    data = module(workers=1)
+    monkeypatch.setattr(torch.Tensor, "share_memory_", refuse)
+    said = r"batching\.workers=0.*--shm-size" if answer is UsageError else error
+    with pytest.raises(answer, match=said):
+        list(data.train_dataloader())
+
+
+def test_a_worker_that_is_killed_ends_the_run(monkeypatch):
+    data = module(workers=1)
+    monkeypatch.setattr(
+        torch.Tensor, "share_memory_", lambda _: os.kill(os.getpid(), signal.SIGKILL)
+    )
+    with pytest.raises(RuntimeError, match="DataLoader worker"):
+        list(data.train_dataloader())
+
+
+def test_workers_are_refused_where_shared_memory_cannot_hold_their_batches(monkeypatch):
+    data = module(workers=2)
+    batch = next(iter(module().train_dataloader()))
+    need = 2 * 2 * sum(t.nbytes for _, t in batch if torch.is_tensor(t))
+    usage = SimpleNamespace(free=need - 1)
+    monkeypatch.setattr(batches.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(UsageError, match=r"hold 4 batches.*batching\.workers=0.*--shm-size"):
+        list(data.train_dataloader())
+    usage.free = need
+    assert len(list(module(workers=2).train_dataloader())) == 4
 
 
 @pytest.mark.parametrize("val", [0.25, 0.74])

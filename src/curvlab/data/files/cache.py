@@ -3,8 +3,9 @@
 import hashlib
 import io
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,8 +66,9 @@ def _write(path: Path, tensors: dict[str, Tensor]) -> None:
         log.warning("cannot write the cache entry %s: %s", path, error.strerror)
 
 
-def _dense(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors with their names, of a sparse one its parts."""
+def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors of a graph or an entry with their names, of a sparse one its parts."""
+    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     dense = {name: tensor for name, tensor in tensors.items() if tensor.layout == torch.strided}
     for name in tensors.keys() - dense.keys():
         for part in (Tensor.crow_indices, Tensor.col_indices, Tensor.values):
@@ -76,7 +78,7 @@ def _dense(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _digest(tensors: dict[str, Tensor], extra: str = "") -> str:
     digest = hashlib.sha256(extra.encode())
-    for name, tensor in sorted(_dense(tensors).items()):
+    for name, tensor in sorted(dense_parts(tensors).items()):
         digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16

@@ -1,20 +1,32 @@
 """The data module for graphs that do not fit in one batch."""
 
+import math
+import shutil
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 from torch_geometric.data import Data
 
+from curvlab.data.files.cache import dense_parts
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.partition import ALL, InducedSubgraphs, RandomPartition
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
+
+AHEAD = 2
+"""Batches that a worker makes ahead: torch's `prefetch_factor`."""
+
+SHARED_MEMORY = Path("/dev/shm")
+
+WAYS_OUT = "set batching.workers=0, a smaller batching.size, or more of it (docker run --shm-size)"
 
 
 class MiniBatches:
@@ -42,16 +54,27 @@ class MiniBatches:
         module = self.module
         module.prepare_batches()
         workers = min(module.workers, len(self))
-        yield from DataLoader(
+        parts = (part for _ in range(self.steps) for part in module.next_round())
+        if workers and not module.fits:
+            first = next(parts)
+            _check_room(module.batch(first), AHEAD * workers)
+            module.fits, parts = True, chain([first], parts)
+        loader = DataLoader(
             _ByPart(module),
             batch_size=None,
-            sampler=(part for _ in range(self.steps) for part in module.next_round()),
+            sampler=parts,
             num_workers=workers,
             multiprocessing_context="fork" if workers else None,
             pin_memory=self.pinned,
             # By default the seed of workers, who draw nothing, is drawn as dropout is.
             generator=None if module.draws_at_windows else torch.Generator(),
         )
+        try:
+            yield from loader
+        except RuntimeError as error:
+            if "shared memory" not in str(error):
+                raise
+            raise UsageError(f"{SHARED_MEMORY} is full: {WAYS_OUT}") from error
 
 
 class _ByPart(Dataset[Data]):
@@ -61,7 +84,27 @@ class _ByPart(Dataset[Data]):
         self.module = module
 
     def __getitem__(self, part: Tensor) -> Data:
-        return self.module.batch(part)
+        batch = self.module.batch(part)
+        if get_worker_info() is not None:
+            # Here and not in the thread that sends it, whose failure nobody would hear of.
+            for tensor in dense_parts(batch.to_dict()).values():
+                tensor.share_memory_()
+        return batch
+
+
+def _check_room(batch: Data, count: int) -> None:
+    """Refuse workers if shared memory cannot hold so many batches, where there is a limit.
+
+    Raises:
+        UsageError: with the ways out.
+    """
+    sizes = [t.untyped_storage().nbytes() for t in dense_parts(batch.to_dict()).values()]
+    free = shutil.disk_usage(SHARED_MEMORY).free if SHARED_MEMORY.exists() else math.inf
+    if count * sum(sizes) > free:
+        raise UsageError(
+            f"{SHARED_MEMORY} has {free / 1e6:.0f} MB left, and workers hold {count} batches of "
+            f"{sum(sizes) / 1e6:.0f} MB there: {WAYS_OUT}"
+        )
 
 
 class MiniBatchDataModule(GraphDataModule):
@@ -84,6 +127,9 @@ class MiniBatchDataModule(GraphDataModule):
 
     draws_at_windows = False
     """Whether each window draws a number as dropout does, on which older scores rest."""
+
+    fits = False
+    """Whether shared memory has been found large enough for the workers' batches."""
 
     def __init__(
         self,
