@@ -82,3 +82,18 @@ def test_a_table_or_picture_of_a_page(script, mirror, monkeypatch, words):
     places = [word.replace("docs/", f"{ROOT}/docs/") for word in words[1:]]
     code, _, said = script(f"{words[0]}.py", *places)
     assert code in (0, None), said
+
+
+PAGE = (ROOT / "docs" / "your_graph.md").read_text(encoding="utf-8")
+FILES = re.findall(r"^`friends/(\S+)`.*:\n\n((?:    .*\n)+)", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", re.findall(r"train\.py (.*dataset\.path=friends.*)", PAGE))
+def test_a_training_on_the_folder_that_a_page_makes(run_here, tmp_path, words):
+    folder = tmp_path / "friends"
+    folder.mkdir()
+    for name, lines in FILES:
+        (folder / name).write_text(lines.replace("    ", ""))
+    words = words.replace("=friends", f"={folder}").split()
+    short = [f"{key}={value}" for key, value in SHORT.items()]
+    assert run_here(*words, *short).status == "finished"

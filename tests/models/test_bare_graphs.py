@@ -171,11 +171,6 @@ def test_a_graph_without_features_is_one_sentence(bare):
         FPST(FEATURES)(bare)
 
 
-def test_a_graph_that_is_too_small_is_one_sentence(bare):
-    with pytest.raises(UsageError, match="no 41 Laplacian eigenvectors: ask for at most 40"):
-        FPST(FEATURES, eigenvectors=41)(bare)
-
-
 def test_lds_says_what_it_learns_from(bare):
     with pytest.raises(UsageError, match=r"apply curvlab\.data\.splits\.halved_validation"):
         LDS(FEATURES, CLASSES, bare)(bare)

@@ -54,7 +54,7 @@ class MiniBatches:
         module = self.module
         module.prepare_batches()
         workers = min(module.workers, len(self))
-        parts = (part for _ in range(self.steps) for part in module.next_round())
+        parts: Iterator[Tensor] = (part for _ in range(self.steps) for part in module.next_round())
         if workers and not module.fits:
             first = next(parts)
             _check_room(module.batch(first), AHEAD * workers)
@@ -93,7 +93,7 @@ class _ByPart(Dataset[Data]):
 
 
 def _check_room(batch: Data, count: int) -> None:
-    """Refuse workers if shared memory cannot hold so many batches, where there is a limit.
+    """Refuse workers if shared memory cannot hold `count` batches, where there is a limit.
 
     Raises:
         UsageError: with the ways out.

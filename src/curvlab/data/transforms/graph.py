@@ -1,8 +1,10 @@
 """Graph transforms, computed once before training."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,7 +13,7 @@ import torch
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
@@ -25,6 +27,9 @@ from curvlab.options import NonNegativeFloat, PositiveInt
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
 DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos iterations
 LANCZOS_SEED = 0
+SAME_EIGENVALUE = 1e-8  # eigenvalues nearer than this are one that repeats
+
+log = logging.getLogger(__name__)
 
 
 class GraphTransform(Checked, BaseTransform, ABC):
@@ -157,13 +162,14 @@ class LaplacianEigenvectors(GraphTransform):
     (so that eigenvalue 0, once per component, has the indicator-like basis and no other) and
     the results are merged; a node without neighbours has eigenvalue 1. Sign: the entry
     largest in magnitude is positive (the first, of several within 1e-6 of the largest).
-    Where an eigenvalue repeats within a component, any basis of its space is as good; the
-    start vector of the iteration is fixed, so that the same machine finds the same one.
+    Where an eigenvalue repeats within a component of at most 512 nodes, the basis of its space
+    does not depend on the solver (`largest_eigenpairs`); in a larger one it is what Lanczos
+    iterations find, the same again on the same machine.
 
     Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
 
     Args:
-        k: number of eigenvectors, at most that of the nodes.
+        k: number of eigenvectors; a graph of fewer nodes has columns of zeros after its own.
     """
 
     cacheable = True
@@ -180,16 +186,12 @@ class LaplacianEigenvectors(GraphTransform):
         return f"laplacian-{self.k}"
 
     def forward(self, data: Data) -> Data:
-        """Add `eigenvectors [nodes, k]`.
-
-        Raises:
-            UsageError: The graph has fewer than k nodes.
-        """
+        """Add `eigenvectors [nodes, k]`."""
         nodes = int(data.num_nodes or 0)
         if self.k > nodes:
-            raise UsageError(
-                f"a graph of {nodes:,} nodes has no {self.k:,} Laplacian eigenvectors: "
-                f"ask for at most {nodes:,}."
+            log.warning(
+                "a graph of %d nodes has as many Laplacian eigenvectors: the other %d of %d are 0",
+                *(nodes, self.k - nodes, self.k),
             )
         vectors = _smallest_eigenvectors(
             normalised_adjacency_matrix(data.edge_index, nodes), self.k
@@ -342,12 +344,79 @@ def _largest_eigenpairs(adjacency: csr_array, k: int) -> tuple[np.ndarray, np.nd
     nodes = adjacency.shape[0]
     k = min(k, nodes)
     if nodes <= DENSE_EIGEN_NODES or k > nodes // 4:
-        values, vectors = eigh(adjacency.toarray(), subset_by_index=(nodes - k, nodes - 1))
+        return largest_eigenpairs(adjacency, k, dense=True)
+    return _solved(adjacency, k, dense=False)
+
+
+def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues, descending, and eigenvectors that do not depend on the solver.
+
+    Of an eigenvalue that repeats, any basis of its space is as good. With `P` the projector on
+    that space, the first vector is the column of `P` at the node where it is longest, the next
+    that of what is left of `P`, and so on: a Cholesky factor of `P` with pivots.
+
+    Args:
+        matrix: symmetric, `[nodes, nodes]`.
+        k: at most the number of nodes.
+        dense: solve the dense matrix, else by Lanczos iterations.
+    """
+    nodes = matrix.shape[0]
+    values, vectors = _solved(matrix, k, dense)
+    more = values, vectors
+    while len(more[0]) < nodes and more[0][k - 1] - more[0][-1] < SAME_EIGENVALUE:
+        more = _solved(matrix, min(2 * len(more[0]), nodes), dense)  # the rest of the last space
+    if len(more[0]) > k and more[0][k - 1] - more[0][k] < SAME_EIGENVALUE:
+        values, vectors = more
+    starts = np.flatnonzero(values[:-1] - values[1:] >= SAME_EIGENVALUE) + 1
+    for space in np.split(np.arange(len(values)), starts):
+        if len(space) > 1:
+            vectors[:, space] = _canonical(vectors[:, space])
+        else:
+            vectors[:, space[0]] = _signed(vectors[:, space[0]])
+    return values[:k], vectors[:, :k]
+
+
+def _solved(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
+    nodes = matrix.shape[0]
+    if dense or k == nodes:
+        values, vectors = eigh(
+            matrix.toarray(), subset_by_index=(nodes - k, nodes - 1), overwrite_a=True
+        )
     else:
-        start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
-        values, vectors = eigsh(adjacency, k=k, which="LA", v0=start)
+        values, vectors = _lanczos(matrix, k)
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]
+
+
+def _lanczos(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues and eigenvectors of a matrix whose eigenvalues are in [-1, 1]."""
+    nodes = matrix.shape[0]
+    start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
+    # rng draws the vector from which the iteration starts again where eigenvalues repeat.
+    solve = partial(
+        eigsh, which="LA", ncv=min(nodes, max(2 * k + 1, 20)), v0=start, rng=LANCZOS_SEED
+    )
+    values, vectors = solve(matrix, k)
+    while True:
+        # Lanczos iterations can miss a copy of an eigenvalue that repeats: it is the largest left.
+        rest = LinearOperator(matrix.shape, lambda x: matrix @ x - 2 * vectors @ (vectors.T @ x))
+        (missed,), vector = solve(rest, 1)
+        last = values.argmin()
+        if missed < values[last] + SAME_EIGENVALUE:
+            return values, vectors
+        values[last], vectors[:, last] = missed, vector[:, 0]
+
+
+def _canonical(vectors: np.ndarray) -> np.ndarray:
+    """A basis of the space of orthonormal columns `[nodes, m]`, see `largest_eigenpairs`."""
+    left, basis = vectors.copy(), np.empty_like(vectors)
+    for column in basis.T:
+        length = (left**2).sum(axis=1)
+        pivot = np.argmax(length >= (1 - 1e-6) * length.max())
+        direction = left[pivot] / np.sqrt(length[pivot])
+        column[:] = left @ direction
+        left -= np.outer(column, direction)
+    return basis
 
 
 def _signed(vector: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Graphs that join each point to its nearest neighbours."""
 
+import logging
 from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import LabelledGraph
-from curvlab.errors import UsageError
+
+log = logging.getLogger(__name__)
 
 
 def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
@@ -19,15 +21,13 @@ def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
 
     Args:
         x: `[nodes, features]`, with the Euclidean distance.
-        neighbours: How many, the point itself counted.
-
-    Raises:
-        UsageError: There are not so many points.
+        neighbours: How many, the point itself counted; all points if there are fewer.
 
     Source: Hypformer and NodeFormer, by scikit-learn's `kneighbors_graph(include_self=True)`.
     """
     if neighbours > len(x):
-        raise UsageError(f"neighbours={neighbours} is more than there are points, {len(x)}.")
+        log.warning("neighbours=%d of %d points: each is joined to all others", neighbours, len(x))
+        neighbours = len(x)
     edges = kneighbors_graph(x.numpy(), neighbours, include_self=True).tocoo()
     return torch.stack([torch.from_numpy(part).long() for part in (edges.row, edges.col)])
 

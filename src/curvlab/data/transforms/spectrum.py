@@ -2,26 +2,26 @@
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import (
-    LANCZOS_SEED,
     GraphTransform,
     LaplacianEigenvectors,
+    largest_eigenpairs,
     normalised_adjacency_matrix,
 )
 from curvlab.errors import UsageError
 from curvlab.options import NonNegativeInt, PositiveInt
 
 MAX_DENSE_NODES = 25_000  # a float64 matrix of this size takes 5 GB, and its solver as much again
+DENSE_SPECTRUM_NODES = 2_000  # a dense solver misses no copy of an eigenvalue that repeats
 
 
 class LaplacianSpectrum(GraphTransform):
     """Eigenvalues and eigenvectors of `L = I - D^{-1/2} A D^{-1/2}`, ascending, all or both ends.
 
-    All take a dense matrix and time cubic in the nodes; some, Lanczos iterations.
+    All take a dense matrix and time cubic in the nodes; some of a graph of more than 2,000 nodes,
+    Lanczos iterations. The basis does not depend on the solver, see `largest_eigenpairs`.
 
     Source: Specformer (Bo et al. 2023).
 
@@ -30,6 +30,7 @@ class LaplacianSpectrum(GraphTransform):
         largest: number of the largest beside them.
     """
 
+    revision = 2  # 2: the basis where an eigenvalue repeats is the same on every machine
     cacheable = True
     reads = ("edge_index",)
     writes = ("spectrum_values", "spectrum_vectors")
@@ -57,18 +58,17 @@ class LaplacianSpectrum(GraphTransform):
                     f"all eigenvalues of a graph of {nodes:,} nodes need a dense matrix of "
                     f"{8e-9 * nodes**2:.0f} GB: ask for some by model.smallest=5000."
                 )
-            values, vectors = eigh(adjacency.toarray(), overwrite_a=True)
+            values, vectors = largest_eigenpairs(adjacency, nodes, dense=True)
         else:
-            start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
-            ends = [eigsh(adjacency, k=self.smallest, which="LA", v0=start)]
+            dense = nodes <= DENSE_SPECTRUM_NODES
+            values, vectors = largest_eigenpairs(adjacency, self.smallest, dense)
             if self.largest:
-                ends.append(eigsh(adjacency, k=self.largest, which="SA", v0=start))
-            values = np.concatenate([values for values, _ in ends])
-            vectors = np.concatenate([vectors for _, vectors in ends], axis=1)
-        order = np.argsort(-values, kind="stable")
+                high, of_high = largest_eigenpairs(-adjacency, self.largest, dense)
+                values = np.concatenate([values, -high[::-1]])
+                vectors = np.concatenate([vectors, of_high[:, ::-1]], axis=1)
         dtype = torch.get_default_dtype()
-        data.spectrum_values = torch.from_numpy(1 - values[order]).to(dtype)
-        data.spectrum_vectors = torch.from_numpy(vectors[:, order]).to(dtype)
+        data.spectrum_values = torch.from_numpy(1 - values).to(dtype)
+        data.spectrum_vectors = torch.from_numpy(vectors.copy()).to(dtype)
         return data
 
 
