@@ -183,7 +183,7 @@ class LaplacianEigenvectors(GraphTransform):
     @property
     def cache_key(self) -> str:
         """Name and options."""
-        return f"laplacian-{self.k}"
+        return f"laplacian-canonical-{self.k}"
 
     def forward(self, data: Data) -> Data:
         """Add `eigenvectors [nodes, k]`."""

@@ -96,7 +96,7 @@ class EigenvectorFeatures(GraphTransform):
     @property
     def cache_key(self) -> str:
         """Name and option."""
-        return f"eigenvector-features-{self.count}"
+        return f"eigenvector-features-canonical-{self.count}"
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + count]`."""
