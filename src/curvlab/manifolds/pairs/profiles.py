@@ -13,7 +13,8 @@ from math import comb
 import torch
 from torch import Tensor
 
-# Floors that keep quotients of two zeros finite and are far below what float32 resolves.
+# Floors that keep quotients of two zeros finite and are far below what float32 resolves; roots of
+# zeros take 40 times as long as others on a processor.
 _SMALLEST_KAPPA = 1e-10
 _SMALLEST_FORM = 1e-30
 # Just short of the antipode (4 sin^2 = 4), where the distance has a kink.
@@ -135,16 +136,22 @@ class PseudoProfile:
         self.by_kappa: Number = self.by_form * self.by_form
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
-        """Subtract `D` of a tile of forms from `total`; `slope` becomes `A'`, `entry` `A`."""
-        beyond = form > 1
+        """Subtract `D` of a tile of forms from `total`; `slope` becomes `A'`, `entry` `A`.
+
+        With q the part of m in [0, 1] and w the length of the rest, both branches are one sum:
+        `sqrt A = 2 asin(sqrt q) + 2 asinh(sqrt w)`. The form is overwritten.
+        """
+        torch.clamp(form, _SMALLEST_FORM, 1, out=entry)
+        torch.addcmul(entry, entry, entry, value=-1, out=slope)
+        beyond = form.sub_(entry).abs()
+        root = torch.addcmul(beyond, beyond, beyond).clamp_min_(_SMALLEST_FORM)
         # |m (1 - m)|, away from 0 at both of its ends, where light joins and where geodesics end.
-        root = (form * (1 - form)).abs_().clamp_min_(_SMALLEST_PSEUDO).sqrt_()
-        asin = form.clamp(0, 1).sqrt_().asin_()
-        asinh = torch.where(beyond, form - 1, -form).clamp_min_(0).sqrt_().asinh_()
-        angle = 2 * torch.where((form < 0) | beyond, asinh, asin) + torch.pi * beyond
-        entry.copy_(angle * angle)
-        total.sub_(entry * self.by_form)
-        slope.copy_(2 * torch.where(form < 0, -angle, angle) / root)
+        slope.add_(root).clamp_min_(_SMALLEST_PSEUDO).sqrt_()
+        # 2 asinh(sqrt w) = log(1 + 2 w + 2 sqrt(w + w^2)): torch's asinh takes 30 times as long.
+        joined = root.sqrt_().add_(beyond).mul_(2).log1p_()
+        angle = entry.sqrt_().asin_().mul_(2).add_(joined)
+        torch.div(torch.copysign(angle, form, out=beyond), slope, out=slope).mul_(2)
+        total.sub_(torch.mul(angle.square_(), self.by_form, out=beyond))
 
 
 def _kappa_difference(w: Tensor, slope: Tensor, entry: Tensor) -> None:
@@ -160,9 +167,9 @@ def _hyperbolic_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
 
 def _spherical_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
     """`t = 2 asin(sqrt(w / 4))` and `r`."""
-    w = w.clamp_max(_ANTIPODE)
+    w = torch.clamp(w, max=_ANTIPODE, out=angle)
     torch.addcmul(w, w, w, value=-0.25, out=root).sqrt_()
-    torch.mul(w, 0.25, out=angle).sqrt_().asin_().mul_(2)
+    angle.mul_(0.25).sqrt_().asin_().mul_(2)
 
 
 def _choose(
