@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from curvlab.analysis import graph_facts as graph_facts_module
 from curvlab.analysis.best_tree import gromov_tree, tree_distortion
+from curvlab.analysis.distances import distances_from
 from curvlab.analysis.graph_facts import clustering, graph_facts, mean_delta, tail_exponent
 from curvlab.analysis.hyperbolicity import adjacency_matrix
 from curvlab.data.datasets.known_geometry import BalancedTree, Grid, RandomGeometric
@@ -62,6 +64,12 @@ def test_the_tail_has_the_exponent_of_a_zeta_law():
     assert tail_exponent(np.full(50, 4)) is None
 
 
+def test_the_tail_begins_at_a_degree_that_there_is():
+    """A tenth of 22 degrees begins between the second and the third largest."""
+    degrees = np.array([1] * 19 + [2, 2, 3])
+    assert tail_exponent(degrees) == pytest.approx(1 + 3 / np.log(np.array([2, 2, 3]) / 1.5).sum())
+
+
 def test_the_mean_delta_is_that_of_all_quadruples():
     graph = nx.cycle_graph(8)
     distance = distances(graph)
@@ -75,6 +83,23 @@ def test_the_mean_delta_is_that_of_all_quadruples():
     found = mean_delta(adjacency_matrix(*of_networkx(graph)))
     assert found.mean == pytest.approx(np.mean(every), abs=3 * found.pm)
     assert 0 < found.pm < 0.02
+
+
+def test_the_interval_of_the_mean_delta_covers_it(monkeypatch):
+    """Drawn nodes count as well as drawn quadruples."""
+    monkeypatch.setattr(graph_facts_module, "GROUP_SIZE", 4)
+    monkeypatch.setattr(graph_facts_module, "QUADRUPLES", 200)
+    graph = nx.random_labeled_tree(400, seed=0)
+    graph.add_edges_from((i, i + 1) for i in range(150))
+    adjacency = adjacency_matrix(*of_networkx(graph))
+    distance = distances_from(adjacency, np.arange(400))
+    x, y, v, w = np.random.default_rng(0).integers(0, 400, (4, 1_000_000))
+    pairs = [(x, y, v, w), (x, v, y, w), (x, w, y, v)]
+    sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairs], axis=0)
+    truth = ((sums[2] - sums[1]) / 2).mean()
+    found = [mean_delta(adjacency, seed) for seed in range(120)]
+    covered = np.mean([abs(f.mean - truth) <= f.pm for f in found])
+    assert 0.9 <= covered <= 0.99
 
 
 def test_facts_of_a_labelled_graph():

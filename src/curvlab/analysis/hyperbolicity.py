@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
@@ -11,22 +12,33 @@ from curvlab.errors import UsageError
 
 ENTRIES_PER_CHUNK = 2_000_000  # combinations of two pairs compared at a time
 
+FURTHER_SOURCES = 100
+"""Nodes whose eccentricities narrow the bounds of the diameter, at most, beyond the random ones."""
+
 
 @dataclass(frozen=True)
 class Hyperbolicity:
-    """Gromov's delta, and whether all quadruples of the graph were compared.
+    """Gromov's delta of a graph, or bounds of it, in numbers of edges.
 
     Attributes:
-        delta: In numbers of edges, a multiple of 1/2; 0 for a tree. A lower bound if not exact.
+        delta: A multiple of 1/2; 0 for a tree. A lower bound if not exact.
+        upper: Upper bound, half that of the diameter; delta if exact.
         exact: Whether no node was left out.
         nodes: Number of nodes whose quadruples were compared.
-        diameter: Largest distance between them; delta is at most half of it.
+        diameter: Lower and upper bound of the graph's diameter; mostly equal.
     """
 
     delta: float
+    upper: float
     exact: bool
     nodes: int
-    diameter: int
+    diameter: tuple[int, int]
+
+    @property
+    def diameter_text(self) -> str:
+        """The diameter, or its bounds."""
+        low, high = self.diameter
+        return f"{low}" if low == high else f"{low} to {high}"
 
 
 def hyperbolicity(
@@ -37,6 +49,7 @@ def hyperbolicity(
     `delta = max (S1 - S2) / 2` over all quadruples, S1 >= S2 >= S3 being its three sums
     `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`. With more than `max_nodes` nodes
     a random set of that many is compared, by their distances in the whole graph: a lower bound.
+    Then the upper bound is half the diameter, which is found from eccentricities.
 
     Args:
         edge_index: Edges `[2, edges]`; direction, duplicates and self-loops are ignored.
@@ -55,8 +68,32 @@ def hyperbolicity(
     exact = len(nodes) <= max_nodes
     if not exact:
         nodes = np.random.default_rng(seed).choice(nodes, max_nodes, replace=False)
-    distance = distances_from(adjacency, nodes)[:, nodes].astype(np.int32)
-    return Hyperbolicity(four_point_delta(distance), exact, len(nodes), int(distance.max()))
+    distance = distances_from(adjacency, nodes)
+    delta = four_point_delta(distance[:, nodes].astype(np.int32))
+    diameter = _diameter(adjacency, distance)
+    upper = delta if exact else diameter[1] / 2
+    return Hyperbolicity(delta, upper, exact, len(nodes), diameter)
+
+
+def _diameter(adjacency: csr_array, distance: np.ndarray) -> tuple[int, int]:
+    """Bounds of the diameter from distances `[sources, nodes]` of some nodes to all.
+
+    The eccentricity of a node is at most that of another and the distance between them. The node of
+    the largest bound is the next source until the bounds meet, or for 100 sources.
+
+    Source: Takes and Kosters 2011, "Determining the diameter of small world networks".
+    """
+    reached = np.flatnonzero(np.isfinite(distance[0]))
+    farthest = distance[:, reached].max(axis=1)
+    low, bounds = farthest.max(), (distance[:, reached] + farthest[:, None]).min(axis=0)
+    for _ in range(FURTHER_SOURCES):
+        if bounds.max() <= low:
+            break
+        source = bounds.argmax()
+        row = distances_from(adjacency, reached[[source]])[0, reached]
+        low, bounds = max(low, row.max()), np.minimum(bounds, row + row.max())
+        bounds[source] = row.max()
+    return int(low), int(max(low, bounds.max()))
 
 
 def four_point_delta(distance: np.ndarray) -> float:

@@ -181,8 +181,9 @@ def print_hyperbolicity(arguments: argparse.Namespace) -> None:
     """Print delta of each graph and how it was found."""
     for label, graph in load_graphs(arguments).items():
         found = hyperbolicity(graph.edge_index, graph.num_nodes, arguments.nodes, arguments.seed)
-        how = "exact" if found.exact else f"a lower bound, from {found.nodes} random nodes"
-        print(f"{label}: delta {found.delta:g} ({how}; their diameter is {found.diameter})")
+        bound = f"a lower bound, from {found.nodes} random nodes; at most {found.upper:g}"
+        how = "exact" if found.exact else bound
+        print(f"{label}: delta {found.delta:g} ({how}; the diameter is {found.diameter_text})")
 
 
 def plot_finished_run(arguments: argparse.Namespace) -> None:

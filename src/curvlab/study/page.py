@@ -140,11 +140,11 @@ def facts_lines(facts: GraphFacts) -> Iterator[str]:
         f"the mean, {facts.max_degree} at most"
         + (f", tail exponent {facts.tail_exponent:.1f}" if facts.tail_exponent else "")
     )
-    worst = f"{delta.delta:g}" if delta.exact else f"{delta.delta:g} to {delta.diameter / 2:g}"
-    how = "exact" if delta.exact else f"lower bound of {delta.nodes} nodes to half the diameter"
+    worst = f"{delta.delta:g}" if delta.exact else f"{delta.delta:g} to {delta.upper:g}"
+    how = "exact" if delta.exact else f"that of {delta.nodes} random nodes to half the diameter"
     yield (
         f"Gromov's delta {worst} ({how}), of a random quadruple {facts.mean_delta.mean:.3f} "
-        f"± {facts.mean_delta.pm:.3f}; diameter {delta.diameter}; 0 is a tree"
+        f"± {facts.mean_delta.pm:.3f}; diameter {delta.diameter_text}; 0 is a tree"
     )
     yield (
         f"the best Gromov tree has distances that are wrong by {tree.mean:.1%} in the mean, "
