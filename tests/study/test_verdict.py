@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from curvlab.statistics import power
+from curvlab.study.floor import Floor
 from curvlab.study.verdict import (
     ModelReport,
     Outcome,
@@ -42,10 +43,9 @@ def test_a_difference_within_the_noise_is_none_and_the_budget_is_told():
     found = report(outcome("flat", 60), outcome("hyperbolic", 60.1, 1), outcome("sphere", 20, 2))
     assert (found.verdict.kind, found.verdict.space) == ("no difference", "flat")
     assert "no difference was found with this budget" in found.verdict.text
-    assert "10 runs would find a difference of" in found.verdict.text
     assert "Worse than flat: sphere." in found.verdict.text
     pair = found.others[0].paired
-    limit = float(found.verdict.text.split("would find a difference of ")[1].split()[0])
+    limit = float(found.verdict.text.split("With 10 runs a difference of about ")[1].split()[0])
     assert power(limit, pair.std, 10, 0.05 / 2) == pytest.approx(0.8, abs=0.01)
 
 
@@ -90,3 +90,39 @@ def test_a_flat_twin_that_no_space_can_beat_is_said_to_be_one():
     assert "leaves 0.50 points to gain" in found
     assert "study.dim=4" in found
     assert "to gain" not in report(outcome("flat", 60), outcome("hyperbolic", 60, 1)).verdict.text
+
+
+@pytest.mark.parametrize(
+    ("floor", "kind"),
+    [(None, "curved"), (Floor(3.0, 1.0, "chance"), "curved"), (Floor(5.0, 1.0, "chance"), "floor")],
+)
+def test_nothing_is_recommended_within_the_noise_of_the_floor(floor, kind):
+    flat, product = outcome("flat", 4.2), outcome("product", 5.9, 0)
+    comparisons = compared(flat, [product])
+    assert comparisons[0].significant
+    found = verdict(flat, comparisons, floor)
+    assert found.kind == kind
+    answer = overall([ModelReport(flat, comparisons, (), (), found)])
+    assert ("worth it for FPST" in answer) == (kind == "curved")
+    assert ("floor of 5.00 ± 1.00 (chance)" in found.text) == (kind == "floor")
+    assert ("Nothing is recommended" in answer) == (kind == "floor")
+
+
+def test_five_percent_of_null_studies_say_that_a_width_matters():
+    """Two spaces at two widths: four sentences; 15 % of such studies had a wrong one."""
+    generator = np.random.default_rng(0)
+    said = []
+    for scores in generator.normal(60, 1, (400, 5, 5)):
+        flat, *narrow = (
+            Outcome("gcn", "GCN", "flat", 8, (), scores=tuple(own.tolist())) for own in scores
+        )
+        sentences = widths_saved(compared(flat, narrow))
+        said.append(any("not found to differ" not in sentence for sentence in sentences))
+    assert np.mean(said) < 0.05 + 2 * (0.05 * 0.95 / 400) ** 0.5
+
+
+def test_equal_runs_have_no_interval():
+    flat = Outcome("gcn", "GCN", "flat", 8, (), scores=(60.0,) * 6)
+    found = report(flat, Outcome("gcn", "GCN", "ball", 8, (), scores=(61.0,) * 6)).verdict
+    assert "95 % interval not known" in found.text
+    assert "±" not in found.text

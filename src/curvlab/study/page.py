@@ -21,6 +21,7 @@ from curvlab.results.files import atomic_write
 from curvlab.results.result import Result, git_commit
 from curvlab.run.reporting import shown
 from curvlab.statistics import LEVEL
+from curvlab.study.floor import Floor
 from curvlab.study.twins import FLAT, Twin
 from curvlab.study.verdict import Comparison, ModelReport, Outcome, widths_saved
 
@@ -47,6 +48,8 @@ class Study:
         trials: of each twin.
         words: of the command line beside the study.
         facts: what the graph looks like.
+        floor: a score without learning, None where there is none.
+        warnings: of the nodes' features, a sentence each.
         reports: one a model.
         answer: the recommendation.
     """
@@ -60,6 +63,8 @@ class Study:
     trials: int
     words: tuple[str, ...]
     facts: GraphFacts
+    floor: Floor | None
+    warnings: tuple[str, ...]
     reports: tuple[ModelReport, ...]
     answer: str
 
@@ -70,7 +75,7 @@ class Study:
         return (
             f"Task {self.task}, scores are {self.metric} in points of 100. Each model has in each "
             f"space {self.seeds} runs of at most {self.steps} steps{tried}, with the same seeds, "
-            "split and width."
+            "split and width." + (f" Floor, without learning: {self.floor}." if self.floor else "")
         )
 
 
@@ -84,6 +89,12 @@ def starting(
         spaces = ", ".join(twin.space for twin in own)
         _console.print(f"{model} on {config.dataset.label}: {config.study.seeds} runs in {spaces}")
     _console.print(f"runs are in {shown(folder / 'runs')}; the same command goes on")
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Say what is wrong with the features."""
+    for sentence in warnings:
+        _console.print(sentence, style="yellow", markup=False)
 
 
 def counted(total: int) -> Callable[[Result], Result]:
@@ -126,6 +137,7 @@ def show(study: Study, folder: Path) -> None:
         for sentence in _sentences(report):
             _console.print(sentence, markup=False)
     _console.print(study.budget)
+    warn(study.warnings)
     _console.print(study.answer, style="bold")
     for name in (HTML, JSON, PICTURE):
         _console.print(f"  {shown(folder / name)}")
@@ -263,6 +275,7 @@ def _sentences(report: ModelReport) -> Iterator[str]:
 def _body(study: Study, image: str) -> Iterator[str]:
     yield f'<p class="answer">{escape(study.answer)}</p>'
     yield f"<p>{escape(study.budget)}</p>"
+    yield from (f"<p>{escape(sentence)}</p>" for sentence in study.warnings)
     yield f'<p><img alt="differences and curvature" src="data:image/png;base64,{image}"></p>'
     for report in study.reports:
         yield f"<h2>{escape(report.flat.label)}</h2>"

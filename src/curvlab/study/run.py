@@ -23,6 +23,7 @@ from curvlab.run.hardware import prepare_processor, run_device
 from curvlab.run.parts import build_data
 from curvlab.run.train import describe, train_in
 from curvlab.study import page
+from curvlab.study.floor import Floor, feature_warnings, floor_of
 from curvlab.study.twins import Twin, given, trials_of, twins_of
 from curvlab.study.verdict import (
     ModelReport,
@@ -74,10 +75,13 @@ def _study(config: DictConfig, words: Sequence[str], result: Result, folder: Pat
     first = next(iter(twins.values()))[0].config(config.seed)
     data = build_data(first)
     data.prepare_data()
-    facts = graph_facts(data.graph)
+    facts, warnings = graph_facts(data.graph), tuple(feature_warnings(data.graph))
+    dim = max(twin.dim for own in twins.values() for twin in own)
+    floor = floor_of(first.task.name, first.task.get("metric"), data, dim)
     page.starting(config, twins, facts, folder)
+    page.warn(warnings)
     reports = [
-        _model_report(own, options, config.seed, folder, bool(config.rerun))
+        _model_report(own, options, config.seed, folder, bool(config.rerun), floor)
         for own in twins.values()
     ]
     found = page.Study(
@@ -90,6 +94,8 @@ def _study(config: DictConfig, words: Sequence[str], result: Result, folder: Pat
         trials=options.trials,
         words=tuple(words),
         facts=facts,
+        floor=floor,
+        warnings=warnings,
         reports=tuple(reports),
         answer=overall(reports),
     )
@@ -102,7 +108,12 @@ def _study(config: DictConfig, words: Sequence[str], result: Result, folder: Pat
 
 
 def _model_report(
-    twins: Sequence[Twin], options: DictConfig, seed: int, folder: Path, rerun: bool
+    twins: Sequence[Twin],
+    options: DictConfig,
+    seed: int,
+    folder: Path,
+    rerun: bool,
+    floor: Floor | None,
 ) -> ModelReport:
     """Run all twins of a model and compare them.
 
@@ -134,7 +145,7 @@ def _model_report(
         comparisons,
         tuple(outcome for outcome in others if outcome.error),
         compared(flat, [outcome for outcome in narrower if not outcome.error]),
-        verdict(flat, comparisons),
+        verdict(flat, comparisons, floor),
     )
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isinf
+from math import inf, isinf
 from statistics import mean
 from typing import Literal
 
 from curvlab.statistics import LEVEL, Paired, detectable, holm, paired, runs_needed
+from curvlab.study.floor import Floor
 from curvlab.study.twins import FLAT
 
 ONE_POINT = 1.0
@@ -81,13 +82,14 @@ class Verdict:
     """What is recommended for a model.
 
     Attributes:
-        kind: a curved space is better; none is, and some are worse or all alike.
+        kind: a curved space is better; none is, and some are worse or all alike; or no score is
+            above the floor, and nothing is recommended.
         space: that is recommended; flat where no other is better.
         alike: other spaces that do as well.
         text: in sentences.
     """
 
-    kind: Literal["curved", "flat", "no difference"]
+    kind: Literal["curved", "flat", "no difference", "floor"]
     space: str
     alike: tuple[str, ...]
     text: str
@@ -131,15 +133,24 @@ def best_curved(others: Sequence[Comparison]) -> Comparison | None:
     return max(others, key=lambda c: c.outcome.mean, default=None)
 
 
-def verdict(flat: Outcome, others: Sequence[Comparison]) -> Verdict:
+def verdict(flat: Outcome, others: Sequence[Comparison], floor: Floor | None = None) -> Verdict:
     """Recommend a space for a model.
 
     Spaces count as better that beat flat by the corrected t test at 5 %. Of the one with the best
     mean and the others that no paired t test separates from it, the first in the study's order is
     recommended: a space with one curvature of a known sign before one that learns it, and that
-    before a product. Flat, if none is better.
+    before a product. Flat, if none is better. None, if no score is above the noise of the floor.
     """
-    better = [c for c in others if c.significant and c.paired.mean > 0]
+    limit = -inf if floor is None else floor.limit
+    highest = max([flat, *(c.outcome for c in others)], key=lambda outcome: outcome.mean)
+    if floor is not None and highest.mean <= limit:
+        text = (
+            f"No space is recommended for {flat.label}: its best score, {highest.mean:.2f} in "
+            f"{highest.space} space, is not above the floor of {floor}. More steps, another "
+            "learning rate or other features may help."
+        )
+        return Verdict("floor", FLAT, (), text)
+    better = [c for c in others if c.significant and c.paired.mean > 0 and c.outcome.mean > limit]
     worse = [c for c in others if c.significant and c.paired.mean < 0]
     top = best_curved(better)
     if top is not None:
@@ -183,14 +194,14 @@ def _differ(one: Comparison, other: Comparison) -> bool:
 
 
 def widths_saved(narrower: Sequence[Comparison]) -> Iterator[str]:
-    """What narrower twins say of the width, a sentence each."""
+    """What narrower twins say of the width, a sentence each, corrected for their number."""
     for twin in narrower:
         outcome, pair = twin.outcome, twin.paired
         where = f"At dim {outcome.dim}, {outcome.space}"
         against = f"the flat twin of full width, {_interval(pair)}."
-        if pair.p_t < LEVEL:
+        if twin.significant:
             more = f"{_points(abs(pair.mean))} {'more' if pair.mean > 0 else 'less'}"
-            yield f"{where} scores {more} than {against}"
+            yield f"{where} scores {more} than {against[:-1]}, p = {_p(twin.corrected)} after Holm."
         else:
             yield f"{where} was not found to differ from {against}"
 
@@ -205,6 +216,8 @@ def overall(reports: Sequence[ModelReport]) -> str:
         else "Curvature was not found to be worth it on this graph."
     )
     winner = best.recommended
+    if all(report.verdict.kind == "floor" for report in reports):
+        curved = "Nothing is recommended: no score is above the floor."
     return (
         f"{curved} The best score of all has {winner.label} in "
         f"{'flat' if winner.space == FLAT else winner.space} space, {winner.mean:.2f} in the mean."
@@ -226,10 +239,10 @@ def _budget(comparison: Comparison, tests: int) -> str:
         return found
     aim = ONE_POINT if limit > ONE_POINT else limit / 2
     runs = runs_needed(aim, pair.std, level)
-    more = f", {runs} runs one of {_points(aim)}" if runs else ""
+    more = f", with about {runs} runs one of {_points(aim)}" if runs else ""
     return (
-        f"{found} {pair.pairs} runs would find a difference of {_points(limit)} four times in "
-        f"five{more}."
+        f"{found} With {pair.pairs} runs a difference of about {_points(limit)} is detectable with "
+        f"80 % power{more}."
     )
 
 
