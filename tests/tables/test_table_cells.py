@@ -244,3 +244,19 @@ def test_hypformers_frame_is_the_same_whatever_the_attention(dataset):
 def test_table_1_leaves_alone_what_a_search_finds():
     keys = OmegaConf.load(CONFIGS / "table" / "fpst" / "table1.yaml").keys()
     assert not set(keys) & {"model", "optimizer", "manifold", "split"}
+
+
+def test_table_4_says_which_cells_a_search_found():
+    """Of baselines: the paper's tables have no such runs."""
+    swept = sweep("polyformer/table4")
+    datasets = {name.partition("__")[0] for name in swept["dataset"]}
+    found = {
+        (model, key)
+        for (_, model, key), values in recipes().items()
+        if model in swept["model"] and key.partition("@")[0] in datasets and "found" in values
+    }
+    searched = product(("gprgnn", "chebnet2"), ("minesweeper@given", "tolokers@given"))
+    assert found == {*searched, ("gat_wide", "minesweeper@given")}
+    (spec,) = load_table(CONFIGS, "polyformer/table4")
+    (note,) = (note for note in spec.report.notes if "searches" in note)
+    assert "GAT on Minesweeper, of GPR-GNN and of ChebNetII on Minesweeper and on Tolokers" in note
