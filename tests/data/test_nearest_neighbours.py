@@ -134,16 +134,6 @@ def test_a_part_that_is_missing_is_named(tiny, images):
         tiny("mini_imagenet", SMALL).load()
 
 
-def test_mini_imagenet_without_its_file_says_what_is_missing_and_where_to_put_it(source, tmp_path):
-    with pytest.raises(UsageError) as caught:
-        source("mini_imagenet").load()
-    sentence = str(caught.value)
-    assert f"{tmp_path}/data/MiniImageNet/raw/mini_imagenet.pkl is missing" in sentence
-    assert "by hand" in sentence
-    assert "NodeFormer" in sentence
-    assert "\n" not in sentence
-
-
 def postings():
     """Texts by their places in the archive; of a group that is not used, too."""
     rng = np.random.default_rng(1)

@@ -45,20 +45,6 @@ class MiniImageNetGraph(NearestNeighbourGraph):
     `y_train`, `y_val`, `y_test`, which are put together again.
     """
 
-    def download(self) -> list[Path]:
-        """Fetch the raw file and return where it is.
-
-        Raises:
-            UsageError: It is neither in the data folder nor in the mirror.
-        """
-        try:
-            return super().download()
-        except UsageError as error:
-            raise UsageError(
-                f"{error} It is the pickle of features that NodeFormer's authors give away with "
-                "their code, which no address leads to directly."
-            ) from error
-
     def points(self, paths: list[Path]) -> tuple[Tensor, Tensor]:
         """Read the pickle; it may hold arrays and tensors and nothing else.
 
