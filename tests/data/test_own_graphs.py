@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, save_npz
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.datasets import WebKB
 
-from curvlab.config.checksums import checksum_of
+from curvlab.checksums import checksum_of
 from curvlab.data.datasets import own_graph
 from curvlab.data.datasets.graph_folder import GraphFolder
 from curvlab.data.datasets.networkx_graph import NetworkXGraph

@@ -407,12 +407,3 @@ def test_tokens_of_another_graph_are_refused(raw, graph, tmp_path):
     other = write_disk_graph(tmp_path / "other", raw)
     with pytest.raises(UsageError, match=r"tokens\.json is not what was written there"):
         store(other, tmp_path).verify()
-
-
-def test_a_graph_from_before_there_were_checksums_is_written_anew(graph, caplog):
-    path = graph.folder / "graph.json"
-    stored = json.loads(path.read_text())
-    del stored["checksum"], stored["checksums"]
-    path.write_text(json.dumps(stored))
-    assert open_disk_graph(graph.folder) is None
-    assert "without checksums: writing the graph anew" in caplog.text

@@ -7,12 +7,12 @@ import threading
 import pytest
 import torch
 
+from curvlab.checksums import add_facts, with_checksum
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import EARLIER, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.result import FILE, Result, read_result
-from curvlab.results.seals import seal, with_checksum
 from curvlab.run import hardware
 
 KEYS = {
@@ -161,7 +161,7 @@ def leave_checkpoint(path, name, step=1):
     """A checkpoint as a run of that name writes it."""
     torch.save({"weight": torch.arange(4.0)}, path)
     facts = {key: getattr(result(name), key) for key in ("config", "schema", "revisions")}
-    seal(path, {**facts, "step": step})
+    add_facts(path, {**facts, "step": step})
 
 
 def a_folder(path):
@@ -173,7 +173,7 @@ DAMAGES = {
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-200]),
     "empty": lambda path: path.write_bytes(b""),
     "foreign": lambda path: path.write_text("weights of somebody else"),
-    "unsealed": lambda path: torch.save({"weight": torch.zeros(4)}, path),
+    "without facts": lambda path: torch.save({"weight": torch.zeros(4)}, path),
     "folder": a_folder,
     "of another run": lambda path: leave_checkpoint(path, "b"),
 }

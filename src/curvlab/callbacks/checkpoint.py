@@ -9,8 +9,8 @@ from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
+from curvlab.checksums import add_facts
 from curvlab.results.files import arriving
-from curvlab.results.seals import seal
 
 
 class PlainFiles(TorchCheckpointIO):
@@ -30,8 +30,7 @@ class PlainFiles(TorchCheckpointIO):
 class LastCheckpoint(Callback):
     """Writes the whole state of the run after each epoch and keeps that of the epoch before.
 
-    Each is sealed (`curvlab.results.seals`), so that a run goes on from the older one if the newer
-    is damaged.
+    A run goes on from the older one if the newer is damaged (`curvlab.checksums`).
 
     It must come after all callbacks whose state it is to hold. Lightning's own `ModelCheckpoint`
     keeps a last checkpoint only beside others, and a kill while it writes can leave half a file.
@@ -42,7 +41,7 @@ class LastCheckpoint(Callback):
     Args:
         path: the file.
         earlier: the file of the epoch before.
-        facts: whose state it is, for its manifest.
+        facts: whose state it is, to be known without loading it.
     """
 
     def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:
@@ -77,6 +76,6 @@ class LastCheckpoint(Callback):
             return
         with arriving(self.path) as partial:
             trainer.save_checkpoint(partial)
-            seal(partial, {"step": trainer.global_step, **self.facts})
+            add_facts(partial, {"step": trainer.global_step, **self.facts})
             if self.path.exists():
                 self.path.replace(self.earlier)

@@ -11,8 +11,8 @@ from typing import Any
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.checksums import checksum_of
 from curvlab.config.building import build
-from curvlab.config.checksums import checksum_of
 from curvlab.config.folder import CONFIGS
 from curvlab.config.sources import read, register_sources
 from curvlab.errors import UsageError

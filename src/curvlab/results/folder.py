@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from curvlab.checksums import DamagedError, check_archive, read_checked
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash, older
@@ -22,7 +23,6 @@ from curvlab.results.result import (
     read_result,
 )
 from curvlab.results.run_tables import FILES, folder_of, row_of
-from curvlab.results.seals import DamagedError, check_seal, read_checked
 
 LEASE = SUFFIX  # of the run
 CONFIG = "config.yaml"
@@ -210,7 +210,7 @@ class RunDirectory:
                 remove(self.path / FILE)
         while (path := self.newest) is not None:
             try:
-                facts = check_seal(path)
+                facts = check_archive(path)
                 if own == _identity(facts):
                     break
                 damaged[path] = "it is of another run"
@@ -233,7 +233,7 @@ class RunDirectory:
         if self.newest is None:
             return 0
         try:
-            return int(check_seal(self.newest).get("step", 0))
+            return int(check_archive(self.newest).get("step", 0))
         except DamagedError:
             return 0
 
@@ -274,7 +274,7 @@ class RunDirectory:
 
 
 def _identity(facts: dict[str, Any]) -> str | None:
-    """Whose state a checkpoint is, by its manifest."""
+    """Whose state a checkpoint is, by its facts."""
     try:
         check_schema(facts)
         return identity_hash(facts["config"], facts["revisions"])

@@ -8,10 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from curvlab.checksums import read_checked, with_checksum
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
 from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
-from curvlab.results.seals import read_checked, with_checksum
 
 FILE = "result.json"
 SET_ASIDE = "previous"

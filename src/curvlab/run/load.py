@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from curvlab.callbacks import PointShares
+from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
@@ -27,7 +28,6 @@ from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
 from curvlab.results.identity import older
 from curvlab.results.result import Result, SchemaError, check_schema, read_result
-from curvlab.results.seals import DamagedError, check_seal, is_sealed
 from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part
 from curvlab.run.hardware import prepare_determinism, prepare_processor
@@ -293,8 +293,7 @@ def _located(path: Path) -> tuple[Path, Path | None]:
 def _read(file: Path) -> dict[str, Any]:
     """What is in a file of weights."""
     try:
-        if is_sealed(file):  # else of an earlier version
-            check_seal(file)
+        check_archive(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)
         if {"state_dict", "config", "config_hash"} <= kept.keys():
             check_schema(kept)

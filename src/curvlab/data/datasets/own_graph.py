@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
-from curvlab.config.checksums import checksum
+from curvlab.checksums import checksum
 from curvlab.data.datasets.labelled import GIVEN, class_counts
 from curvlab.data.files.cache import cached
 from curvlab.data.files.checks import check_features, check_labels

@@ -21,7 +21,7 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
-from curvlab.config.checksums import raw_files
+from curvlab.checksums import raw_files
 from curvlab.data.datasets.graph_from_tables import simple_graph
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph

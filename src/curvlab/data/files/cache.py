@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.checksums import DamagedError, check_archive
 from curvlab.results.files import arriving
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,12 @@ FORMAT = 1  # raise it when the content of an entry changes its meaning; old ent
 
 def fingerprint(data: Data, attributes: Sequence[str]) -> str:
     """SHA-256 over a graph's number of nodes and the named tensor attributes, dense or CSR."""
-    return _digest({name: data[name] for name in attributes}, f"{data.num_nodes}")
+    digest = hashlib.sha256(f"{data.num_nodes}".encode())
+    for name, tensor in sorted(dense_parts({name: data[name] for name in attributes}).items()):
+        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16
+    return digest.hexdigest()
 
 
 def cached(
@@ -46,10 +52,10 @@ def _read(path: Path) -> dict[str, Tensor] | None:
     if not path.exists():
         return None
     try:
-        entry = torch.load(path, weights_only=True)
-        if entry["checksum"] == _digest(entry["tensors"]):
-            return entry["tensors"]
-        reason = "its checksum does not match"
+        check_archive(path)
+        return dict(torch.load(path, weights_only=True)["tensors"])
+    except DamagedError as error:
+        reason = str(error)
     except Exception as error:  # unpickling rubbish can raise nearly anything
         reason = type(error).__name__
     log.warning("cache entry %s is damaged (%s): computing it again", path, reason)
@@ -58,7 +64,7 @@ def _read(path: Path) -> dict[str, Tensor] | None:
 
 def _write(path: Path, tensors: dict[str, Tensor]) -> None:
     entry = io.BytesIO()
-    torch.save({"checksum": _digest(tensors), "tensors": tensors}, entry)
+    torch.save({"tensors": tensors}, entry)
     try:
         with arriving(path) as partial:
             partial.write_bytes(entry.getvalue())
@@ -74,12 +80,3 @@ def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
         for part in (Tensor.crow_indices, Tensor.col_indices, Tensor.values):
             dense[f"{name}.{part.__name__}"] = part(tensors[name])
     return dense
-
-
-def _digest(tensors: dict[str, Tensor], extra: str = "") -> str:
-    digest = hashlib.sha256(extra.encode())
-    for name, tensor in sorted(dense_parts(tensors).items()):
-        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16
-    return digest.hexdigest()

@@ -17,19 +17,16 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from curvlab.checksums import DamagedError, file_checksum, read_checked, with_checksum
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, flush
-from curvlab.results.seals import DamagedError, file_checksum, read_checked, with_checksum
 
 log = logging.getLogger(__name__)
 
 COMPLETE = "graph.json"  # written last, so that a folder that has it is whole
 SOURCES = ("offsets", "neighbours", "features")
 """Arrays that tokens are made of."""
-
-EARLIER_KEYS = {"num_nodes", "num_edges", "num_features", "given"}
-"""What the manifest said before it had checksums."""
 
 BUCKET_EDGES = 2**23  # that are sorted at a time: 200 MB
 COUNTED_RANGES = 2**20  # of nodes whose edges are counted together
@@ -86,7 +83,7 @@ class DiskGraph:
 
 
 def open_disk_graph(folder: Path) -> DiskGraph | None:
-    """The graph in a folder; None if there is none, half of one, or one without checksums.
+    """The graph in a folder; None if there is none or half of one.
 
     All that a run reads beside the tokens is compared with its checksum; what the tokens are made
     of, which is large, when they are made (`DiskGraph.verify`).
@@ -98,10 +95,6 @@ def open_disk_graph(folder: Path) -> DiskGraph | None:
     if not path.exists():
         return None
     try:
-        stored = read_checked(path, required=False)
-        if isinstance(stored, dict) and stored.keys() == EARLIER_KEYS:
-            log.warning("%s is of a version without checksums: writing the graph anew", folder)
-            return None
         graph = DiskGraph(folder, **read_checked(path))
     except (DamagedError, TypeError) as error:
         raise _damaged(path) from error

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from curvlab.checksums import DamagedError, read_checked, with_checksum
 from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.data.transforms.polynomial_tokens import DTYPES
 from curvlab.errors import UsageError
 from curvlab.layers.neighbour_sums import neighbour_sums
 from curvlab.results.files import atomic_write, flush
-from curvlab.results.seals import DamagedError, read_checked, with_checksum
 
 log = logging.getLogger(__name__)
 

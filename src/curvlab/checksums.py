@@ -1,0 +1,135 @@
+"""Checksums of what curvlab writes, so that damage is no result, and of the files that it reads."""
+
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CHECKSUM = "checksum"
+"""The key of a JSON file that has the CRC-32 of what else it says."""
+
+FACTS = "facts.json"
+"""A file in a checkpoint's archive, beside those of `torch.save`."""
+
+MADE = "processed"
+"""Folder in which PyTorch Geometric keeps what it has made of raw files."""
+
+
+class DamagedError(ValueError):
+    """A file is not what was written; the message says what is wrong with it."""
+
+
+def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What a JSON file is to say, and its checksum."""
+    text = json.dumps(content, sort_keys=True)
+    return {**content, CHECKSUM: f"{zlib.crc32(text.encode()):08x}"}
+
+
+def read_checked(path: Path, required: bool = True) -> Any:
+    """Read a JSON file and compare what it says with its checksum, which is left out.
+
+    Args:
+        path: of the file.
+        required: refuse a file without a checksum.
+
+    Raises:
+        OSError: it cannot be read.
+        DamagedError: it is no JSON, or not what was written.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DamagedError("it is no JSON") from error
+    if not isinstance(stored, dict) or CHECKSUM not in stored:
+        if required:
+            raise DamagedError("it has no checksum")
+        return stored
+    content = {key: value for key, value in stored.items() if key != CHECKSUM}
+    if with_checksum(content) != stored:
+        raise DamagedError("its checksum does not match")
+    return content
+
+
+def file_checksum(path: Path) -> int:
+    """CRC-32 of all bytes of a file."""
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(2**22):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def add_facts(path: Path, facts: Mapping[str, Any]) -> None:
+    """Add to an archive that `torch.save` has written what is to be known without loading it."""
+    with zipfile.ZipFile(path, "a") as archive:
+        root = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{root}/{FACTS}", json.dumps(facts))
+
+
+def check_archive(path: Path) -> dict[str, Any]:
+    """Read an archive once and compare all that is in it with the checksums of its index.
+
+    `torch.load` does not look at these.
+
+    Returns:
+        Its facts; nothing without any.
+
+    Raises:
+        DamagedError: it is no archive, or not what was written.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            broken, names = archive.testzip(), archive.namelist()
+            facts = [json.loads(archive.read(n)) for n in names if n.endswith(f"/{FACTS}")]
+    except OSError as error:
+        raise DamagedError(error.strerror or str(error)) from error
+    except Exception as error:  # what is no archive can raise nearly anything
+        raise DamagedError("it is no whole archive") from error
+    if broken is not None:
+        raise DamagedError(f"the checksum of {broken.partition('/')[2]} in it does not match")
+    return dict(*facts)
+
+
+def checksum_of(place: str | None, *names: str) -> str | None:
+    """A name for what files hold, 16 hexadecimal digits; None where there are none.
+
+    So a changed file is another run and another cache entry.
+
+    Args:
+        place: a folder, or without `names` a file, or a folder with all that is below it.
+        *names: of files in the folder, plain or `.gz`.
+    """
+    if place is None:
+        return None
+    if not names and Path(place).is_dir():
+        return checksum(raw_files(Path(place)))
+    endings = [f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
+    every = [Path(place) / name for name in endings] if names else [Path(place)]
+    return checksum([path for path in every if path.is_file()])
+
+
+def raw_files(folder: Path) -> list[Path]:
+    """The files below a folder in order, without those that a library made of them there."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and MADE not in path.relative_to(folder).parts
+    )
+
+
+def checksum(paths: Sequence[Path]) -> str | None:
+    """The same as `checksum_of` for files at hand."""
+    stats = ((path, path.stat()) for path in paths)
+    sums = [f"{path.name} {_digest(path, stat.st_size, stat.st_mtime_ns)}" for path, stat in stats]
+    return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if sums else None
+
+
+@cache
+def _digest(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
+    """SHA-256 of a file, read once as long as it stays as it is."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
