@@ -80,6 +80,26 @@ def test_sgc_is_the_normalised_adjacency_times_features(graph):
     torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
 
 
+@pytest.mark.parametrize("kind", ["mlp", "gcn", "gat"])
+@pytest.mark.parametrize("concat", [True, False])
+def test_without_dropout_the_average_takes_one_linear_map(graph, kind, concat):
+    """As two passes, which networks in training with dropout have."""
+    layer, adjacency, _ = KINDS[kind]
+    if kind == "gat":
+        layer = functools.partial(GATConv, heads=2, concat=concat)
+    made = network(layer, adjacency, dim=4, heads=2 if kind == "gat" and concat else 1, dropout=0.3)
+    made.eval()
+    (last,) = made.layers
+    once, calls = made(graph), []
+    (last if kind == "mlp" else last.lin).register_forward_hook(lambda *_: calls.append(1))
+    made(graph)
+    assert len(calls) == 1
+    given = made._graph(graph)
+    twice = made._propagate(0, graph.x, made._no_edges(graph, given))
+    expected = (twice + made._propagate(0, graph.x, given).relu()) / 2
+    torch.testing.assert_close(once, expected, atol=1e-14, rtol=0)
+
+
 def test_distance_of_the_embeddings_is_the_plain_one(graph):
     """|x - y|, not the flat limit 2 |x - y| of the curved models."""
     space = network(GCNConv, "edge_index").manifold_out

@@ -1,11 +1,12 @@
 """Graph networks: a stack of layers of one kind, which GCN, GAT, SAGE and their like share."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
@@ -139,12 +140,31 @@ class GraphNetwork(FlatEncoder):
             x = self.activation(norm(self._propagate(i, x, graph)))
         if self.last_activation:
             return dropout(x, self.dropout, self.training)
-        i = len(self.norms)
-        last = self._propagate(i, x, graph)
         if not self.skip_average:
-            return last
-        alone = self._propagate(i, x, self._no_edges(batch, graph))
+            return self._propagate(len(self.norms), x, graph)
+        last, alone = self._last(x, graph, batch)
         return (alone + self.activation(last)) / 2
+
+    def _last(self, x: Tensor, graph: tuple[Tensor, ...], batch: Data) -> tuple[Tensor, Tensor]:
+        """The last layer with the edges and without, where it is `W x + b` of GCN and GAT.
+
+        `W x` is computed once, unless each of the two has dropout of its own.
+        """
+        i = len(self.norms)
+        layer: Any = self.layers[i]
+        drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
+        mapped: list[Tensor] = []
+        if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
+            last = self._propagate(i, x, graph)
+            return last, self._propagate(i, x, self._no_edges(batch, graph))
+        if isinstance(layer, nn.Linear):
+            last = self._propagate(i, x, graph)
+            return last, last
+        with layer.lin.register_forward_hook(lambda *call: mapped.append(call[2])):
+            last = self._propagate(i, x, graph)
+        heads = mapped[0].unflatten(-1, (-1, layer.out_channels))
+        concat = getattr(layer, "concat", True)
+        return last, (heads.flatten(-2) if concat else heads.mean(-2)) + layer.bias
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
         """What a layer gets after its input."""
