@@ -190,7 +190,7 @@ def block(results: Path, words: str) -> str:
     `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
     second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
     columns of a file beside the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
-    its second part's; `paired TABLE ROW ROW COLUMN` for the first row's difference to the second.
+    its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
 
     Raises:
         UsageError: There is no such table, part or cell.
@@ -211,8 +211,10 @@ def block(results: Path, words: str) -> str:
             if panel and not (panel.isdigit() and 0 < int(panel) <= len(reports)):
                 raise UsageError(f"{name} has {len(reports)} panels, no {panel}")
             return number(reports[int(panel or 1) - 1], row, column, *whose)
-        case ["paired", table, row, other, column]:
-            return difference(load_table(CONFIGS, table)[0], results, row, other, column)
+        case ["paired", table, row, column, *other] if len(other) == 2:
+            name, _, panel = table.partition("#")
+            spec = load_table(CONFIGS, name)[int(panel or 1) - 1]
+            return difference(spec, results, (row, column), (other[0], other[1]))
         case ["leaderboard", table, *pairs]:
             return make_leaderboard(table, pairs, results)
         case ["file", name, *columns] if columns:

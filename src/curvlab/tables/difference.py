@@ -1,4 +1,4 @@
-"""How two rows of a table differ, seed by seed: what a sentence about them may claim."""
+"""How two cells of a table differ, seed by seed: what a sentence about them may claim."""
 
 from math import isnan
 from pathlib import Path
@@ -11,15 +11,16 @@ from curvlab.tables.protocols import one_protocol_per_cell
 from curvlab.tables.spec import TableSpec
 
 
-def difference(spec: TableSpec, results: Path, row: str, other: str, column: str) -> str:
-    """The mean of row - other over the seeds that both have, with its 95 % interval.
+def difference(
+    spec: TableSpec, results: Path, cell: tuple[str, str], other: tuple[str, str]
+) -> str:
+    """The mean of cell - other over the seeds that both have, with its 95 % interval.
 
     Args:
         spec: the table.
         results: the folder of all tables' results.
-        row: coordinate of the first row, as the report names it.
-        other: of the second.
-        column: of the column.
+        cell: its row and column, as the report names them.
+        other: those of the other cell.
 
     Raises:
         UsageError: they share fewer than two seeds.
@@ -27,13 +28,13 @@ def difference(spec: TableSpec, results: Path, row: str, other: str, column: str
     runs, _ = one_protocol_per_cell(
         with_departures(spec, collect(results / spec.name, spec.report), results)
     )
-    runs = runs[(runs["status"] == "finished") & (runs["column"].astype(str) == column)]
-    of_rows = (runs[runs["row"].astype(str) == name] for name in (row, other))
-    found = paired_by_seed(*(dict(zip(of["seed"], of["value"], strict=True)) for of in of_rows))
+    finished = runs[runs["status"] == "finished"]
+    names = finished["row"].astype(str), finished["column"].astype(str)
+    of_cells = (finished[(names[0] == r) & (names[1] == c)] for r, c in (cell, other))
+    found = paired_by_seed(*(dict(zip(of["seed"], of["value"], strict=True)) for of in of_cells))
     if found.pairs < 2:
-        raise UsageError(
-            f"{spec.name}: {row} and {other} share {found.pairs} seeds of {column}; run more"
-        )
+        both = " and ".join(", ".join(names) for names in (cell, other))
+        raise UsageError(f"{spec.name}: {both} share {found.pairs} seeds; run more")
     if isnan(found.pm):
         return f"{found.mean:+.1f} with each of {found.pairs} seeds"
     return f"{found.mean:+.1f} ({found.mean - found.pm:+.1f} to {found.mean + found.pm:+.1f})"

@@ -14,7 +14,7 @@ def refresh(text: str, render: Callable[[str], str]) -> str:
     """A text with what stands between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
 
     Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` stand around a number,
-    `<!-- paired TABLE ROW ROW COLUMN -->` and `<!-- /cell -->` around a difference of two rows.
+    `<!-- paired TABLE ROW COLUMN ROW COLUMN -->` and `<!-- /cell -->` around one of two cells.
 
     Args:
         text: the text, for instance Markdown.
