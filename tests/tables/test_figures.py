@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
 from curvlab.tables.figures import load_figures
 
@@ -76,7 +77,7 @@ def test_commands_are_of_choices_that_there_are(words):
     for key, _, values in (word.partition("=") for word in rest):
         if key in ("model", "dataset", "table", "search"):
             for value in values.split(","):
-                assert (CONFIGS / key / f"{value}.yaml").is_file(), (key, value)
+                assert find(CONFIGS, f"{key}/{value}.yaml").is_file(), (key, value)
 
 
 def test_commands_in_tables_files_are_of_choices_that_there_are():

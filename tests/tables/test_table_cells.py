@@ -9,6 +9,7 @@ from omegaconf import OmegaConf, open_dict, read_write
 
 from composing import CONFIGS, composed, recipes, with_hydra
 from curvlab.config.building import build
+from curvlab.config.folder import find
 from curvlab.config.resolvers import recipe_name
 from curvlab.config.rules import validate
 from curvlab.tables import build_report, load_table, table_names
@@ -114,7 +115,9 @@ def test_what_a_table_names_exists_or_is_declared_missing(name, tmp_path):
             group, _, key = path.rpartition(".")
             if key != "name":
                 continue
-            exist = {choice for choice in names if (CONFIGS / group / f"{choice}.yaml").is_file()}
+            exist = {
+                choice for choice in names if find(CONFIGS, f"{group}/{choice}.yaml").is_file()
+            }
             assert exist == set(planned)
             assert set(names) - exist <= set(spec.report.labels)
             assert not exist & set(spec.report.labels)

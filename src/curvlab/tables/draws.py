@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache
-from importlib import import_module
 from typing import Any
+
+from curvlab.config.schema import attribute
 
 
 class Draw(Enum):
@@ -44,19 +44,7 @@ def draw_of(config: Mapping[str, Any]) -> Draw:
     if not split:
         return Draw.none
     draw = split.get("draw", 0)  # some, as split=fit, are never drawn
-    published = _published(str(split.get("_target_", "")))
+    published = attribute(str(split.get("_target_", "")), "published", False)
     if published is True or (published is not False and published == draw):
         return Draw.published_each if draw is None else Draw.published
     return Draw.own_each if draw is None else Draw.own
-
-
-@cache
-def _published(target: str) -> int | bool:
-    """What a class of splits says of its draws; one that is no longer there says nothing."""
-    module, _, name = target.rpartition(".")
-    try:
-        found = getattr(import_module(module), name, None) if module else None
-    except (ImportError, TypeError, ValueError):  # the latter two for what is no name
-        return False
-    published = getattr(found, "published", False)
-    return published if isinstance(published, int) else False

@@ -70,7 +70,6 @@ def protocols(built: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _choose(cell: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     """The runs of the chosen protocol; number and reason of the runs of each other one."""
     found = protocols(cell["built"])
-    whole = [flatten(config) for config in cell["config"]]  # with the values that are defaults
     texts = pd.Series([canonical(p) for p in found], cell.index)
     groups = [group for _, group in cell.groupby(texts, sort=False)]
     groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)
@@ -80,6 +79,7 @@ def _choose(cell: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     def difference(group: pd.DataFrame) -> str:
         other = position[group.index[0]]
         keys = found[other].keys() | found[kept].keys()
+        whole = {i: flatten(cell["config"].iloc[i]) for i in (other, kept)}  # defaults too
         pair = ({k: whole[i].get(k, found[i].get(k)) for k in keys} for i in (other, kept))
         return describe_difference(*pair)
 
