@@ -1,5 +1,8 @@
 """Errors that one sentence says, to the user and not to a debugger."""
 
+import sys
+from traceback import walk_tb
+
 LONGEST = 400
 """Characters of a sentence that is printed, with the program's name; two paths are within it."""
 
@@ -32,6 +35,19 @@ def _without_middle(text: str, longest: int) -> str:
 def of_omegaconf(error: Exception) -> str:
     """What OmegaConf refused: its sentence, without the types of its nodes below it."""
     return str(error).splitlines()[0]
+
+
+def of_import(error: Exception) -> str:
+    """Which package cannot be imported, and why: the innermost one whose code was running."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    names = [module.partition(".")[0] for module in modules]
+    package = [name for name in names if name not in sys.stdlib_module_names][-1]
+    strict = sys.flags.optimize == 2 or "error" in sys.warnoptions
+    flags = ", or start Python without -OO and -W error" if strict else ""
+    return (
+        f"{package} cannot be imported ({type(error).__name__}: {shortened(str(error))}): mend its "
+        f"installation{flags}"
+    )
 
 
 def of_system(error: OSError, otherwise: object = "a file") -> str:

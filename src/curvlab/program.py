@@ -1,9 +1,14 @@
 """How this program was started, so that what it says can be typed as it stands."""
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 from curvlab.config.folder import REPOSITORY, add
 from curvlab.errors import UsageError
@@ -26,8 +31,25 @@ def command(verb: str) -> str:
     return f"python scripts/{SCRIPTS.get(verb, verb)}.py"
 
 
+def with_home(words: Sequence[str]) -> list[str]:
+    """Words with `~/` at the start of a value as the home folder, as a shell has it in a word."""
+    return [re.sub(r"^([^=]+=)?~(?=/|$)", rf"\g<1>{Path.home()}", word) for word in words]
+
+
+def plain_console(**options: Any) -> "Console":
+    """A console that prints text as it is: a name such as `[/m/0abc]` is no markup."""
+    from rich.console import Console
+
+    return Console(markup=False, emoji=False, highlight=False, **options)
+
+
 class Words(argparse.ArgumentParser):
     """A parser that answers wrong words in one sentence and leaves with exit code 2."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words, in which `~/` is the home folder."""
+        words = sys.argv[1:] if args is None else args
+        return super().parse_known_args(with_home(words), namespace)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and where the words are listed."""

@@ -1,15 +1,23 @@
 """The program `curvlab`, its verbs, and what the verb that trains does without words."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import curvlab
 from curvlab.cli import train
 from curvlab.cli.main import VERBS, main
+from curvlab.cli.verbs import show
+from curvlab.data.datasets.reading import read_graph
+from curvlab.program import with_home
+from curvlab.run import reporting
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,3 +106,75 @@ def test_with_words_nothing_is_added(started, capsys):
     assert train.main(["model=gcn", "dataset=synthetic_web"]) == 0
     assert started == [["model=gcn", "dataset=synthetic_web"]]
     assert capsys.readouterr().out == ""
+
+
+def in_python(code, **options):
+    """A process that runs code after the import of the command line's package."""
+    words = [sys.executable, "-c", f"import sys, curvlab.cli\n{code}"]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_reader_that_leaves_ends_nothing(tmp_path, stream):
+    code = f"for i in range(20_000): print(i, file=sys.{stream}, flush=True)\nopen('end', 'w')"
+    with in_python(code, cwd=tmp_path) as process:
+        assert getattr(process, stream).readline() == b"0\n"
+        getattr(process, stream).close()
+        assert process.wait() == 0
+    assert (tmp_path / "end").exists()
+
+
+def test_ctrl_c_is_one_line():
+    process = in_python("raise KeyboardInterrupt")
+    assert process.communicate() == (b"", b"curvlab: interrupted\n")
+    assert process.returncode == -signal.SIGINT
+
+
+def test_a_terminal_without_a_sign_for_a_letter_gets_a_question_mark():
+    process = in_python("print('1 ± 2')", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert process.communicate() == (b"1 ? 2\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("~/runs", "{home}/runs"),
+        ("dataset.path=~/friends", "dataset.path={home}/friends"),
+        ("--output=~", "--output={home}"),
+        ("~logger", "~logger"),
+        ("model.name=a~/b", "model.name=a~/b"),
+    ],
+)
+def test_the_home_folder_is_where_a_path_begins(word, expected):
+    assert with_home([word]) == [expected.format(home=Path.home())]
+
+
+def test_folders_of_python_begin_at_home_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "friends").mkdir()
+    (tmp_path / "friends" / "edges.csv").write_text("a,b\nb,c\n")
+    assert read_graph("~/friends")[0].num_nodes == 3
+
+
+@pytest.mark.parametrize("verb", ["predict", "train"])
+def test_a_broken_library_is_named_with_its_reason(tmp_path, monkeypatch, capsys, verb):
+    (tmp_path / "broken_library.py").write_text("raise ImportError('libx.so is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = "curvlab.cli.train" if verb == "train" else "curvlab.cli.main"
+    real = import_module
+
+    def imported(name):
+        ours = name.rpartition(".")[2] in ("predict", "sweep")
+        return real("broken_library" if ours else name)
+
+    monkeypatch.setattr(f"{module}.import_module", imported)
+    assert main([verb, "model=mlp", "dataset=synthetic_web"]) == 1
+    said = capsys.readouterr().err
+    assert "broken_library cannot be imported (ImportError: libx.so is missing)" in said
+
+
+def test_names_are_no_markup(capsys):
+    name = "[/m/0abc] :cat:"
+    show(pd.DataFrame({name: [name]}), name)
+    reporting.without_effect(name, name)
+    assert capsys.readouterr().out.count(name) == 5

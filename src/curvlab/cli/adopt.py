@@ -10,12 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.program import program
+from curvlab.program import plain_console, program
 from curvlab.search.adopt import adopt, ranking
 from curvlab.tables.folders import workplace
 
@@ -50,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         folder = search if search.is_dir() else workplace() / "outputs" / search
         try:
             if args.show:
-                Console().print(ranking(folder, SHOWN))
+                plain_console().print(ranking(folder, SHOWN))
             else:
                 print(adopt(folder, args.configs, args.force))
         except UsageError as error:

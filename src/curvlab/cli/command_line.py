@@ -1,6 +1,5 @@
 """The command line: wrong words are answered in one sentence before anything is composed."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,12 +32,8 @@ def inform(text: str) -> NoReturn:
 
 
 def show(text: str) -> None:
-    """Print a text; leave in silence if nobody reads it to its end, as with `| head`."""
-    try:
-        print(text, end="", flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where exit flushes to
-        sys.exit(1)
+    """Print a text as it is."""
+    print(text, end="", flush=True)
 
 
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
+from curvlab.program import plain_console
 from curvlab.run.ending import one_sentence
 from curvlab.run.hardware import run_device, trainer_devices
 from curvlab.run.parts import build_data, build_task
@@ -195,7 +196,7 @@ def estimate(
             except (UsageError, RuntimeError, ArithmeticError, MemoryError) as error:
                 kept.append((cell, one_sentence(error)))  # as its result would say
     out = StringIO()
-    console = Console(file=out, width=1000, no_color=True, highlight=False, soft_wrap=True)
+    console = plain_console(file=out, width=1000, no_color=True, soft_wrap=True)
     if seconds is None:
         console.print(costs_table(known))
         for line in obstacles(kept):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import curvlab
+from curvlab.errors import of_import
 
 VERBS = {
     "train": "train, evaluate and plot: a run, a sweep, a table of a paper",
@@ -39,7 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(verb, VERBS, n=1) or ["--help"]
         print(f"curvlab: there is no {verb}; did you mean curvlab {near[0]}?", file=sys.stderr)
         return 2
-    return int(import_module(f"curvlab.cli.{verb}").main(rest))
+    try:
+        module = import_module(f"curvlab.cli.{verb}")
+    except Exception as error:  # of a library that is broken, which can raise anything
+        print(f"curvlab {verb}: {of_import(error)}", file=sys.stderr)
+        return 1
+    return int(module.main(rest))
 
 
 def screen() -> str:

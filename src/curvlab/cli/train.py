@@ -4,6 +4,8 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import NoReturn
@@ -28,8 +30,8 @@ from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
-from curvlab.errors import NO_ROOM, UsageError, of_omegaconf, of_system
-from curvlab.program import command, program
+from curvlab.errors import NO_ROOM, UsageError, of_import, of_omegaconf, of_system
+from curvlab.program import command, program, with_home
 from curvlab.run import signals
 from curvlab.run.group import group
 
@@ -45,6 +47,8 @@ FIRST = (
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
     """Run one configuration, or leave a cell of a sweep to the worker that holds it."""
+    if HydraConfig.get().job.chdir:
+        _as_typed(config, Path(HydraConfig.get().runtime.cwd))
     if config.print_config:
         try:
             validate(config)
@@ -56,6 +60,13 @@ def run(config: DictConfig) -> float | None:
     from curvlab.run.sweep import attempt  # here, so that --help need not wait for torch
 
     return attempt(_run, config)
+
+
+def _as_typed(config: DictConfig, start: Path) -> None:
+    """Let folders be seen from where the command was typed, though Hydra has left it."""
+    for node, key in [*((config.paths, key) for key in config.paths), (config.dataset, "path")]:
+        if isinstance(node.get(key), str):
+            node[key] = str(start / node[key])
 
 
 def _run(config: DictConfig) -> float | None:
@@ -93,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     if own is not None:
         own.ends()
         arguments = _with_devices(arguments, own.size)
-    words = arguments or FIRST
+    words = with_home(arguments) or list(FIRST)
     if not arguments:
         print(f"a first short run: {command('train')} {' '.join(FIRST)}")
     with _in_sentences():
@@ -104,6 +115,11 @@ def main(arguments: Sequence[str]) -> int:
                 sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
                 run()
         else:
+            try:
+                import_module("curvlab.run.sweep")  # of which Hydra would only say that it failed
+            except Exception as error:
+                print(f"{program('train')}: {of_import(error)}", file=sys.stderr)
+                return 1
             try:
                 launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
                 if launcher is not None:

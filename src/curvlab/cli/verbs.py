@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.reading import read_graph
 from curvlab.errors import UsageError, of_system
 from curvlab.finite import DivergedError
-from curvlab.program import Words
+from curvlab.program import Words, plain_console
 from curvlab.results.files import arriving
 from curvlab.run.load import Run
 
@@ -77,7 +76,7 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 def show(frame: pd.DataFrame, title: str, digits: int = 4) -> None:
     """Print the first rows and columns of a table."""
-    console = Console(highlight=False)
+    console = plain_console()
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     columns = list(frame.columns)[:SHOWN_COLUMNS]
     for name in columns:

@@ -142,7 +142,7 @@ def add(place: str) -> Path:
     if place.startswith("pkg://"):
         folder = _of_package(place.removeprefix("pkg://").replace("/", "."))
     else:
-        folder = Path(place.removeprefix("file://")).resolve()
+        folder = Path(place.removeprefix("file://")).expanduser().resolve()
     if folder is None or not folder.is_dir():
         raise UsageError(f"there is no folder of configurations {place}: name DIR or pkg://PACKAGE")
     if folder not in _ADDED:

@@ -250,7 +250,7 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
         UsageError: there is no such file, it is no checkpoint of a run, or a class has another
             revision now.
     """
-    file, folder = _located(Path(path))
+    file, folder = _located(Path(path).expanduser())
     kept = _read(file)
     aged = older(kept["config"], kept.get("revisions", {}))
     if aged:

@@ -10,7 +10,6 @@ import pandas as pd
 import torch
 from lightning import LightningModule
 from lightning.pytorch.loggers import Logger, WandbLogger
-from rich.console import Console
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -25,7 +24,7 @@ from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.token_network import TokenMixer
 from curvlab.process import DOUBLE
-from curvlab.program import command
+from curvlab.program import command, plain_console
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.leases import Holder
 from curvlab.results.result import FILE, Result, read_result
@@ -37,7 +36,7 @@ TOLD_AT_RIM = 0.01
 
 _SPOKEN = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
 
-_console = Console(soft_wrap=True, highlight=False)
+_console = plain_console(soft_wrap=True)
 
 
 # Advice that Lightning gives to loops of another kind, and what libraries still call in torch.

@@ -8,16 +8,15 @@ from typing import Any
 import optuna
 from omegaconf import DictConfig
 from optuna.trial import FrozenTrial, TrialState
-from rich.console import Console
 
-from curvlab.program import command
+from curvlab.program import command, plain_console
 from curvlab.results.leases import Holder
 from curvlab.results.result import Result
 from curvlab.run.reporting import shown
 from curvlab.search.space import values_by_key
 from curvlab.search.study import ERROR, SCORES, best_first, concluded, count, minutes
 
-_console = Console(soft_wrap=True, highlight=False)
+_console = plain_console(soft_wrap=True)
 
 
 def search_starting(config: DictConfig, study: optuna.Study, folder: Path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from omegaconf import DictConfig
-from rich.console import Console
 from rich.table import Table
 
 from curvlab.analysis.graph_facts import GraphFacts
 from curvlab.analysis.style import INK, LINES, MUTED, save_figure, tidy
+from curvlab.program import plain_console
 from curvlab.results.files import atomic_write
 from curvlab.results.result import Result, git_commit
 from curvlab.run.reporting import shown
@@ -31,7 +31,7 @@ COLUMNS = (
     "curvatures", "parameters", "ms a step", "seconds", "MB",
 )  # fmt: skip
 
-_console = Console(soft_wrap=True, highlight=False)
+_console = plain_console(soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def counted(total: int) -> Callable[[Result], Result]:
         count += 1
         score = f"{result.score:.2f}" if result.score is not None else result.error
         where = f"{result.model}, {result.manifold}, seed {result.seed}"
-        _console.print(f"[{count}/{total}] {where}: {score}", markup=False)
+        _console.print(f"[{count}/{total}] {where}: {score}")
         return result
 
     return done
@@ -133,9 +133,9 @@ def show(study: Study, folder: Path) -> None:
         for outcome, comparison in _rows(report):
             best = outcome.space == report.verdict.space and outcome.dim == report.flat.dim
             table.add_row(*_cells(outcome, comparison), style="bold" if best else None)
-        Console(highlight=False, width=max(_console.width, 150)).print(table)
+        plain_console(width=max(_console.width, 150)).print(table)
         for sentence in _sentences(report):
-            _console.print(sentence, markup=False)
+            _console.print(sentence)
     _console.print(study.budget)
     warn(study.warnings)
     _console.print(study.answer, style="bold")

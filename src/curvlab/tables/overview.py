@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
-from curvlab.program import command
+from curvlab.program import command, plain_console
 from curvlab.tables.collect import collect
 from curvlab.tables.departures import departures, with_departures
 from curvlab.tables.figures import PaperFigure, load_figures
@@ -162,7 +161,7 @@ def _terminal(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 
 def _printed(*parts: Table | str) -> str:
     out = StringIO()
-    console = Console(file=out, width=120, no_color=True, highlight=False)
+    console = plain_console(file=out, width=120, no_color=True)
     for part in parts:
         console.print(part)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

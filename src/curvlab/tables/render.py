@@ -7,11 +7,11 @@ from typing import Literal
 
 import pandas as pd
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from curvlab.errors import UsageError
+from curvlab.program import plain_console
 from curvlab.tables.latex import latex
 from curvlab.tables.layout import Entry, Line, layout, legend
 from curvlab.tables.report import Report
@@ -52,9 +52,7 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
         styled: Whether to mark the best numbers, with the terminal's own codes.
     """
     out = StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=styled, no_color=not styled, highlight=False
-    )
+    console = plain_console(file=out, width=width, force_terminal=styled, no_color=not styled)
     console.print(Text(report.title, style="bold"))
     for columns in _blocks(report, width):
         console.print(_block(report, columns))

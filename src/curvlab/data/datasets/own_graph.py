@@ -71,7 +71,7 @@ class OwnGraph(Checked, ABC):
                 "mutual=True keeps edges that go both ways, of which none has a direction: drop "
                 "directed=True, or mutual=True"
             )
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else Path(path).expanduser()
         self.weighted = weighted
         self.mutual = mutual
         self.directed = directed

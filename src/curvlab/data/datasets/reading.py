@@ -29,7 +29,7 @@ def read_graph(
     Raises:
         UsageError: something is missing or malformed, or a class or feature is unknown.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     source: type[OwnGraph] = GraphFolder
     if not path.is_dir() and path.suffix:
         source = PyGObject if path.suffix in (".pt", ".pth") else NetworkXGraph

@@ -62,7 +62,7 @@ class TripleFolder(Checked):
         valid_share: Fraction | None = None,
         seed: Seed = 0,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         self.unseen = unseen
         self.kind = TripleFormat(tuple(columns), separator, header)
         self.valid_share = valid_share

@@ -139,7 +139,7 @@ def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = No
         _verify(target, file, f"delete it ({target}) and run again to fetch a fresh copy")
         return target
     if mirror is not None:
-        mirrored = _mirrored(file, Path(mirror))
+        mirrored = _mirrored(file, Path(mirror).expanduser())
         if mirrored.exists():
             _verify(mirrored, file, "repair the mirror, or unset CURVLAB_MIRROR to download it")
             with arriving(target) as partial:
