@@ -192,30 +192,9 @@ def gap_arguments(x: Tensor, kappa: Tensor, wide: bool = True) -> tuple[Tensor, 
     return z.to(x.dtype), floored_gap(z, x.dtype).to(x.dtype)
 
 
-class _Gap(Function):
-    """1 + kappa |x|^2 of points `[..., dim]`, `[..., 1]`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, kappa: Tensor, wide: bool) -> Tensor:
-        return gap_arguments(x, kappa, wide)[1]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], _output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (g,) = grads
-        x, kappa = ctx.saved_tensors
-        g_x, g_kappa = x * (2 * kappa * g), squared_norm(x) * g
-        return g_x.sum_to_size(x.shape), g_kappa.sum_to_size(kappa.shape), None
-
-
 def gap(x: Tensor, kappa: Tensor, wide: bool = True) -> Tensor:
     """1 + kappa |x|^2, kept positive for points that rounding has put on the rim of the ball."""
-    return _Gap.apply(x, kappa, wide)
+    return gap_arguments(x, kappa, wide)[1]
 
 
 class _SquaredNorms(Function):

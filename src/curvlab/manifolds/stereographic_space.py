@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels, radial, sums
+from curvlab.manifolds import fused, kernels, radial, sums
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.adam_steps import Rates, stereographic_step
 from curvlab.manifolds.base import Space
@@ -86,7 +86,7 @@ class Stereographic(Space):
 
     def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """`expmap0_projected(v)` and its logarithm, with one norm."""
-        point, clipped = radial.lift(self._blocks(v), self._kappa(v))
+        point, clipped = fused.lift(self._blocks(v), self._kappa(v))
         return self._join(point), self._join(clipped)
 
     def clip(self, v: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class Stereographic(Space):
         if u.dim() == 1:
             return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
-        return self._join(sums.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
+        return self._join(fused.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
 
     def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
         axes = max(x.dim(), y.dim())

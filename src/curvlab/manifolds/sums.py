@@ -21,7 +21,7 @@ from curvlab.manifolds.kernels import (
 from curvlab.manifolds.tolerances import tolerance
 
 
-class _MobiusScalars(NamedTuple):
+class MobiusScalars(NamedTuple):
     """What the Moebius sum is made of besides its vectors, all `[..., 1]`.
 
     With s = x + y the sum is ((1 + kappa |x|^2) s - kappa |s|^2 x) / denominator, where the
@@ -49,7 +49,7 @@ class _MobiusScalars(NamedTuple):
     @classmethod
     def of(
         cls, x2: Tensor, y2: Tensor, s2: Tensor, a: Tensor, b: Tensor, kappa: Tensor
-    ) -> "_MobiusScalars":
+    ) -> "MobiusScalars":
         """Add the denominator to the others."""
         # It cannot be known better than to a rounding of its first term; below that, only for
         # kappa > 0, the sum is the point at infinity up to rounding.
@@ -65,175 +65,14 @@ class _MobiusScalars(NamedTuple):
             return along_s * stop, along_x * stop
         return along_s, along_x
 
-    def derivatives(
-        self, kappa: Tensor, g_s: Tensor, g_x: Tensor, projected: bool
-    ) -> "_MobiusDerivatives":
-        """The factors again, and derivatives by s2, a and b.
-
-        Args:
-            kappa: the curvature.
-            g_s: product of the incoming derivative with s.
-            g_x: its product with x.
-            projected: whether the sum is.
-        """
-        along_s, along_x = self.factors(kappa, projected=False)
-        to_s, to_x = along_s, along_x
-        if projected:
-            # The rim's factor depends on kappa times the sum's squared norm, which is -along_x.
-            stop, stop_slope = tangents.rim(-along_x, with_slope=True)
-            assert stop_slope is not None
-            pull = stop_slope * (g_s * along_s + g_x * along_x)
-            g_s, g_x = stop * g_s, stop * g_x - pull
-            to_s, to_x = stop * along_s, stop * along_x
-        g_s, g_x = g_s / self.denominator, g_x / self.denominator
-        # This carries one division by the denominator, as those two do.
-        g_denominator = -(g_s * along_s + g_x * along_x)
-        g_s2 = -(g_x + g_denominator)
-        g_a, g_b = g_s + g_denominator * self.b, g_denominator * self.a
-        by_kappa = self.s2 * g_s2 + self.x2 * g_a + self.y2 * g_b
-        return _MobiusDerivatives(to_s, to_x, g_s2, g_a, g_b, by_kappa)
-
-
-class _MobiusDerivatives(NamedTuple):
-    """What `_MobiusScalars.derivatives` returns; `g_s2`, `g_a`, `g_b` are over kappa."""
-
-    to_s: Tensor
-    to_x: Tensor
-    g_s2: Tensor
-    g_a: Tensor
-    g_b: Tensor
-    by_kappa: Tensor
-
-
-class _MobiusAdd(Function):
-    """The Moebius sum of points, projected or not; see `_MobiusScalars`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def _scalars(x: Tensor, y: Tensor, s: Tensor, kappa: Tensor) -> _MobiusScalars:
-        x2, y2, s2 = squared_norm(x), squared_norm(y), squared_norm(s)
-        a, b = floored_gap(kappa * x2, x.dtype), floored_gap(kappa * y2, x.dtype)
-        return _MobiusScalars.of(x2, y2, s2, a, b, kappa)
-
-    @staticmethod
-    def forward(x: Tensor, y: Tensor, kappa: Tensor, projected: bool) -> tuple[Tensor, ...]:
-        s = x + y
-        scalars = _MobiusAdd._scalars(x, y, s, kappa)
-        to_s, to_x = scalars.factors(kappa, projected)
-        return combination(compiled_rows(x), (s, to_s), (x, to_x)), *scalars
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.projected = inputs[3]
-        ctx.rows = compiled_rows(inputs[0])
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*inputs[:3], *output[1:])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        g = grads[0]
-        x, y, kappa, *saved = ctx.saved_tensors
-        s = x + y
-        scalars = _MobiusScalars(*saved)
-        if torch.is_grad_enabled():
-            scalars = _MobiusAdd._scalars(x, y, s, kappa)
-        by = scalars.derivatives(kappa, dot(g, s), dot(g, x), ctx.projected)
-        kappa2 = 2 * kappa
-        of_s = (g, by.to_s), (s, kappa2 * by.g_s2)
-        g_x = combination(ctx.rows, *of_s, (g, by.to_x), (x, kappa2 * by.g_a))
-        g_y = combination(ctx.rows, *of_s, (y, kappa2 * by.g_b))
-        return (
-            g_x.sum_to_size(x.shape),
-            g_y.sum_to_size(y.shape),
-            by.by_kappa.sum_to_size(kappa.shape),
-            None,
-        )
-
 
 def mobius_add(x: Tensor, y: Tensor, kappa: Tensor, projected: bool = False) -> Tensor:
-    """Moebius sum of points `[..., dim]`; see `stereographic.mobius_add`."""
-    return _MobiusAdd.apply(x, y, kappa, projected)[0]
-
-
-class _ExpSum(Function):
-    """exp_0(u) (+) exp_0(v), all stopped at the rim, of vectors `[..., tokens, dim]` and one v.
-
-    The sum is a combination P u + Q v with factors from |u|^2, |v|^2 and <u, v> alone, so that no
-    point between is made; `v [..., 1, dim]` goes through the exponential as one more token.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def _small(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Any, ...]:
-        """Squared norms of u and v, <u, v>, the exponential's factors and their derivatives."""
-        norms = torch.cat([squared_norm(u), squared_norm(v)], dim=-2)
-        return norms, (v @ u.mT).mT, *tangents.tangent_rim(kappa * norms, None, with_slope)
-
-    @staticmethod
-    def _scalars(norms: Tensor, product: Tensor, ratios: Tensor, kappa: Tensor) -> _MobiusScalars:
-        """Those of x = exp_0(u) and y = exp_0(v)."""
-        squares = ratios * ratios * norms
-        x2, y2 = _tokens(squares)
-        a, b = _tokens(floored_gap(kappa * squares, norms.dtype))
-        of_u, of_v = _tokens(ratios)
-        s2 = torch.addcmul(x2 + y2, of_u * of_v, product, value=2)
-        return _MobiusScalars.of(x2, y2, s2, a, b, kappa)
-
-    @staticmethod
-    def forward(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
-        norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, with_slope)
-        to_s, to_x = _ExpSum._scalars(norms, product, ratios, kappa).factors(kappa, True)
-        of_u, of_v = _tokens(ratios)
-        result = combination(compiled_rows(u), (u, of_u * (to_s + to_x)), (v, of_v * to_s))
-        return result, norms, product, ratios, slopes
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        ctx.rows = compiled_rows(inputs[0])
-        if inputs[3]:
-            ctx.mark_non_differentiable(*output[1:])
-            ctx.save_for_backward(*inputs[:3], *output[1:])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        g = grads[0]
-        u, v, kappa, norms, product, ratios, slopes = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, True)
-        scalars = _ExpSum._scalars(norms, product, ratios, kappa)
-        (u2, v2), (of_u, of_v), (slope, slope_v) = map(_tokens, (norms, ratios, slopes))
-        y, kappa2 = of_v * v, 2 * kappa
-        g_dot_u = dot(g, u)
-        g_dot_x = of_u * g_dot_u
-        by = scalars.derivatives(kappa, g_dot_x + (y @ g.mT).mT, g_dot_x, projected=True)
-        # The derivative by x = of_u u is to_g g + to_u u + to_y y; by_u its product with u.
-        to_g, to_y = by.to_s + by.to_x, kappa2 * by.g_s2
-        to_u = kappa2 * of_u * (by.g_a + by.g_s2)
-        by_u = torch.addcmul(to_g * g_dot_u + to_u * u2, to_y * of_v, product)
-        pull = slope * by_u
-        along_y = of_u * to_y
-        g_u = combination(
-            ctx.rows, (g, of_u * to_g), (u, of_u * to_u + kappa2 * pull), (y, along_y)
-        )
-        g_y = by.to_s.mT @ g + along_y.mT @ u
-        g_y = g_y + y * (kappa2 * (by.g_b + by.g_s2)).sum(-2, keepdim=True)
-        pull_v = slope_v * dot(g_y, v)
-        g_v = of_v * g_y + kappa2 * pull_v * v
-        g_kappa = (by.by_kappa + u2 * pull).sum_to_size(kappa.shape)
-        g_kappa = g_kappa + (v2 * pull_v).sum_to_size(kappa.shape)
-        return g_u, g_v.sum_to_size(v.shape), g_kappa, None
-
-
-def _tokens(joined: Tensor) -> tuple[Tensor, Tensor]:
-    """What belongs to the tokens and to the one vector after them."""
-    return joined[..., :-1, :], joined[..., -1:, :]
-
-
-def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
-    """`mobius_add(scale_tan_rim(u), scale_tan_rim(v))`, projected, of tokens and one vector."""
-    return _ExpSum.apply(u, v, kappa, torch.is_grad_enabled())[0]
+    """Moebius sum of points `[..., dim]`, projected or not; see `stereographic.mobius_add`."""
+    s = x + y
+    x2, y2, s2 = (squared_norm(part) for part in (x, y, s))
+    a, b = (floored_gap(kappa * square, x.dtype) for square in (x2, y2))
+    to_s, to_x = MobiusScalars.of(x2, y2, s2, a, b, kappa).factors(kappa, projected)
+    return torch.addcmul(s * to_s, x, to_x)
 
 
 class _HalfQuotient(Function):

@@ -102,9 +102,9 @@ def _radius(dtype: torch.dtype) -> float:
     return math.atanh(_reach(dtype))
 
 
-def tangent(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
+def tangent(z: Tensor, gap: Tensor | None = None) -> Profile:  # noqa: ARG001
     """Factor of expmap0: tan_k(x) / x, in s = sqrt|z| tan(s)/s, 1 at 0, tanh(s)/s for z < 0."""
-    return _Tangent(z, *tolerance(z.dtype).tan).ratio(1.0, with_slope)
+    return _Tangent(z, *tolerance(z.dtype).tan).ratio(1.0, False)
 
 
 def tangent_rim(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
@@ -112,9 +112,9 @@ def tangent_rim(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) 
     return _Tangent(z, *tolerance(z.dtype).tan_rim).ratio(_reach(z.dtype), with_slope)
 
 
-def clip(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
+def clip(z: Tensor, gap: Tensor | None = None) -> Profile:  # noqa: ARG001
     """Factor of logmap0(project(expmap0(v))): 1 but beyond the rim, or the sphere's far side."""
-    return _Tangent(z, *tolerance(z.dtype).tan_rim).clip(_radius(z.dtype), with_slope)
+    return _Tangent(z, *tolerance(z.dtype).tan_rim).clip(_radius(z.dtype), False)
 
 
 def lift(z: Tensor, with_slope: bool) -> tuple[Profile, Profile]:
@@ -123,7 +123,7 @@ def lift(z: Tensor, with_slope: bool) -> tuple[Profile, Profile]:
     return at.ratio(_reach(z.dtype), with_slope), at.clip(_radius(z.dtype), with_slope)
 
 
-def _artan(z: Tensor, gap: Tensor | None, with_slope: bool, halvings: int, levels: int) -> Profile:
+def _artan(z: Tensor, gap: Tensor | None, halvings: int, levels: int) -> Profile:
     """By halving the angle, z -> z / (1 + sqrt(1 + z))^2, until the fraction converges quickly."""
     if gap is None:
         gap = 1 + z
@@ -138,28 +138,25 @@ def _artan(z: Tensor, gap: Tensor | None, with_slope: bool, halvings: int, level
     p2 = 2 / 3 / _fraction(halved, _artan_weights(levels))
     for total in reversed(sums):
         p2 = torch.add(one, p2, alpha=0.5) / total
-    ratio = 1 / torch.addcmul(one, z, p2, value=0.5)
-    return ratio, 0.25 * ratio * (p2 - 2) / gap if with_slope else None
+    return 1 / torch.addcmul(one, z, p2, value=0.5), None
 
 
-def artan(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:
+def artan(z: Tensor, gap: Tensor | None = None) -> Profile:
     """Factor of logmap0: artan_k(x) / x, in s = sqrt|z| atan(s)/s, 1 at 0, artanh(s)/s for z < 0.
 
     `gap` is 1 + z where it is known better than from z: near the rim of the ball it is small.
     """
-    return _artan(z, gap, with_slope, *tolerance(z.dtype).artan)
+    return _artan(z, gap, *tolerance(z.dtype).artan)
 
 
-def artan_projected(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:
+def artan_projected(z: Tensor, gap: Tensor | None = None) -> Profile:
     """`artan` for points that `project` has seen, at less cost."""
-    return _artan(z, gap, with_slope, *tolerance(z.dtype).artan_projected)
+    return _artan(z, gap, *tolerance(z.dtype).artan_projected)
 
 
-def half_tan(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:
+def half_tan(z: Tensor, gap: Tensor | None = None) -> Profile:
     """Half the distance: tan_k(artan_k(x) / 2) / x = 1 / (1 + sqrt(1 + z)), gap = 1 + z."""
-    root = (1 + z if gap is None else gap).sqrt()
-    ratio = 1 / (1 + root)
-    return ratio, -0.5 * ratio.square() / root if with_slope else None
+    return 1 / (1 + (1 + z if gap is None else gap).sqrt()), None
 
 
 def rim(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
