@@ -95,6 +95,13 @@ def test_the_figure_has_a_square_a_cell_and_a_frame_where_a_difference_was_found
     assert low == -high  # white is no difference
 
 
+def test_equal_differences_are_drawn_without_an_interval(studies):
+    cells = cells_of(grid(studies), X, Y, PANELS).assign(pm=np.nan)
+    assert grid_figure(cells, X, Y, PANELS, "title").axes[0].texts[0].get_text() == (
+        "+2.2\nhyperbolic"
+    )
+
+
 def test_a_cell_that_is_missing_is_left_white(studies):
     folder = grid(studies, sizes=(100,))
     next(folder.glob(f"{X}=2.2-{Y}=10*/study.json")).unlink()

@@ -112,13 +112,13 @@ def test_five_percent_of_null_studies_say_that_a_width_matters():
     """Two spaces at two widths: four sentences; 15 % of such studies had a wrong one."""
     generator = np.random.default_rng(0)
     said = []
-    for scores in generator.normal(60, 1, (400, 5, 5)):
+    for scores in generator.normal(60, 1, (250, 5, 5)):
         flat, *narrow = (
             Outcome("gcn", "GCN", "flat", 8, (), scores=tuple(own.tolist())) for own in scores
         )
         sentences = widths_saved(compared(flat, narrow))
         said.append(any("not found to differ" not in sentence for sentence in sentences))
-    assert np.mean(said) < 0.05 + 2 * (0.05 * 0.95 / 400) ** 0.5
+    assert np.mean(said) < 0.05 + 2 * (0.05 * 0.95 / 250) ** 0.5
 
 
 def test_equal_runs_have_no_interval():

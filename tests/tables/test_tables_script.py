@@ -119,10 +119,10 @@ def test_status_counts_what_is_finished_and_how_it_compares(tables, write_run, t
     assert " has no " not in run.stdout
     short = "1 of 6 runs: 500 steps where the table's has 10,000."
     assert f"- fpst/fig3: not the table's protocol, {short}" in run.stdout
-    assert "*Within*: our 95% interval and the paper's overlap" in run.stdout
+    assert "*Within*: 0 lies in the difference's 95% interval" in run.stdout
     shown = tables("status", "--results", tmp_path)
     assert "1 of 48" in shown.stdout
-    assert "Within: our 95% interval and the paper's overlap" in " ".join(shown.stdout.split())
+    assert "Within: 0 lies in the difference's 95% interval" in " ".join(shown.stdout.split())
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The map of a grid of studies: by how much a curved space is above the flat one."""
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def grid_figure(cells: pd.DataFrame, x: str, y: str, panels: str, title: str) ->
 def _write(axis: Axes, cell: Any, x: int, y: int, most: float) -> None:
     """Difference, interval and space of a cell; a frame if the difference was found."""
     difference = float(cell.difference)
-    text = f"{difference:+.1f} ± {cell.pm:.1f}\n{cell.space}"
+    pm = f" ± {cell.pm:.1f}" if isfinite(cell.pm) else ""
+    text = f"{difference:+.1f}{pm}\n{cell.space}"
     colour = "white" if abs(difference) > 0.7 * most else INK
     axis.text(x, y, text, ha="center", va="center", fontsize=8, color=colour)
     if cell.found:

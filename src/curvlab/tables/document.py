@@ -1,13 +1,19 @@
 """Tables inside a text, each between two marks, written anew from the results."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from curvlab.errors import UsageError
 
 _MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
 _CELL = re.compile(r"<!-- (?P<words>(cell|paired) [^\n>]+?) -->[^\n]*?<!-- /cell -->")
 _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
+
+
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    rows = [header, ["---"] * len(header), *lines]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def refresh(text: str, render: Callable[[str], str]) -> str:

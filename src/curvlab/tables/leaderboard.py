@@ -17,6 +17,7 @@ from curvlab.results.identity import canonical
 from curvlab.statistics import critical_difference, decimals, friedman
 from curvlab.tables.collect import collect
 from curvlab.tables.departures import with_departures
+from curvlab.tables.document import markdown_table
 from curvlab.tables.spec import Better, Coordinate, ReportBlock, TableSpec
 
 LEAST_SHARE = 0.5
@@ -133,25 +134,25 @@ def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
 def leaderboard_text(board: Leaderboard) -> str:
     """A leaderboard in Markdown."""
     digits = decimals(board.scores)
-    lines = [
+    title = (
         f"**{board.title}**, {len(board.scores)} models on {board.scores.shape[1]} datasets: "
-        f"{', '.join(board.scores.columns)}.",
-        "",
-        "| model | mean rank | mean score | parameters | seconds a run |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for model in map(str, board.mean_ranks.index):
-        cost = board.cost.loc[model]
-        lines.append(
-            f"| {model} | {board.mean_ranks[model]:.2f} "
-            f"| {board.scores.loc[model].mean():.{digits}f} "
-            f"| {cost['parameters']:,.0f} | {cost['seconds']:,.1f} |"
-        )
+        f"{', '.join(board.scores.columns)}."
+    )
+    table = pd.DataFrame(
+        {
+            "model": board.mean_ranks.index.astype(str),
+            "mean rank": board.mean_ranks.map("{:.2f}".format),
+            "mean score": board.scores.mean(axis=1).map(f"{{:.{digits}f}}".format),
+            "parameters": board.cost["parameters"].map("{:,.0f}".format),
+            "seconds a run": board.cost["seconds"].map("{:,.1f}".format),
+        },
+        index=board.mean_ranks.index,
+    )
     words = []
     if isfinite(board.critical_difference):
         words.append(
             "Mean ranks that differ by less than "
-            f"{board.critical_difference:.2f} are not told apart (Nemenyi, 5 %)."
+            f"{board.critical_difference:.2f} are not distinguishable (Nemenyi, 5 %)."
         )
     if isfinite(board.p):
         words.append(f"Friedman's test that all are alike: p = {board.p:.2g}.")
@@ -160,8 +161,8 @@ def leaderboard_text(board: Leaderboard) -> str:
             "Left out, with too few cells at the table's protocol or another split of a dataset "
             f"that is there: {', '.join(board.left_out)}."
         )
-    lines += ["", " ".join(words)] if words else []
-    return "\n".join([*lines, ""])
+    text = "\n".join([title, "", markdown_table([*map(str, table)], table.to_numpy().tolist())])
+    return f"{text}\n{' '.join(words)}\n" if words else text
 
 
 def own_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:

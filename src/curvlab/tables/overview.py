@@ -13,6 +13,7 @@ from rich.table import Table
 from curvlab.program import command, plain_console
 from curvlab.tables.collect import collect
 from curvlab.tables.departures import departures, with_departures
+from curvlab.tables.document import markdown_table
 from curvlab.tables.figures import PaperFigure, load_figures
 from curvlab.tables.report import Report, report_of
 from curvlab.tables.spec import TableSpec
@@ -51,7 +52,7 @@ def totals(tables: list[ReadTable]) -> str:
         papers.setdefault(spec.name.partition("/")[0], []).append(line)
     lines = [(f"[{paper}]({paper}.md)", *_sums(found)) for paper, found in papers.items()]
     lines.append(("all", *_sums([line for found in papers.values() for line in found])))
-    return _markdown(("paper", *HEADER[1:-1]), lines)
+    return markdown_table(("paper", *HEADER[1:-1]), lines)
 
 
 def _sums(lines: list[tuple[str, ...]]) -> list[str]:
@@ -98,8 +99,8 @@ def status(read: list[ReadTable], results: Path, form: str) -> str:
     figures = [_figure_line(figure, results.resolve().parent, form) for figure in load_figures()]
     if form == "markdown":
         listed = "".join(f"- {sentence}\n" for sentence in remarks)
-        tables = _markdown(HEADER, lines)
-        return f"{tables}\n{LEGEND}\n\n{listed}\n{_markdown(FIGURES_HEADER, figures)}"
+        tables = markdown_table(HEADER, lines)
+        return f"{tables}\n{LEGEND}\n\n{listed}\n{markdown_table(FIGURES_HEADER, figures)}"
     tables, pictures = _terminal(HEADER, lines), _terminal(FIGURES_HEADER[:-1], figures)
     commands = f"The commands of these: {command('tables')} status --format markdown\n"
     return "\n".join([tables, _printed(LEGEND.replace("*", ""), *remarks), pictures, commands])
@@ -165,11 +166,6 @@ def _printed(*parts: Table | str) -> str:
     for part in parts:
         console.print(part)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-def _markdown(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
-    rows = [header, tuple("---" for _ in header), *lines]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 LEGEND = (

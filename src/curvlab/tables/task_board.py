@@ -18,6 +18,7 @@ import pandas as pd
 
 from curvlab.errors import UsageError
 from curvlab.statistics import decimals
+from curvlab.tables.document import markdown_table
 from curvlab.tables.leaderboard import Leaderboard, finished_runs, graphs, ranked
 from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec
 from curvlab.tables.twins import Twins, twins_in
@@ -180,19 +181,19 @@ def task_board_text(board: TaskBoard) -> str:
         f"{len(scores)} models on {len(best)} datasets: {(runs > 0).sum()} of {scores.size} cells "
         f"have runs, the others ({NONE}) have none.",
         "",
-        f"| model | beats | {' | '.join(board.scores.columns)} |",
-        "| --- | --- |" + " --- |" * len(best),
     ]
+    rows = []
     for model, share in board.beaten.items():
         beats = NONE if isnan(share) else f"{100 * share:.0f} %"
-        lines.append(f"| {model} | {beats} | {' | '.join(cells[str(model)])} |")
+        rows.append([str(model), beats, *cells[str(model)]])
+    lines.append(markdown_table(["model", "beats", *board.scores.columns], rows))
     words = (
         "*Beats*: the share of a dataset's other models with a worse mean, averaged over the "
         "model's datasets, of which several splits of one graph count once; columns of a shorter "
         "protocol, named in their head, do not count. "
         f"A star marks fewer than {FEW} runs."
     )
-    return "\n".join([*lines, "", words, ""])
+    return "\n".join([*lines, words, ""])
 
 
 def _labels(specs: Iterable[TableSpec], runs: pd.DataFrame, axis: int) -> dict[Coordinate, str]:

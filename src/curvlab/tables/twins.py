@@ -10,6 +10,7 @@ import pandas as pd
 
 from curvlab.errors import UsageError
 from curvlab.statistics import paired_by_seed
+from curvlab.tables.document import markdown_table
 from curvlab.tables.leaderboard import own_runs
 from curvlab.tables.spec import Coordinate, TableSpec
 
@@ -121,13 +122,18 @@ def twins_text(pairs: Sequence[Twins], decimals: int = 2) -> str:
     if not pairs:
         return ""
     rows = [
-        f"| {pair.curved} less {pair.flat} | {pair.dataset} | {_number(pair.delta, '.2f')} "
-        f"| {_number(pair.homophily, '.2f')} | {_number(pair.difference, f'+.{decimals}f')} "
-        f"{f'± {pair.pm:.{decimals}f}' if isfinite(pair.pm) else ''} |".replace("  |", " |")
+        (
+            f"{pair.curved} less {pair.flat}",
+            pair.dataset,
+            _number(pair.delta, ".2f"),
+            _number(pair.homophily, ".2f"),
+            _number(pair.difference, f"+.{decimals}f")
+            + (f" ± {pair.pm:.{decimals}f}" if isfinite(pair.pm) else ""),
+        )
         for pair in pairs
     ]
-    head = "| curved less flat | dataset | mean delta | homophily | difference |"
-    return "\n".join([head, "| --- | --- | --- | --- | --- |", *rows, ""])
+    head = ("curved less flat", "dataset", "mean delta", "homophily", "difference")
+    return markdown_table(head, rows)
 
 
 def _number(value: float, form: str) -> str:
