@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import manifold_reference as reference
 from curvlab.manifolds import stereographic
-from curvlab.manifolds.trigonometry import sin_ratio
+from curvlab.manifolds.curved_trig import sin_ratio
 from manifold_reference import dot, exact, mp, mpf
 
 HYPERBOLIC_RADII = [1e-4, 0.1, 1, 3, 6, 9, 12, 15]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from curvlab.manifolds import stereographic as s
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.manifolds.tolerances import tolerance
+from curvlab.manifolds.curved_trig import tolerance
 from drawn import draw64
 
 CURVATURES = [-2.0, -0.3, -1e-6, 0.0, 1e-6, 0.3, 2.0]

@@ -19,9 +19,9 @@ from curvlab.layers.features import FeatureLinear
 from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.hyperboloid import split_time
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
-from curvlab.manifolds.trigonometry import sin_ratio
 
 SMALLEST = 1e-4
 """Least length of what has a direction (HyboNet's code divides by no less)."""

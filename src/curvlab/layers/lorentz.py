@@ -21,8 +21,8 @@ from torch.autograd import Function
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
-from curvlab.manifolds.trigonometry import sin_ratio
 
 CurvatureMode = Literal["rescale", "recalibrate"]
 InputLift = Literal["exp0", "exp0_ref"]

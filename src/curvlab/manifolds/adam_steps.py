@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds.curved_trig import tangent, tolerance
 from curvlab.manifolds.kernels import dot, squared_norm
-from curvlab.manifolds.tangents import tangent
-from curvlab.manifolds.tolerances import tolerance
 
 SMALLEST_ANGLE = 1e-12
 """Below which sinh(angle) / angle is 1 in every type."""

@@ -10,8 +10,8 @@ from torch import Tensor
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.pairs.form import PairForm
-from curvlab.manifolds.trigonometry import safe_sqrt
 from curvlab.options import PositiveInt
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from curvlab.manifolds import tangents
+from curvlab.manifolds import curved_trig
 from curvlab.manifolds.kernels import combination, compiled_rows, dot, floored_gap, squared_norm
 from curvlab.manifolds.sums import MobiusScalars
 
@@ -29,7 +29,7 @@ class _Lift(Function):
     @staticmethod
     def forward(v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
         norm = squared_norm(v)
-        (point, point_slope), (clip, clip_slope) = tangents.lift(kappa * norm, with_slope)
+        (point, point_slope), (clip, clip_slope) = curved_trig.lift(kappa * norm, with_slope)
         rows = compiled_rows(v)
         points, clipped = combination(rows, (v, point)), combination(rows, (v, clip))
         return points, clipped, norm, point, point_slope, clip, clip_slope
@@ -48,7 +48,7 @@ class _Lift(Function):
         v, kappa, norm, point, point_slope, clip, clip_slope = ctx.saved_tensors
         if torch.is_grad_enabled():
             norm = squared_norm(v)
-            (point, point_slope), (clip, clip_slope) = tangents.lift(kappa * norm, True)
+            (point, point_slope), (clip, clip_slope) = curved_trig.lift(kappa * norm, True)
         pull = dot(combination(ctx.rows, (g_point, point_slope), (g_clip, clip_slope)), v)
         g_v = combination(ctx.rows, (g_point, point), (g_clip, clip), (v, 2 * kappa * pull))
         g_kappa = pull * norm
@@ -77,7 +77,7 @@ def _derivatives(
     """Those of a projected sum, from the products of the incoming derivative with s and x."""
     along_s, along_x = scalars.factors(kappa, projected=False)
     # The rim's factor depends on kappa times the sum's squared norm, which is -along_x.
-    stop, stop_slope = tangents.rim(-along_x, with_slope=True)
+    stop, stop_slope = curved_trig.rim(-along_x, with_slope=True)
     assert stop_slope is not None
     pull = stop_slope * (g_s * along_s + g_x * along_x)
     g_s, g_x = stop * g_s / scalars.denominator, (stop * g_x - pull) / scalars.denominator
@@ -102,7 +102,7 @@ class _ExpSum(Function):
     def _small(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Any, ...]:
         """Squared norms of u and v, <u, v>, the exponential's factors and their derivatives."""
         norms = torch.cat([squared_norm(u), squared_norm(v)], dim=-2)
-        return norms, (v @ u.mT).mT, *tangents.tangent_rim(kappa * norms, None, with_slope)
+        return norms, (v @ u.mT).mT, *curved_trig.tangent_rim(kappa * norms, None, with_slope)
 
     @staticmethod
     def _scalars(norms: Tensor, product: Tensor, ratios: Tensor, kappa: Tensor) -> MobiusScalars:

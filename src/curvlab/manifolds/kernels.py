@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from curvlab.errors import UsageError
-from curvlab.manifolds.tolerances import tolerance
+from curvlab.manifolds.curved_trig import tolerance
 
 
 def working(x: Tensor) -> Tensor:

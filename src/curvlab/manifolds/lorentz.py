@@ -23,11 +23,10 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import hyperboloid
+from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio, tolerance
 from curvlab.manifolds.hyperboloid import negative_curvature
 from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
 from curvlab.manifolds.pairwise import pairwise_power
-from curvlab.manifolds.tolerances import tolerance
-from curvlab.manifolds.trigonometry import arsin_ratio, cosine, safe_sqrt, sin_ratio
 
 __all__ = [
     "centroid",

@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-from curvlab.manifolds import trigonometry as trig
-from curvlab.manifolds.tolerances import tolerance
+from curvlab.manifolds import curved_trig as trig
+from curvlab.manifolds.curved_trig import tolerance
 
 _BLOCK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}
 """Pairs in a block: its temporaries stay in a CPU's cache; a GPU wants few large launches."""

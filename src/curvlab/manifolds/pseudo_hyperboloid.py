@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.trigonometry import arsin_ratio, cosine, safe_sqrt, sin_ratio
+from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio
 
 _ANTIPODE = 1 - 1e-12
 """Just short of m = 1, beyond which no geodesic leads and where the distance has a kink."""

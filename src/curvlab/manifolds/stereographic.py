@@ -14,7 +14,16 @@ documentation; Bachmann et al. 2020, constant curvature graph convolutional netw
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels, radial, tangents
+from curvlab.manifolds import curved_trig, kernels, radial
+from curvlab.manifolds.curved_trig import (
+    arsin_k,
+    arsin_ratio,
+    artan_k,
+    safe_sqrt,
+    sin_k,
+    tan_k,
+    tolerance,
+)
 from curvlab.manifolds.kernels import (
     curvature_like,
     dot,
@@ -27,15 +36,6 @@ from curvlab.manifolds.kernels import (
 from curvlab.manifolds.pairwise import pairwise_power
 from curvlab.manifolds.sums import half_quotient
 from curvlab.manifolds.sums import mobius_add as add_points
-from curvlab.manifolds.tolerances import tolerance
-from curvlab.manifolds.trigonometry import (
-    arsin_k,
-    arsin_ratio,
-    artan_k,
-    safe_sqrt,
-    sin_k,
-    tan_k,
-)
 
 __all__ = [
     "arsin_k",
@@ -102,8 +102,8 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
     k = curvature_like(kappa, w.dtype, w)
     r = curvature_like(r, w.dtype, w)
     z = k * squared_norm(w)
-    stretch = r * tangents.artan(z, gap(w, k))[0]
-    return (w * (stretch * tangents.tangent(z * stretch.square())[0])).to(x.dtype)
+    stretch = r * curved_trig.artan(z, gap(w, k))[0]
+    return (w * (stretch * curved_trig.tangent(z * stretch.square())[0])).to(x.dtype)
 
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:

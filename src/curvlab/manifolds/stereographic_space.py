@@ -11,8 +11,8 @@ from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.adam_steps import Rates, stereographic_step
 from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
-from curvlab.manifolds.tolerances import tolerance
 from curvlab.options import Passed, PositiveInt
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from curvlab.manifolds import tangents
+from curvlab.manifolds import curved_trig
+from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.kernels import (
     combination,
     compiled_rows,
@@ -18,7 +19,6 @@ from curvlab.manifolds.kernels import (
     join_last,
     squared_norm,
 )
-from curvlab.manifolds.tolerances import tolerance
 
 
 class MobiusScalars(NamedTuple):
@@ -61,7 +61,7 @@ class MobiusScalars(NamedTuple):
         """The factors of s and x in the sum."""
         along_s, along_x = self.a / self.denominator, -kappa * self.s2 / self.denominator
         if projected:
-            stop, _ = tangents.rim(-along_x)
+            stop, _ = curved_trig.rim(-along_x)
             return along_s * stop, along_x * stop
         return along_s, along_x
 

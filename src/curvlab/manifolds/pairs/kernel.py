@@ -6,13 +6,13 @@ they move.
 """
 
 from collections.abc import Sequence
-from math import comb
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from curvlab.manifolds.compilable import Compilable
+from curvlab.manifolds.curved_trig import ARSIN_SQUARED
 
 # Just short of the antipode (kappa u^2 = 1), where the distance has a kink.
 _ANTIPODE = 1 - 1e-6
@@ -21,10 +21,7 @@ _ANTIPODE = 1 - 1e-6
 _NEAR = 0.1
 # Terms of the series, by what is left of them there: less than a rounding.
 _TERMS = {torch.float32: 8, torch.float64: 15}
-# (asin(sqrt z) / sqrt z)^2 = sum_n c_n z^n, c_n = 4^(n+1) / (2 (n+1)^2 binom(2n+2, n+1)), and its
-# derivative.
-_QUOTIENT = [4.0**n / (2 * n**2 * comb(2 * n, n)) for n in range(1, max(_TERMS.values()) + 1)]
-_DERIVATIVE = [n * c for n, c in enumerate(_QUOTIENT)][1:]
+_DERIVATIVE = [n * c for n, c in enumerate(ARSIN_SQUARED)][1:]
 # Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
 SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
 
@@ -114,7 +111,7 @@ def _asin_quotient(form: Tensor, kappa: Tensor, spherical: bool) -> _Quotient:
         positive = z > 0
         angle = torch.where(positive, magnitude.sqrt().asin(), angle)
         root = torch.where(positive, (magnitude - magnitude * magnitude).sqrt(), root)
-    quotient = torch.where(near, _polynomial(z, _QUOTIENT), angle * angle / magnitude)
+    quotient = torch.where(near, _polynomial(z, ARSIN_SQUARED), angle * angle / magnitude)
     slope = angle / root
     derivative = torch.where(near, _polynomial(z, _DERIVATIVE), (slope - quotient) / z)
     return _Quotient(quotient, torch.where(near, quotient + z * derivative, slope), derivative)

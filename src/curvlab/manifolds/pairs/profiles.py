@@ -8,10 +8,11 @@ pairs, in arrays that its caller keeps.
 """
 
 from collections.abc import Callable
-from math import comb
 
 import torch
 from torch import Tensor
+
+from curvlab.manifolds.curved_trig import ARSIN_SQUARED
 
 # Floors that keep quotients of two zeros finite and are far below what float32 resolves; roots of
 # zeros take 40 times as long as others on a processor.
@@ -25,9 +26,6 @@ _SMALLEST_PSEUDO = 1e-6
 # difference of order kappa^2 by kappa^2. Pairs with kappa u^2 beyond the series' reach have
 # exp(-D) = 0 there.
 _FLAT = 2e-2
-# asin(sqrt y)^2 = y sum_n c_n y^n, c_n = 4^(n+1) / (2 (n+1)^2 binom(2n+2, n+1)).
-_SERIES = [4.0**n / (2 * n**2 * comb(2 * n, n)) for n in range(1, 10)]
-
 Number = Tensor | float
 
 
@@ -110,8 +108,8 @@ class CurvedProfile:
         u2 = w / self.form_scale
         y = (self.kappa * u2).clamp_(-1, 1)
         entry.zero_()
-        for n in range(len(_SERIES) - 1, 0, -1):
-            entry.mul_(y).add_(n * _SERIES[n])
+        for n in range(8, 0, -1):
+            entry.mul_(y).add_(n * ARSIN_SQUARED[n])
         entry.mul_(u2.square_()).mul_(4)
 
 

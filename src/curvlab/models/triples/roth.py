@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.products import product
-from curvlab.manifolds.tolerances import tolerance
 from curvlab.models.triple_scorer import table
 from curvlab.models.triples.ball_distance import squared_to_rays
 from curvlab.models.triples.hyperbolic_scorer import UNIT, HyperbolicScorer, squares
