@@ -68,7 +68,7 @@ def test_numbers_within_a_line_are_new():
 
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)
 def test_no_decimal_of_a_finding_is_typed_by_hand(page):
-    written = refresh(page.read_text(), lambda _words: "")
+    written = re.sub("<!--.*?-->", "", refresh(page.read_text(), lambda _words: ""))
     findings = [line for line in written.splitlines() if line.startswith("- ")]
     assert not [line for line in findings if re.search(r"(?<![\d=])[1-9]?\d\.\d", line)]
 
