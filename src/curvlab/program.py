@@ -32,7 +32,7 @@ def command(verb: str) -> str:
 
 
 def with_home(words: Sequence[str]) -> list[str]:
-    """Words with `~/` at the start of a value as the home folder, as a shell has it in a word."""
+    """Words with `~/` at the start of a value as the home folder."""
     return [re.sub(r"^([^=]+=)?~(?=/|$)", rf"\g<1>{Path.home()}", word) for word in words]
 
 

@@ -319,3 +319,8 @@ def test_known_tails_are_those_of_a_dictionary():
     for i, (h, r) in enumerate(pairs.tolist()):
         found = tails[query == i].tolist()
         assert found == sorted(expected.get((h, r), set()))
+
+
+def test_one_entity_is_refused(folder):
+    with pytest.raises(UsageError, match="one entity, among which nothing can be ranked"):
+        folder(train="a\tlikes\ta\n", valid="a\tlikes\ta\n", test="a\tlikes\ta\n").load()

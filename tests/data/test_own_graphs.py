@@ -24,7 +24,7 @@ from curvlab.data.splits.links import LinkSplit
 from curvlab.data.splits.nodes import OwnSplit
 from curvlab.data.transforms.features import OwnFeatures
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.data.vocabulary import Vocabulary
+from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 
 EDGES = "from,to\nann,bob\nbob,cem\ncem,ann\ncem,dan\n"
@@ -185,6 +185,20 @@ def test_nodes_without_label_part_or_edge_stay(folder):
     assert [int(split[f"{p}_mask"].sum()) for p in ("train", "val", "test")] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("name", ["nan", "<NA>"])
+def test_what_means_no_number_is_a_name_among_names(folder, name):
+    """Of a node and of a class; among numbers it is a class that is missing."""
+    nodes = f"id,label\nann,x\nbob,{name}\ncem,x\n{name},x\n"
+    data = folder({"edges.csv": f"ann,bob\n{name},cem\n", "nodes.csv": nodes}).load()
+    names = vocabulary_of(data)
+    assert name in names.nodes
+    assert sorted(names.classes) == sorted(["x", name])
+    assert "labelled" not in data
+    nodes = f"id,label\nann,0\nbob,{name}\ncem,1\ndan,0\neva,1\n"
+    data = folder({"edges.csv": EDGES, "nodes.csv": nodes}).load()
+    assert data.labelled.tolist() == [True, False, True, True, True]
+
+
 def test_without_a_split_one_is_drawn_in_proportion(folder):
     ids = range(50)
     edges = "".join(f"{i},{(i + 1) % 50}\n" for i in ids)
@@ -228,7 +242,7 @@ BAD_FOLDERS = [
     ({"edges.csv": "ann;bob\nbob;cem\n"}, {}, "separator="),
     ({"edges.csv": "ann,bob\nbob,cem,1,2\n"}, {}, "line 2 has 4 fields, where 2"),
     ({"edges.csv": "ann,bob\nbob\n"}, {}, "line 2: an id is missing"),
-    ({"edges.csv": "ann,bob\n\nNaN,bob\n"}, {}, "line 3: an id is missing"),
+    ({"edges.csv": "1,2\n\nNaN,2\n"}, {}, "line 3: an id is missing"),
     ({"edges.csv": "ann,bob\n,bob\n"}, {}, "line 2: an id is missing"),
     ({"edges.csv": "1,2\n01,3\n"}, {}, "ids '1' and '01' are the same number"),
     ({"edges.csv": "1,2\n1.0,3\n"}, {}, "same number"),

@@ -11,7 +11,7 @@ from torch_geometric.utils import coalesce
 
 from curvlab.data.datasets.graph_tables import Edges, Nodes
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.files.tables import check_alike, numbers_of
+from curvlab.data.files.tables import check_alike, is_missing, numbers_of
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 
@@ -169,7 +169,7 @@ def _labels(data: Data, nodes: Nodes, known: Vocabulary | None) -> tuple[str, ..
     if nodes.label is None:
         return None
     texts = nodes.table.frame[nodes.label].fillna("").astype(str).str.strip()
-    texts = texts.where(~texts.isin(("nan", "NaN")), "")
+    texts = texts.where(~is_missing(texts), "")
     counts = texts[texts != ""].value_counts()
     column = f"column {nodes.label!r} of {nodes.table.path}"
     if known is not None and known.classes is not None:

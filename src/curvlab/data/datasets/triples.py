@@ -18,9 +18,11 @@ def check_triples(data: Data) -> None:
     """Refuse a knowledge graph that cannot be trained on; repeated triples are only counted.
 
     Raises:
-        UsageError: A part is empty, numbers are out of range, or a relation of the validation or
-            test triples is in no training triple.
+        UsageError: There is one entity only, a part is empty, numbers are out of range, or a
+            relation of the validation or test triples is in no training triple.
     """
+    if data.num_nodes == 1:
+        raise UsageError("the knowledge graph has one entity, among which nothing can be ranked")
     for name, mask in MASKS.items():
         if not data[mask].any():
             raise UsageError(f"the knowledge graph has no {name} triples: check its source.")

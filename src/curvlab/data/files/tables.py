@@ -21,8 +21,8 @@ from curvlab.errors import UsageError
 GROWTH = {".csv": 22, ".tsv": 22, ".txt": 22, ".gz": 90, ".parquet": 25, ".npy": 3, ".npz": 6}
 """Bytes of memory that reading takes for a byte of a file, about, by its ending."""
 
-MISSING_IDS = ("", "nan", "NaN", "NAN", "<NA>")
-"""What programs write where they have no id."""
+NOT_A_NUMBER = ("nan", "NaN", "NAN", "<NA>")
+"""What programs write where a number is missing."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,14 @@ def columns_of(path: Path, separator: str | None = None) -> list[str]:
     return _split(_beginning(path)[1], separator)
 
 
+def is_missing(texts: "pd.Series[str]") -> "pd.Series[bool]":
+    """Which texts are none: empty ones and, among numbers, `nan`, which is a name among names."""
+    written = texts.isin(NOT_A_NUMBER)
+    others = texts[texts.ne("") & ~written]
+    numbers = pd.to_numeric(others, errors="coerce").notna().all()
+    return texts.eq("") | (written & bool(numbers))
+
+
 def ids_of(table: Table, column: Hashable) -> "pd.Series[Any]":
     """A column as texts that name nodes.
 
@@ -147,9 +155,8 @@ def ids_of(table: Table, column: Hashable) -> "pd.Series[Any]":
                 "texts; write one in every line."
             )
         values = values.astype("int64")
-    missing = values.isna()
     texts = values.astype(str).str.strip()
-    missing |= texts.isin(MISSING_IDS)
+    missing = values.isna() | is_missing(texts)
     if missing.any():
         line = table.first(missing)
         raise UsageError(
