@@ -1,11 +1,13 @@
 """As a library: a model built with its defaults takes a bare graph, and says what it cannot do."""
 
+import copy
 import importlib
 import inspect
 from functools import partial
 
 import pytest
 import torch
+from torch.optim.swa_utils import AveragedModel
 from torch_geometric.data import Data
 
 from composing import composed, different_models, target_of, tasks_of
@@ -15,7 +17,7 @@ from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz
-from curvlab.models import FPST, LDS, Hypformer, KappaGCN, PolyFormer
+from curvlab.models import FPST, LDS, HyboNet, Hypformer, KappaGCN, PolyFormer
 from curvlab.models.encoder import Encoder
 from curvlab.run.parts import Known, build_encoder
 
@@ -62,6 +64,78 @@ def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_need
         monkeypatch.setattr(type(transform), "forward", computed)
     model(bare)
     assert all(bare[name] is value for name, value in kept.items())
+
+
+@pytest.fixture
+def trained(bare, request) -> Encoder:
+    """A model after a step on the graph, most of whose features are 0."""
+    bare.x = torch.eye(NODES, FEATURES)
+    bare.inner_mask = bare.train_mask = torch.arange(NODES) < 9
+    model = made(request.param, bare)
+    model(bare).sum().backward()
+    return model.eval()
+
+
+def features_in_place(graph: Data) -> None:
+    graph.x[3] = torch.arange(FEATURES)
+
+
+def other_features(graph: Data) -> None:
+    graph.x = graph.x.roll(1, 0)
+
+
+def other_edges(graph: Data) -> None:
+    graph.edge_index = (graph.edge_index + 7) % NODES
+
+
+def a_copy_with_other_edges(graph: Data) -> Data:
+    graph = graph.clone()
+    other_edges(graph)
+    return graph
+
+
+@pytest.mark.parametrize("trained", TARGETS, indirect=True)
+@pytest.mark.parametrize(
+    "edit", [features_in_place, other_features, other_edges, a_copy_with_other_edges]
+)
+def test_an_edited_graph_is_embedded_as_a_new_one(trained, bare, edit):
+    trained(bare)
+    edited = edit(bare) or bare
+    new = Data(x=edited.x.clone(), edge_index=edited.edge_index.clone(), y=bare.y)
+    assert torch.equal(trained(edited), copy.deepcopy(trained)(new))
+    assert torch.equal(trained(edited), trained(edited.clone()))
+
+
+@pytest.mark.parametrize("trained", TARGETS, indirect=True)
+def test_a_model_is_copied_and_averaged_after_a_step(trained, bare):
+    points = trained(bare)
+    average = AveragedModel(trained)
+    average.update_parameters(trained)
+    for other in (copy.deepcopy(trained), average):
+        assert torch.equal(other(bare), points)
+
+
+@pytest.mark.parametrize("kind", [HyboNet, Hypformer])
+def test_a_graph_is_evaluated_to_the_last_digit_as_one_that_was_trained_on(kind, bare):
+    model, new = kind(FEATURES).eval(), bare.clone()
+    model(bare).sum().backward()
+    with torch.no_grad():
+        assert torch.equal(model(bare), model(new))
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # looked up by the compiler
+@pytest.mark.parametrize("trained", [t for t in TARGETS if not t.endswith("FPST")], indirect=True)
+def test_a_compiled_model_and_its_gradient_are_the_models(trained, bare):
+    torch.compiler.reset()
+    compiled = torch.compile(trained, backend="eager")
+    weights = [weight for weight in trained.parameters() if weight.grad is not None]
+    points, expected = compiled(bare), trained(bare)
+    torch.testing.assert_close(points, expected)
+    gradients = (torch.autograd.grad(y.square().sum(), weights) for y in (points, expected))
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+    other_features(bare)
+    torch.testing.assert_close(compiled(bare), trained(bare))
 
 
 # LDS has a row for each node; the signs of FPS-T's eigenvectors depend on the order.

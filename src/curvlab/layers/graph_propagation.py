@@ -1,7 +1,4 @@
-"""Propagation along the edges of a graph by sparse products, and the networks made of it."""
-
-import warnings
-from typing import Any
+"""A graph network of sparse products, the graph's branch of Hypformer and SGFormer."""
 
 import torch
 import torch.nn.functional as F
@@ -11,81 +8,9 @@ from curvlab.checked import Checked
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
-from curvlab.manifolds.kernels import working
+from curvlab.layers.sparse_graph import Features, SparseMatrix, as_matrix
 from curvlab.options import Dropout, PositiveInt
 from curvlab.process import own_share, put_together
-
-
-class SparsePropagation(nn.Module):
-    """`A X` for a sparse matrix A that gets no gradient, `[nodes, nodes]` by `[nodes, dim]`.
-
-    The gradient is `A^T G` through the transpose, which is made when a matrix is first seen (see
-    `transposed`): autograd's own would transpose in every step. Half
-    precision is raised to float32.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: tuple[Tensor, torch.dtype] | None = None
-        self._matrix: Tensor
-        self._transpose: Tensor
-
-    def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
-        """Product of a matrix `[rows, nodes]` (sparse CSR) with `[nodes, dim]`."""
-        x = working(x)
-        if self._seen is None or self._seen[0] is not matrix or self._seen[1] != x.dtype:
-            self._seen = matrix, x.dtype
-            self._matrix = matrix.to(x.dtype)
-            self._transpose = transposed(self._matrix)
-        return _Product.apply(x, self._matrix, self._transpose)
-
-
-class NeighbourhoodMean(SparsePropagation):
-    """Means of vectors over neighbourhoods, rows of a sparse CSR matrix of ones; 0 of none."""
-
-    def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
-        """Means `[rows, dim]` of vectors `[nodes, dim]`."""
-        neighbours = matrix.crow_indices().diff().clamp(min=1).unsqueeze(1)
-        return super().forward(matrix, x) / neighbours
-
-
-class _Product(torch.autograd.Function):
-    """A matrix times x, with the transpose at hand."""
-
-    @staticmethod
-    def forward(x: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:  # noqa: ARG004
-        """`[rows, dim]`."""
-        with torch.autocast(x.device.type, enabled=False):
-            return sparse_product(matrix, x)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:  # noqa: ARG004
-        """Keep the matrices."""
-        _, ctx.matrix, ctx.transpose = inputs
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        """The transpose times the gradient."""
-        return _Product.apply(grad, ctx.transpose, ctx.matrix), None, None
-
-
-def transposed(matrix: Tensor) -> Tensor:
-    """The transpose of a sparse CSR matrix as one, the matrix itself if it is symmetric.
-
-    On an accelerator always another: a comparison would wait for it, with parts of a graph in every
-    step.
-    """
-    with warnings.catch_warnings():
-        # Said once a process; products with dense matrices, all that is used here, are stable.
-        warnings.filterwarnings("ignore", ".*Sparse (CSR|CSC) tensor support is in beta.*")
-        transpose = matrix.t().to_sparse_csr()
-    if matrix.device.type != "cpu":
-        return transpose
-    pairs = (
-        (part(matrix), part(transpose))
-        for part in (Tensor.crow_indices, Tensor.col_indices, Tensor.values)
-    )
-    return matrix if all(torch.equal(one, other) for one, other in pairs) else transpose
 
 
 class GraphConvolutionBranch(Checked, nn.Module):
@@ -130,7 +55,6 @@ class GraphConvolutionBranch(Checked, nn.Module):
     ) -> None:
         super().__init__()
         self.features = FeatureLinear(in_channels, dim)
-        self.propagation = SparsePropagation()
         width = 2 * dim if initial else dim
         mapped = weight or initial
         self.maps = nn.ModuleList(
@@ -143,11 +67,12 @@ class GraphConvolutionBranch(Checked, nn.Module):
         self.dropout = dropout
         self.residual, self.initial, self.activation = residual, initial, activation
 
-    def forward(self, features: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Map features and propagate them."""
+        adjacency = as_matrix(adjacency)
         x = first = self._first(features)
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
-            x = self._layer(self.propagation(adjacency, x), first, linear, norm)
+            x = self._layer(adjacency @ x, first, linear, norm)
         return x
 
     @torch.no_grad()
@@ -171,7 +96,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
             x = put_together(after)
         return x
 
-    def _first(self, features: Tensor) -> Tensor:
+    def _first(self, features: Tensor | Features) -> Tensor:
         return self._drop(F.relu(self.norms[0](self.features(features))))
 
     def _layer(self, u: Tensor, first: Tensor, linear: nn.Module, norm: nn.Module) -> Tensor:

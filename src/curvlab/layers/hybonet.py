@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.sparse_graph import Features, SparseMatrix, as_features, as_matrix
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.hyperboloid import split_time
@@ -148,34 +148,36 @@ class HyboNetFeatureLinear(OnSpaces, FeatureLinear):
         self.space = space
         self.activation = None if activation is None else activation_function(activation)
         self.point = SigmoidTime(space, time_offset, max_scale)
-        self._normed: tuple[Tensor, Tensor] | None = None
 
     def reset_parameters(self) -> None:
         """Draw the parameters as `HyboNetLinear` does."""
         _draw(self)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor | Features) -> Tensor:
         """Map features to points."""
-        time, factor = self._lifted(x)
+        x = as_features(x)
+        time, factor = self._lifted(x.once(_squared_norm))
         if self.activation is not None:
-            point = self.activation(torch.cat([time, factor * x], dim=-1))
+            point = self.activation(torch.cat([time, factor * x.dense], dim=-1))
             point = F.dropout(point, self.dropout, self.training)
             return self.point(F.linear(point, self.weight, self.bias))
         time = F.dropout(time, self.dropout, self.training)
         h = torch.addcmul(self.bias, time, self.weight[:, 0])
         return self.point(torch.addcmul(h, factor, self.product(x, self.weight[:, 1:])))
 
-    def _lifted(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _lifted(self, squared: Tensor) -> tuple[Tensor, Tensor]:
         """Time of the lifted features and what multiplies them, `[nodes, 1]` each."""
-        # The features are the same in every step, and larger than all else of it.
-        if self._normed is None or self._normed[0] is not x:
-            self._normed = x, squared_norm(working(x))
-        squared = self._normed[1]
         kappa = curvature_like(self.space.kappa, squared.dtype, squared)
         z = kappa * squared
         cut = LONGEST_TANGENT * (-z).clamp(min=LONGEST_TANGENT**2).rsqrt()
         factor = sin_ratio(z.clamp(min=-(LONGEST_TANGENT**2))) * cut
         return (factor.square() * squared - 1 / kappa).sqrt(), factor
+
+
+def _squared_norm(x: Tensor) -> Tensor:
+    """Squared norms, the same to the last digit whether a derivative is recorded or not."""
+    with torch.enable_grad():
+        return squared_norm(working(x))
 
 
 def _draw(linear: nn.Linear) -> None:
@@ -189,8 +191,8 @@ def _draw(linear: nn.Linear) -> None:
 class CentroidAggregation(OnSpaces, nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
-    A node without neighbours stays where it is; whether a matrix has any is looked up when it is
-    first seen. Scaling a row of A changes nothing.
+    A node without neighbours stays where it is; whether a matrix has any is looked up once. Scaling
+    a row of A changes nothing.
 
     Shapes: points `[nodes, 1 + dim]` to the same.
 
@@ -203,21 +205,14 @@ class CentroidAggregation(OnSpaces, nn.Module):
     def __init__(self, space: Lorentz) -> None:
         super().__init__()
         self.space = space
-        self.propagation = SparsePropagation()
-        self._seen: tuple[Tensor, bool] | None = None
 
-    def forward(self, adjacency: Tensor, x: Tensor) -> Tensor:
+    def forward(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
         """Aggregate along a matrix `[nodes, nodes]` (sparse CSR, at least 0, rows are targets)."""
-        if self._seen is None or self._seen[0] is not adjacency:
-            self._seen = adjacency, _has_empty_rows(adjacency)
-        u = self.propagation(adjacency, x)
-        return lorentz.normalise(_or_else(u, x) if self._seen[1] else u, self.space.kappa)
-
-
-def _has_empty_rows(matrix: Tensor) -> bool:
-    """Whether the entries of some row of a matrix (sparse CSR, at least 0) are all 0."""
-    sums = torch.segment_reduce(matrix.values(), "sum", offsets=matrix.crow_indices())
-    return bool((sums <= 0).any())
+        adjacency = as_matrix(adjacency)
+        u = adjacency @ x
+        return lorentz.normalise(
+            _or_else(u, x) if adjacency.has_empty_rows else u, self.space.kappa
+        )
 
 
 class CentroidAttention(OnSpaces, nn.Module):
@@ -249,14 +244,14 @@ class CentroidAttention(OnSpaces, nn.Module):
         self.scale = nn.Parameter(torch.tensor((1 + dim) ** 0.5))
         self.offset = nn.Parameter(torch.tensor(FIRST_OFFSET))
 
-    def forward(self, adjacency: Tensor, x: Tensor) -> Tensor:
+    def forward(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
         """Aggregate along the entries of a matrix `[nodes, nodes]` (sparse CSR)."""
-        start, source = adjacency.crow_indices(), adjacency.col_indices()
-        target = torch.repeat_interleave(start.diff(), output_size=len(source))
+        adjacency = as_matrix(adjacency)
+        target, source = adjacency.ends
         query = self.queries(x).index_select(0, target)
         key = self.keys(x).index_select(0, source)
         near = 2 * lorentz.inner(query, key) - 2 / self.space.kappa
-        weights = adjacency.values() * torch.sigmoid(near / self.scale + self.offset)
+        weights = adjacency.rows[2] * torch.sigmoid(near / self.scale + self.offset)
         messages = weights.unsqueeze(-1) * x.index_select(0, source)
         u = torch.zeros_like(x).index_add(0, target, messages)
         return lorentz.normalise(_or_else(u, x), self.space.kappa)

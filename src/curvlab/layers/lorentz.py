@@ -20,6 +20,7 @@ from torch.autograd import Function
 
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.sparse_graph import Features, as_features
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.kernels import curvature_like, squared_norm, working
@@ -183,20 +184,20 @@ class LorentzFeatureLinear(OnSpaces, FeatureLinear):
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor | Features) -> Tensor:
         """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
-        time, factor = self._row_factors(x)
+        x = as_features(x)
+        time, factor = _lift_factors(x.once(_squared_norm), self.space_in, self.input_lift)
         out = factor * self.product(x, self.weight[:, 1:])
         out = out + F.linear(time, self.weight[:, :1], self.bias)
         scale = rescaling(self.space_in, self.space_out, self.curvature_mode)
         return lift(out if scale is None else out * scale, self.space_out)
 
-    def _row_factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Time of the lifted features and what multiplies them, `[nodes, 1]` each."""
-        # Without a derivative the norm needs no array of the size of the features.
-        with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
-            squared = squared_norm(working(x))
-        return _lift_factors(squared, self.space_in, self.input_lift)
+
+def _squared_norm(x: Tensor) -> Tensor:
+    # Without a derivative the norm needs no array of the size of the features.
+    with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
+        return squared_norm(working(x))
 
 
 def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from curvlab.layers.lorentz import (
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention, PointAttention
 from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.sparse_graph import Features, as_features
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.process import own_share, pieces_of_all
 
@@ -100,7 +101,7 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
             self.norms.append(_map_of(space, nn.LayerNorm(dim) if layer_norm else None))
         self.last = LorentzLinear(dim, dim, space, space_out, curvature_mode)
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor | Features) -> Tensor:
         """Map features to points and let all attend to all."""
         x = self._start(features)
         for i, attention in enumerate(self.attentions):
@@ -125,8 +126,9 @@ class HyperbolicTransformer(OnSpaces, nn.Module):
                 chunks[j] = self._after(i, attention.attend(x, *context), x)
         return torch.cat(pieces_of_all([self.last(x) for x in chunks], device))
 
-    def _start(self, features: Tensor) -> Tensor:
+    def _start(self, features: Tensor | Features) -> Tensor:
         """Points before the first layer."""
+        features = as_features(features)
         x = self.features(features)
         if self.position is not None:
             x = self.sum(x, self.position(features))

@@ -33,20 +33,31 @@ def neighbour_sums(
     )
 
 
-def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
-    """`A X` of a sparse CSR matrix `[rows, nodes]` and `[nodes, dim]`, of one type.
+def row_sums(x: Tensor, offsets: Tensor, columns: Tensor, values: Tensor) -> Tensor:
+    """`A X` of the entries of A, row after row, and `[columns, dim]`, of one type; `[rows, dim]`.
 
     For use where autograd does not look: neither gets an efficient gradient.
     """
-    if x.device.type != "cpu":
-        return matrix @ x
-    return neighbour_sums(x, matrix.col_indices(), matrix.crow_indices(), matrix.values())
+    if x.device.type == "cpu":
+        return neighbour_sums(x, columns, offsets, values)
+    shape = len(offsets) - 1, len(x)
+    return torch.sparse_csr_tensor(offsets, columns, values, shape, check_invariants=False) @ x
+
+
+def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
+    """`A X` of a sparse CSR matrix, see `row_sums`."""
+    return row_sums(x, matrix.crow_indices(), matrix.col_indices(), matrix.values())
+
+
+def compressed(x: Tensor) -> Tensor:
+    """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
+    with warnings.catch_warnings():
+        # What is used of CSR (products with dense matrices, moving to a device) is stable.
+        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+        return x.to_sparse_csr()
 
 
 def sparse_rows(row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """A sparse CSR matrix from its entries in any order."""
     coo = torch.sparse_coo_tensor(torch.stack([row, column]), values, shape, check_invariants=True)
-    with warnings.catch_warnings():
-        # What is used of CSR (products with dense matrices, moving to a device) is stable.
-        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
-        return coo.coalesce().to_sparse_csr()
+    return compressed(coo.coalesce())

@@ -8,8 +8,8 @@ from scipy.special import comb
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
-from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.polynomials import polynomials
+from curvlab.layers.sparse_graph import SparseMatrix, as_matrix
 from curvlab.options import NonNegativeInt, Share
 
 
@@ -33,13 +33,10 @@ class GPRFilter(Checked, nn.Module):
         gamma = alpha * (1 - alpha) ** torch.arange(orders + 1.0)
         gamma[-1] = (1 - alpha) ** orders
         self.gamma = nn.Parameter(gamma)
-        self.propagation = SparsePropagation()
 
-    def forward(self, y: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Filter signals."""
-        powers = polynomials(
-            "mono", len(self.gamma) - 1, y, lambda y: self.propagation(adjacency, y)
-        )
+        powers = polynomials("mono", len(self.gamma) - 1, y, as_matrix(adjacency).__matmul__)
         return _weighted_sum(self.gamma, list(powers))
 
 
@@ -65,14 +62,14 @@ class BernsteinFilter(Checked, nn.Module):
         self.binomials: Tensor
         weights = torch.tensor(binomials, dtype=self.theta.dtype)
         self.register_buffer("binomials", weights, persistent=False)
-        self.propagation = SparsePropagation()
 
-    def forward(self, y: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Filter signals."""
+        adjacency = as_matrix(adjacency)
         weights = F.relu(self.theta) * self.binomials
         power, total = y, weights[0] * y
         for weight in weights[1:]:
-            moved = self.propagation(adjacency, torch.cat([power, total], dim=1))
+            moved = adjacency @ torch.cat([power, total], dim=1)
             of_power, of_total = moved.chunk(2, dim=1)
             power = power - of_power
             total = total + of_total + weight * power
@@ -105,13 +102,10 @@ class ChebyshevInterpolation(Checked, nn.Module):
         transform[0] /= 2
         self.transform: Tensor
         self.register_buffer("transform", transform, persistent=False)
-        self.propagation = SparsePropagation()
 
-    def forward(self, y: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Filter signals."""
-        terms = polynomials(
-            "cheb", len(self.theta) - 1, y, lambda y: self.propagation(adjacency, y)
-        )
+        terms = polynomials("cheb", len(self.theta) - 1, y, as_matrix(adjacency).__matmul__)
         return _weighted_sum(self.transform @ F.relu(self.theta), list(terms))
 
 

@@ -21,7 +21,7 @@ from curvlab.layers.curved_branches import (
     entropy,
 )
 from curvlab.models.cat_tokens import NodeTokens, TripleTokens
-from curvlab.models.encoder import FlatEncoder
+from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.models.triple_scorer import DotProductScorer
 from curvlab.options import (
     Activation,
@@ -204,7 +204,7 @@ class CAT(FlatEncoder, DotProductScorer):
             for name, count in zip(branches, counts, strict=True)
         ]
         self.dim = dim
-        self._weights: Tensor | None = None
+        self._weights = LastPass()
 
     @property
     def candidates(self) -> Tensor:
@@ -218,7 +218,7 @@ class CAT(FlatEncoder, DotProductScorer):
         for block in self.blocks:
             x, of_block = block(x, mask)
             weights.append(self.tokens.readout(of_block))
-        self._weights = torch.stack(weights)
+        self._weights = LastPass(weights)
         return self.tokens.readout(x)
 
     def share_at_rim(self, batch: Data) -> Tensor:
@@ -232,9 +232,9 @@ class CAT(FlatEncoder, DotProductScorer):
 
     def auxiliary_loss(self) -> Tensor | None:
         """The entropy term of the last forward pass, of a training step."""
-        if self.entropy is None or self._weights is None:
+        if self.entropy is None or not self._weights:
             return None
-        return self.entropy(self._weights)
+        return self.entropy(torch.stack(self._weights))
 
     @property
     def routing(self) -> Tensor | None:
@@ -242,4 +242,6 @@ class CAT(FlatEncoder, DotProductScorer):
 
         None without a router.
         """
-        return None if self.entropy is None or self._weights is None else self._weights.mean(0)
+        if self.entropy is None or not self._weights:
+            return None
+        return torch.stack(self._weights).mean(0)

@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import Dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.triple_scorer import table
 
 
@@ -96,7 +97,8 @@ class NodeTokens(nn.Module):
 
     def forward(self, batch: Data) -> Tensor:
         """Tokens `[sequences, tokens, dim]`."""
-        return self.drop(self.map(batch.x)).unsqueeze(0 if self.layout == "graph" else 1)
+        tokens = self.drop(self.map(SparseGraph.of(batch).features))
+        return tokens.unsqueeze(0 if self.layout == "graph" else 1)
 
     def mask(self, batch: Data) -> Tensor | None:
         """Which node (row) may attend to which, `[nodes, nodes]`; None for all."""

@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.layers.activations import activation_function
+from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix
 from curvlab.layers.stereographic import StereographicLinear
 from curvlab.manifolds import EmbeddingSpace, PoincareBall, Stereographic
 from curvlab.models.encoder import Encoder
@@ -78,14 +79,14 @@ class CurvedGCN(Encoder, Generic[S]):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
-        v = batch.x
+        v, adjacency = batch.x, SparseGraph.of(batch).matrix("adj_t")
         for layer in range(self.depth):
-            own, aggregated = self.propagate(layer, v, batch.adj_t)
+            own, aggregated = self.propagate(layer, v, adjacency)
             v = self.activation(aggregated)
         return self.embed((self.tangent(own) + v) / 2 if self.skip_average else v)
 
     @abstractmethod
-    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """What a layer maps tangent vectors to, and the tangent vectors that aggregate it."""
 
     def tangent(self, own: Tensor) -> Tensor:

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
+from torch_geometric.utils import remove_self_loops
 
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.graph_network import GraphNetwork
 from curvlab.options import Dropout
 
@@ -31,27 +33,22 @@ class DropEdge(GraphNetwork):
     def __init__(self, in_channels: int, edge_dropout: Dropout = 0.3, **options: Any) -> None:
         super().__init__(in_channels, GCNConv, "edge_index", **options)
         self.edge_dropout = edge_dropout
-        self._seen: Tensor | None = None
-        self._pair: Tensor | None = None
-        self._pairs = 0
 
     def _graph(self, batch: Data) -> tuple[Tensor, ...]:
         """The edges, in training with a weight of 0 or 1 each, `[edges]`."""
         edges = self._edges(batch)
         if not self.training:
             return (edges,)
-        loops = int(batch.num_nodes or 0) if self.self_loops else 0
-        if edges is not self._seen:
-            self._seen = edges
-            between = edges[:, : edges.shape[1] - loops]
-            self._pair, self._pairs = _undirected(between, int(batch.num_nodes or 0))
-        kept = torch.rand(self._pairs, device=edges.device) >= self.edge_dropout
-        weights = kept.to(batch.x.dtype)[self._pair]
+        pair, pairs = SparseGraph.of(batch).derived("pairs", ("edge_index", "x"), _undirected)
+        kept = torch.rand(pairs, device=edges.device) >= self.edge_dropout
+        weights = kept.to(batch.x.dtype)[pair]
+        loops = len(batch.x) if self.self_loops else 0
         return edges, torch.cat([weights, weights.new_ones(loops)])
 
 
-def _undirected(edge_index: Tensor, nodes: int) -> tuple[Tensor, int]:
-    """The number `[edges]` of each edge's undirected one, and how many those are."""
+def _undirected(batch: Data) -> tuple[Tensor, int]:
+    """The number `[edges]` of each edge's undirected one, without loops, and how many those are."""
+    edge_index, nodes = remove_self_loops(batch.edge_index)[0], len(batch.x)
     first, second = edge_index.amin(0), edge_index.amax(0)
     pairs, pair = torch.unique(first * nodes + second, return_inverse=True)
     return pair, len(pairs)

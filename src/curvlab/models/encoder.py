@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -9,6 +10,13 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import EmbeddingSpace, Euclidean
+
+
+class LastPass(list[Tensor]):
+    """Tensors of a model's last forward pass, which copies of the model do not have."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
 
 
 class Encoder(OnSpaces, nn.Module):

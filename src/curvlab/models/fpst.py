@@ -17,6 +17,7 @@ from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
 from curvlab.layers.activations import activation_function
 from curvlab.layers.compilation import Compilable
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.layers.stereographic import (
     AttentionKind,
     Midpoint,
@@ -79,14 +80,14 @@ class GraphTokens(Checked, nn.Module):
     def forward(self, batch: Data) -> Tensor:
         """Tokens of one graph."""
         source, target = batch.edge_index
-        nodes, edges = batch.num_nodes, source.numel()
+        nodes, edges = len(batch.x), source.numel()
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
         eigenvectors = self._eigenvectors(batch)
         halves = self.identifiers.weight.chunk(self.ends, dim=1)
         first, second = (half @ eigenvectors.T for half in (halves[0], halves[-1]))
         of_pairs = first.index_select(1, source) + second.index_select(1, target)
         identifiers = torch.cat([first + second, of_pairs], dim=1).T
-        features = self.features(batch.x)
+        features = self.features(SparseGraph.of(batch).features)
         node_type, edge_type = self.types.weight
         if self.fusion is None:
             of_nodes = features + identifiers[:nodes] + node_type
@@ -271,4 +272,4 @@ class FPST(Encoder):
         x = self.tokens(batch)
         for block, space in zip(others, self.spaces, strict=False):
             x = space.logmap0(block(x))
-        return last(x, batch.num_nodes)
+        return last(x, len(batch.x))

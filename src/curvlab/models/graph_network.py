@@ -14,6 +14,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.kernels import working
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
@@ -103,7 +104,6 @@ class GraphNetwork(FlatEncoder):
             made.append(layer(inputs[-1], self.logits, **options))
         self.layers = nn.ModuleList(made)
         self.self_loops = adjacency == "edge_index" and _give_up_self_loops(self.layers)
-        self._looped: tuple[Tensor, Tensor] | None = None
         first = dropout if input_dropout else 0.0
         self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
         self.takes_features = (
@@ -134,8 +134,9 @@ class GraphNetwork(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        graph = self._graph(batch)
-        x = batch.x if self.input_layer is None else self.input_layer(batch.x)
+        graph, x = self._graph(batch), SparseGraph.of(batch).features.tensor()
+        if self.input_layer is not None:
+            x = self.input_layer(x)
         for i, norm in enumerate(self.norms):
             x = self.activation(norm(self._propagate(i, x, graph)))
         if self.last_activation:
@@ -177,7 +178,7 @@ class GraphNetwork(FlatEncoder):
         if not graph:
             return ()
         edges = self._edges(batch)
-        loops = int(batch.num_nodes or 0) if self.self_loops else 0
+        loops = len(batch.x) if self.self_loops else 0
         return (edges[:, edges.shape[1] - loops :],)
 
     def _edges(self, batch: Data) -> Tensor:
@@ -185,13 +186,9 @@ class GraphNetwork(FlatEncoder):
 
         They are looked for when a graph is first seen, which makes a device wait.
         """
-        edges = batch.edge_index
         if not self.self_loops:
-            return edges
-        if self._looped is None or self._looped[0] is not edges:
-            looped = add_self_loops(remove_self_loops(edges)[0], num_nodes=batch.num_nodes)[0]
-            self._looped = edges, looped
-        return self._looped[1]
+            return batch.edge_index
+        return SparseGraph.of(batch).derived("looped_edges", ("edge_index", "x"), _looped_edges)
 
     def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -204,6 +201,10 @@ class GraphNetwork(FlatEncoder):
         else:
             out = self.layers[i](x, *graph)
         return out + self.shortcuts[i](x) if self.shortcuts else out
+
+
+def _looped_edges(batch: Data) -> Tensor:
+    return add_self_loops(remove_self_loops(batch.edge_index)[0], num_nodes=batch.num_nodes)[0]
 
 
 def _give_up_self_loops(layers: nn.ModuleList) -> bool:

@@ -12,6 +12,7 @@ from torch_geometric.nn import GCNConv, GPSConv
 
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
 from curvlab.options import Dropout, PositiveInt
@@ -63,7 +64,8 @@ class GraphGPS(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
-        x = dropout(F.relu(self.input(batch.x)), self.dropout, self.training)
+        x = F.relu(self.input(SparseGraph.of(batch).features))
+        x = dropout(x, self.dropout, self.training)
         for layer in self.layers:
             x = layer(x, batch.edge_index)
         return x

@@ -19,6 +19,7 @@ from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.row_blocks import in_blocks
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
 from curvlab.options import Dropout, PositiveInt
@@ -125,7 +126,8 @@ class Graphormer(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
-        x = self.input(batch.x) + self._of_degrees(batch.edge_index, len(batch.x))
+        x = self.input(SparseGraph.of(batch).features)
+        x = x + self._of_degrees(batch.edge_index, len(x))
         norms = iter(self.norms)
         for attention, feed_forward in zip(self.attentions, self.feed_forwards, strict=True):
             x = next(norms)(x + self._drop(attention(x, batch.hops)))

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch_geometric.utils import softmax
 
+from curvlab.layers.sparse_graph import SparseMatrix
 from curvlab.layers.stereographic import StereographicLinear
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
@@ -40,10 +40,9 @@ class HAT(StereographicGCN):
         check_divides("heads", heads, self.dim)
         self.linears = self.of_one_space(in_channels)
 
-    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Logarithms `[nodes, dim]`, and their sums weighted by the attention."""
-        start, source = adjacency.crow_indices(), adjacency.col_indices()
-        target = torch.repeat_interleave(start.diff(), output_size=len(source))
+        target, source = adjacency.ends
         linear = self.linears[layer]
         assert isinstance(linear, StereographicLinear)
         h = linear.from_tangent(v)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from curvlab.layers.sparse_graph import SparseMatrix
 from curvlab.manifolds import PoincareBall, Stereographic
 from curvlab.models.hgcn import HGCN
 from curvlab.options import SpaceMaker
@@ -33,11 +33,9 @@ class HGAT(HGCN):
         super().__init__(in_channels, manifold, **options)
         self.attentions = nn.ModuleList(nn.Linear(2 * self.dim, 1) for _ in range(self.depth))
 
-    def aggregate(self, layer: int, adjacency: Tensor, u: Tensor) -> Tensor:
+    def aggregate(self, layer: int, adjacency: SparseMatrix, u: Tensor) -> Tensor:
         """The weighted mean; a score is a sum of two numbers, the target's and the source's."""
-        start, source = adjacency.crow_indices(), adjacency.col_indices()
-        degree = start.diff()
-        target = torch.repeat_interleave(degree, output_size=len(source))
+        target, source = adjacency.ends
         attention = self.attentions[layer]
         assert isinstance(attention, nn.Linear)
         of_target, of_source = F.linear(u, attention.weight.view(2, -1)).unbind(-1)
@@ -45,4 +43,4 @@ class HGAT(HGCN):
         scores = scores + attention.bias
         messages = scores.sigmoid().unsqueeze(-1) * u.index_select(0, source)
         sums = messages.new_zeros(u.shape).index_add(0, target, messages)
-        return sums / degree.clamp(min=1).unsqueeze(-1)
+        return sums / adjacency.degrees.clamp(min=1).unsqueeze(-1)

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from curvlab.layers.graph_propagation import NeighbourhoodMean
+from curvlab.layers.sparse_graph import SparseMatrix, neighbourhood_mean
 from curvlab.layers.stereographic import StereographicLinear
 from curvlab.manifolds import PoincareBall, Stereographic
 from curvlab.models.curved_gcn import StereographicGCN
@@ -32,7 +32,6 @@ class HGCN(StereographicGCN):
         **options: Any,
     ) -> None:
         super().__init__(manifold(), **options)
-        self.mean = NeighbourhoodMean()
         linears = [
             StereographicLinear(width, self.dim, manifold(), weight_dropout=self.dropout)
             for width in [in_channels] + [self.dim] * (self.depth - 1)
@@ -41,13 +40,13 @@ class HGCN(StereographicGCN):
             nn.init.xavier_uniform_(linear.weight, gain=2**0.5)
         self.linears = nn.ModuleList(linears)
 
-    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Logarithms `[nodes, dim]` and their aggregation."""
         linear = self.linears[layer]
         assert isinstance(linear, StereographicLinear)
         own = linear.space.logmap0(linear.from_tangent(v))
         return own, self.aggregate(layer, adjacency, own)
 
-    def aggregate(self, layer: int, adjacency: Tensor, u: Tensor) -> Tensor:  # noqa: ARG002
+    def aggregate(self, layer: int, adjacency: SparseMatrix, u: Tensor) -> Tensor:  # noqa: ARG002
         """Means of the neighbours' logarithms `[nodes, dim]`."""
-        return self.mean(adjacency, u)
+        return neighbourhood_mean(adjacency, u)

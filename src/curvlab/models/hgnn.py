@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.graph_propagation import NeighbourhoodMean
+from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, neighbourhood_mean
 from curvlab.manifolds import Stereographic
 from curvlab.models.curved_gcn import FIXED_BALL, StereographicGCN
 from curvlab.options import Dropout, SpaceMaker
@@ -35,7 +35,6 @@ class HGNN(StereographicGCN):
         **options: Any,
     ) -> None:
         super().__init__(manifold(), dropout=dropout, **options)
-        self.mean = NeighbourhoodMean()
         self.features = FeatureLinear(in_channels, self.dim)
         self.linears = nn.ModuleList(
             nn.Linear(self.dim, self.dim, bias=False) for _ in range(self.depth)
@@ -47,14 +46,15 @@ class HGNN(StereographicGCN):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
-        v = self.activation(self.features(batch.x))
+        graph = SparseGraph.of(batch)
+        v = self.activation(self.features(graph.features))
         for layer in range(self.depth):
-            own, v = self.propagate(layer, v, batch.adj_t)
+            own, v = self.propagate(layer, v, graph.matrix("adj_t"))
             h = self.space.project(self.activation(self.space.expmap0_projected(v)))
             v = self.space.logmap0(h)
         return self.embed((own + v) / 2) if self.skip_average else h
 
-    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Linear maps of the tangent vectors and their means, dropped out."""
         own = self.linears[layer](v)
-        return own, dropout(self.mean(adjacency, own), self.dropout, self.training)
+        return own, dropout(neighbourhood_mean(adjacency, own), self.dropout, self.training)

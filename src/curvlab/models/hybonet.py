@@ -12,6 +12,7 @@ from curvlab.layers.hybonet import (
     HyboNetFeatureLinear,
     HyboNetLinear,
 )
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds import Lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import (
@@ -100,9 +101,11 @@ class HyboNet(Encoder):
     def points(self, batch: Data) -> list[Tensor]:
         """The points of every layer."""
         first, *aggregations = self.aggregations
-        points = [first(batch.adj_t, self.features(batch.x))]
+        graph = SparseGraph.of(batch)
+        adjacency = graph.matrix("adj_t")
+        points = [first(adjacency, self.features(graph.features))]
         for i, (linear, aggregate) in enumerate(zip(self.linears, aggregations, strict=True)):
-            points.append(self.connect(i, points[-1], aggregate(batch.adj_t, linear(points[-1]))))
+            points.append(self.connect(i, points[-1], aggregate(adjacency, linear(points[-1]))))
         return points
 
     def connect(self, layer: int, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002

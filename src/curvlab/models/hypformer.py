@@ -17,6 +17,7 @@ from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.layers.lorentz import CurvatureMode, InputLift, LorentzLinear, lift_vectors
 from curvlab.layers.lorentz_attention import LorentzLinearAttention
 from curvlab.layers.lorentz_transformer import HyperbolicTransformer
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker
@@ -165,10 +166,12 @@ class Hypformer(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        point = None if self.transformer is None else self.transformer(batch.x)
+        graph = SparseGraph.of(batch)
+        point = None if self.transformer is None else self.transformer(graph.features)
         if self.graph_branch is None:
             return self._fused(point, None)
-        return self._fused(point, self.graph_branch(batch.x, batch.normalised_adj))
+        adjacency = graph.matrix("normalised_adj")
+        return self._fused(point, self.graph_branch(graph.features, adjacency))
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:

@@ -22,8 +22,8 @@ from curvlab.layers.graph_learning import (
     step_over_anchors,
     step_to_neighbours,
 )
-from curvlab.layers.graph_propagation import SparsePropagation
-from curvlab.models.encoder import FlatEncoder
+from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.options import (
     Dropout,
     FromData,
@@ -105,7 +105,6 @@ class IDGL(FlatEncoder):
         self.second = nn.Linear(dim, num_classes, bias=False)
         self.of_features = WeightedCosine(in_channels, heads, threshold)
         self.of_embeddings = WeightedCosine(dim, heads, threshold)
-        self.propagation = SparsePropagation()
         self.given_share, self.later_share = given_share, later_share
         self.cost = partial(
             graph_cost, smoothness=smoothness, connectivity=connectivity, sparsity=sparsity
@@ -114,8 +113,8 @@ class IDGL(FlatEncoder):
         self.input_dropout, self.dropout, self.later_dropout = input_dropout, dropout, later_dropout
         self.all_pairs_up_to, self.anchors = all_pairs_up_to, anchors
         self.dim = num_classes
-        self._later: list[Tensor] = []
-        self._costs: list[Tensor] = []
+        self._later = LastPass()
+        self._costs = LastPass()
 
     @property
     def gives_logits(self) -> bool:
@@ -124,12 +123,12 @@ class IDGL(FlatEncoder):
 
     def later_embeddings(self) -> list[Tensor]:
         """Logits of the graphs after the first, of the last training step."""
-        later, self._later = self._later, []
+        later, self._later = self._later, LastPass()
         return later
 
     def auxiliary_loss(self) -> Tensor | None:
         """The first graph's cost plus the mean of the later ones', of the last training step."""
-        costs, self._costs = self._costs, []
+        costs, self._costs = self._costs, LastPass()
         if not costs:
             return None
         return costs[0] + torch.stack(costs[1:]).mean() if costs[1:] else costs[0]
@@ -141,15 +140,16 @@ class IDGL(FlatEncoder):
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`."""
         anchors = self._anchors(batch.x)
+        adjacency = SparseGraph.of(batch).matrix("normalised_adj")
         step = step_to_neighbours if anchors is None else step_over_anchors
         features = self._drop(batch.x, self.input_dropout)
         first = self._similarity(self.of_features, features, anchors)
         first = self._drop(first, self.input_dropout)
         x = self.first(features)
-        given, alike = self.propagation(batch.normalised_adj, x), step(first, x)
+        given, alike = adjacency @ x, step(first, x)
         z = self._drop(F.relu(self._mixed(given, alike)), self.dropout)
         y = self.second(z)
-        logits = [self._mixed(self.propagation(batch.normalised_adj, y), step(first, y))]
+        logits = [self._mixed(adjacency @ y, step(first, y))]
         similarities = [first]
         for _ in range(self.iterations):
             similarity = self._similarity(self.of_embeddings, z, anchors)
@@ -157,7 +157,7 @@ class IDGL(FlatEncoder):
             u = self._mixed(given, alike, step(similarity, x))
             z = self._drop(F.relu(u), self.later_dropout)
             y = self.second(z)
-            steps = self.propagation(batch.normalised_adj, y), step(first, y), step(similarity, y)
+            steps = adjacency @ y, step(first, y), step(similarity, y)
             logits.append(self._mixed(*steps))
             if self._settled(similarities):
                 break
@@ -165,8 +165,8 @@ class IDGL(FlatEncoder):
             return logits[-1]
         apart = half_squared_distances(features if anchors is None else features[anchors])
         graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
-        self._costs = [self.cost(graph, apart) for graph in graphs]
-        self._later = logits[1:]
+        self._costs = LastPass(self.cost(graph, apart) for graph in graphs)
+        self._later = LastPass(logits[1:])
         return logits[0]
 
     def _anchors(self, x: Tensor) -> Tensor | None:

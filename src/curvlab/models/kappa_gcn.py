@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.layers.sparse_graph import SparseMatrix, as_matrix
 from curvlab.layers.stereographic import Midpoint, StereographicLinear
 from curvlab.manifolds import Stereographic
 from curvlab.manifolds import stereographic as k_space
@@ -48,10 +48,9 @@ class KappaGCN(StereographicGCN):
         super().__init__(manifold(components=components), **options)
         check_divides("components", components, self.dim)
         self.printed = midpoint == "paper"
-        self.propagation = SparsePropagation()
         self.linears = self.of_one_space(in_channels)
 
-    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Points `[nodes, dim]` and the logarithms of their neighbourhoods' midpoints."""
         linear = self.linears[layer]
         assert isinstance(linear, StereographicLinear)
@@ -62,11 +61,11 @@ class KappaGCN(StereographicGCN):
         """The logarithms of points."""
         return self.space.logmap0(own)
 
-    def midpoints(self, adjacency: Tensor, x: Tensor) -> Tensor:
+    def midpoints(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
         """Gyro-midpoints of the points of each neighbourhood, by one sparse product."""
         factor = self.space.conformal_factor(x)
         weighted = self.space.merge(factor.unsqueeze(-1) * self.space.split(working(x)))
-        sums = self.propagation(adjacency, torch.cat([weighted, factor - 1], -1))
+        sums = as_matrix(adjacency) @ torch.cat([weighted, factor - 1], -1)
         numerator, denominator = sums.split([self.dim, self.space.components], -1)
         middle = k_space.midpoint_from_sums(
             self.space.split(numerator), denominator, self.space.kappa, self.printed

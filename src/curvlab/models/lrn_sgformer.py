@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.layers.lorentz_residual import UNWEIGHTED, LorentzResidual, Operator, Weights
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds import Lorentz
 from curvlab.models.sgformer import TwoBranches
 from curvlab.options import Fraction, PositiveFloat, SpaceMaker
@@ -102,6 +103,7 @@ class LRNSGFormer(TwoBranches):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""
-        return self.residual(
-            self.transformer(batch.x), self.graph_branch(batch.x, batch.normalised_adj)
-        )
+        graph = SparseGraph.of(batch)
+        attention = self.transformer(graph.features)
+        of_graph = self.graph_branch(graph.features, graph.matrix("normalised_adj"))
+        return self.residual(attention, of_graph)

@@ -6,7 +6,6 @@ them samples of edges; the edges of the graph enter by a bias and by a term of t
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +16,9 @@ from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.neighbour_sums import sparse_product
+from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix
 from curvlab.manifolds.kernels import working
-from curvlab.models.encoder import FlatEncoder
+from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 STABILISER = 1e-6
@@ -98,44 +97,15 @@ def edge_logarithms(q: Tensor, k: Tensor, edge_index: Tensor) -> Tensor:
     return pairs.log() - mass.index_select(1, target).log()
 
 
-def relational_bias(v: Tensor, weights: Tensor, relations: Tensor) -> Tensor:
+def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix) -> Tensor:
     """`sum_r weights_rh A_r v_h` for symmetric A_r; half precision is raised to float32.
 
     Shapes: `[nodes, heads, dim]`, `[orders, heads]`, A_r in blocks `[orders * nodes, nodes]`,
     sparse; returns `[nodes, heads, dim]`.
     """
-    return _RelationalBias.apply(working(v), working(weights), relations)
-
-
-class _RelationalBias(torch.autograd.Function):
-    """The sum and its gradients by the same products, since the blocks are symmetric.
-
-    Autograd's own would transpose them in every step.
-    """
-
-    @staticmethod
-    def forward(v: Tensor, weights: Tensor, relations: Tensor) -> Tensor:
-        """`[nodes, heads, dim]`."""
-        with torch.autocast(v.device.type, enabled=False):
-            return torch.einsum("rh,rnhd->nhd", weights, _by_block(v, relations))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:  # noqa: ARG004
-        """Keep what the gradient needs."""
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Gradients of values and weights."""
-        v, weights, relations = ctx.saved_tensors
-        spread = _by_block(grad, relations)
-        of_v = torch.einsum("rh,rnhd->nhd", weights, spread)
-        return of_v, torch.einsum("nhd,rnhd->rh", v, spread), None
-
-
-def _by_block(x: Tensor, relations: Tensor) -> Tensor:
-    """`A_r x`, `[orders, nodes, heads, dim]`."""
-    return sparse_product(relations, x.flatten(1)).view(-1, *x.shape)
+    spread = (as_matrix(relations) @ v.flatten(1)).view(-1, *v.shape)
+    with torch.autocast(v.device.type, enabled=False):
+        return torch.einsum("rh,rnhd->nhd", working(weights), spread)
 
 
 class KernelAttention(nn.Module):
@@ -184,7 +154,7 @@ class KernelAttention(nn.Module):
         self.register_buffer("directions", drawn)
 
     def forward(
-        self, x: Tensor, relations: Tensor | None, edge_index: Tensor | None
+        self, x: Tensor, relations: Tensor | SparseMatrix | None, edge_index: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Pass messages; see above."""
         v = self.values(x).unflatten(-1, (self.heads, -1))
@@ -284,7 +254,7 @@ class NodeFormer(FlatEncoder):
         self.orders = orders
         self.jumping_knowledge = jumping_knowledge
         self.dim = dim
-        self._edge_terms: list[Tensor] = []
+        self._edge_terms = LastPass()
 
     @property
     def dim_out(self) -> int:
@@ -293,7 +263,7 @@ class NodeFormer(FlatEncoder):
 
     def auxiliary_loss(self) -> Tensor | None:
         """`-edge_loss` times the mean over layers of the edges' term, of the last training step."""
-        terms, self._edge_terms = self._edge_terms, []
+        terms, self._edge_terms = self._edge_terms, LastPass()
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
 
     def transforms(self) -> Sequence[GraphTransform]:
@@ -305,14 +275,16 @@ class NodeFormer(FlatEncoder):
         edges = None  # of a graph without edges there is no term of the loss
         if self.training and self.edge_loss and batch.num_edges:
             edges = _with_loops(batch)
-        x = self._drop(F.elu(self.feature_norm(self.features(batch.x))))
+        graph = SparseGraph.of(batch)
+        relations = graph.matrix("relations") if self.orders else None
+        x = self._drop(F.elu(self.feature_norm(self.features(graph.features))))
         outputs, terms = [x], []
         for attention, norm in zip(self.layers, self.norms, strict=True):
-            mixed, term = attention(x, batch.get("relations"), edges)
+            mixed, term = attention(x, relations, edges)
             x = self._drop(norm(mixed + x))
             outputs.append(x)
             terms.append(term)
-        self._edge_terms = terms if edges is not None else []
+        self._edge_terms = LastPass(term for term in terms if term is not None)
         return torch.cat(outputs, -1) if self.jumping_knowledge else x
 
     def _drop(self, x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.layers.graph_propagation import NeighbourhoodMean
+from curvlab.layers.sparse_graph import SparseMatrix, neighbourhood_mean
 from curvlab.manifolds import PseudoHyperboloid
 from curvlab.models.curved_gcn import CurvedGCN
 from curvlab.options import PositiveInt, SpaceMaker
@@ -69,16 +69,15 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
             raise UsageError(
                 f"time_dims={self.space.time_dims} are more axes than the coordinates, dim={dim}"
             )
-        self.mean = NeighbourhoodMean()
         self.linears = nn.ModuleList(
             PseudoLinear(width, dim - 1, manifold(), self.dropout)
             for width in [in_channels] + [dim - 1] * (self.depth - 1)
         )
 
-    def propagate(self, layer: int, v: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Tangent vectors `[nodes, dim - 1]` and their means."""
         own = self.linears[layer](v)
-        return own, self.mean(adjacency, own)
+        return own, neighbourhood_mean(adjacency, own)
 
     def embed(self, v: Tensor) -> Tensor:
         """Points `[nodes, dim]` of tangent vectors."""

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.nn import SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -17,6 +18,7 @@ class ProjectedSGConv(SGConv):
     With `cached`, or where it widens its input, it propagates first as `SGConv` does.
     """
 
+    @torch.compiler.disable  # which takes no parts of a sparse tensor
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
         """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
         if self.cached or self.in_channels < self.out_channels:

@@ -16,7 +16,7 @@ from curvlab.checked import Checked
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.graph_propagation import SparsePropagation
+from curvlab.layers.sparse_graph import Features, SparseGraph, SparseMatrix, as_matrix
 from curvlab.models.encoder import Encoder, FlatEncoder
 from curvlab.options import Dropout, NonNegativeFloat, PositiveInt, Share
 
@@ -113,7 +113,7 @@ class SimpleTransformer(nn.Module):
         self.residual = residual
         self.weight_decay = weight_decay
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor | Features) -> Tensor:
         """Map and mix features."""
         x = self._drop(F.relu(self.feature_norm(self.features(features))))
         for attention, norm in zip(self.layers, self.norms, strict=True):
@@ -150,11 +150,11 @@ class GCNBranch(Checked, nn.Module):
             nn.init.xavier_uniform_(linear.weight)
         self.maps = nn.ModuleList(maps)
         self.biases = nn.ParameterList(torch.zeros(dim) for _ in range(layers))
-        self.propagation = SparsePropagation()
         self.dropout = dropout
 
-    def forward(self, features: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Convolve features along the edges."""
+        adjacency = as_matrix(adjacency)
         first, *others = zip(self.maps, self.biases, strict=True)
         x = self._layer(features, adjacency, *first)
         for layer in others:
@@ -162,8 +162,10 @@ class GCNBranch(Checked, nn.Module):
             x = self._layer(x, adjacency, *layer)
         return x
 
-    def _layer(self, x: Tensor, adjacency: Tensor, linear: nn.Module, bias: Tensor) -> Tensor:
-        return self.propagation(adjacency, linear(x)) + bias
+    def _layer(
+        self, x: Tensor | Features, adjacency: SparseMatrix, linear: nn.Module, bias: Tensor
+    ) -> Tensor:
+        return adjacency @ linear(x) + bias
 
 
 class TwoBranches(Encoder):
@@ -250,6 +252,7 @@ class SGFormer(TwoBranches, FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        of_graph = self.graph_branch(batch.x, batch.normalised_adj)
-        alone = self.transformer(batch.x).to(of_graph.dtype)
+        graph = SparseGraph.of(batch)
+        of_graph = self.graph_branch(graph.features, graph.matrix("normalised_adj"))
+        alone = self.transformer(graph.features).to(of_graph.dtype)
         return torch.lerp(alone, of_graph, self.graph_weight)

@@ -15,6 +15,7 @@ from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
 from curvlab.options import Dropout, FromData, PositiveInt
@@ -163,7 +164,8 @@ class Specformer(LearnedFilters):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self.drop(self.second(F.relu(self.first(batch.x))), self.feature_dropout)
+        x = self.second(F.relu(self.first(SparseGraph.of(batch).features)))
+        x = self.drop(x, self.feature_dropout)
         for weight in self.weights:
             x = (weight * self.bases(x, filters, vectors)).sum(1)
         return x

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.specformer import LearnedFilters
 from curvlab.options import Dropout, PositiveInt
 
@@ -61,7 +62,7 @@ class LargeSpecformer(LearnedFilters):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self.input(batch.x)
+        x = self.input(SparseGraph.of(batch).features)
         for weight, norm in zip(self.weights, self.norms, strict=True):
             x = norm((weight * self.bases(x, filters, vectors)).sum(1)).relu()
         return self.drop(x, self.feature_dropout)

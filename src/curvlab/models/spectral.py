@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -78,8 +79,9 @@ class FilteredPerceptron(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
-        y = self.input(batch.x)
+        graph = SparseGraph.of(batch)
+        y = self.input(graph.features)
         for linear in self.maps:
             y = linear(dropout(F.relu(y), self.dropout, self.training))
         y = dropout(y, self.filter_dropout, self.training)
-        return self.filter(y, batch.normalised_adj)
+        return self.filter(y, graph.matrix("normalised_adj"))

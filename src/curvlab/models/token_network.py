@@ -14,8 +14,8 @@ from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.graph_propagation import SparsePropagation
 from curvlab.layers.polynomials import polynomials
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import (
     Dropout,
@@ -61,7 +61,6 @@ class TokenNetwork(FlatEncoder):
     ) -> None:
         super().__init__()
         self.input = FeatureLinear(in_channels, dim, input_bias)
-        self.propagation = SparsePropagation()
         self.basis = basis
         self.orders = orders
         self.dim = dim
@@ -102,10 +101,10 @@ class TokenNetwork(FlatEncoder):
                 tokens = tokens.index_select(0, nodes.to(tokens.device))
             tokens = tokens.to(weight.device, weight.dtype)
             return F.linear(tokens, weight, bias).transpose(0, 1).contiguous()
-        x = self.input.product(batch.x, weight)
-        orders = polynomials(
-            self.basis, self.orders, x, lambda x: self.propagation(batch.normalised_adj, x)
-        )
+        graph = SparseGraph.of(batch)
+        adjacency = graph.matrix("normalised_adj")
+        x = self.input.product(graph.features, weight)
+        orders = polynomials(self.basis, self.orders, x, adjacency.__matmul__)
         rows = (x if nodes is None else x.index_select(0, nodes) for x in orders)
         tokens = torch.stack(list(rows))
         return tokens if bias is None else tokens + bias

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
 from curvlab.options import Dropout, PositiveInt
@@ -53,7 +54,7 @@ class NodeTransformer(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
-        x = self.input(batch.x).unsqueeze(0)
+        x = self.input(SparseGraph.of(batch).features).unsqueeze(0)
         for layer in self.layers:
             x = layer(x)
         return self.norm(x.squeeze(0))

@@ -15,7 +15,7 @@ from curvlab.config.words import in_words_of
 from curvlab.data.files.cache import fingerprint
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
-from curvlab.data.transforms.graph import GraphTransform, apply_transform
+from curvlab.data.transforms.graph import GraphTransform, apply_transform, remember
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import Passed, PositiveInt, Seed
@@ -244,6 +244,8 @@ class GraphDataModule(Checked, LightningDataModule):
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(self.seed + position)
                 data = apply_transform(transform, data, self.cache_dir)
+        for transform in self.transforms:
+            remember(data, transform.on(data))
         check_graph(data)
         with in_words_of(self.source):
             self._check_edges(data)

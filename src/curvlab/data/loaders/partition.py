@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
+from curvlab.layers.sparse_graph import SparseGraph
 
 ALL = slice(None)
 
@@ -122,6 +123,7 @@ class InducedSubgraphs:
             n: v for n, v in tensors.items() if n not in matrices and _of_edges(n, v, edges)
         }
         self._others = copy.copy(graph)
+        SparseGraph.forget(self._others)
         for name in ("edge_index", *without, *matrices, *self._of_edges, *self._of_nodes):
             if name in self._others:
                 del self._others[name]

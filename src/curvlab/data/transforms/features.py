@@ -10,7 +10,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from curvlab.data.transforms.graph import GraphTransform, IdentityFeatures
+from curvlab.data.transforms.graph import (
+    GraphTransform,
+    IdentityFeatures,
+    directed_edges,
+    normalised_matrix,
+)
 from curvlab.options import NonNegativeInt, PositiveInt
 
 
@@ -212,10 +217,5 @@ def _with_self_loops(data: Data) -> csr_array:
 
     Its numbers are of the type of the features.
     """
-    source, target = data.edge_index.numpy()
-    num_nodes = int(data.num_nodes or 0)
-    nodes = np.arange(num_nodes)
-    row, col = np.concatenate([source, nodes]), np.concatenate([target, nodes])
-    scale = 1 / np.sqrt(np.bincount(row, minlength=num_nodes))
-    weights = (scale[row] * scale[col]).astype(data.x.numpy().dtype)
-    return csr_array((weights, (row, col)), shape=(num_nodes, num_nodes))
+    edges = torch.stack(directed_edges(data, self_loops=True))
+    return normalised_matrix(edges, int(data.num_nodes or 0)).astype(data.x.numpy().dtype)

@@ -17,11 +17,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from curvlab.checked import Checked
 from curvlab.data.files.cache import cached, fingerprint
 from curvlab.errors import UsageError
 from curvlab.layers.neighbour_sums import sparse_rows
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.options import NonNegativeFloat, PositiveInt
 
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
@@ -86,10 +88,12 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
     return data
 
 
+@torch.compiler.disable
 def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
     """Add to a graph, in place, what some transforms write and it lacks.
 
-    What is there is taken as it is: after a change of edges, delete it.
+    What a transform has made is made anew once features or edges that it reads have been edited;
+    what was given is taken as it is.
 
     Args:
         data: on any device; new attributes are put there, numbers in the type of `x`.
@@ -103,13 +107,25 @@ def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
             "the graph has no features: set data.x [nodes, in_channels], or apply "
             "curvlab.data.transforms.graph.IdentityFeatures to it"
         )
+    graph = SparseGraph.of(data)
     for transform in transforms:
-        if any(name in data for name in (*transform.writes, *transform.alternatives)):
+        there = [n for n in (*transform.writes, *transform.alternatives) if n in data]
+        outdated = [name for name in there if graph.outdated(name)]
+        if there and not outdated:
             continue
+        for name in outdated:
+            del data[name]
         made = transform(copy(data).cpu())
         for name in transform.writes:
             kind = data.x.dtype if made[name].is_floating_point() else made[name].dtype
             data[name] = made[name].to(data.x.device, kind)
+        remember(data, transform)
+
+
+def remember(data: Data, transform: GraphTransform) -> None:
+    """Note what a transform has made of a graph, for `complete`; not what it has replaced."""
+    if set(transform.reads).isdisjoint(transform.writes):
+        SparseGraph.of(data).remember(transform.writes, transform.reads)
 
 
 class IdentityFeatures(GraphTransform):
@@ -228,7 +244,7 @@ class SparseAdjacency(GraphTransform):
     def forward(self, data: Data) -> Data:
         """Add `adj_t [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
-        source, target = _edges(data, self.self_loops)
+        source, target = directed_edges(data, self.self_loops)
         data.adj_t = sparse_rows(target, source, torch.ones(len(source)), (nodes, nodes))
         return data
 
@@ -268,19 +284,15 @@ class NormalisedAdjacency(GraphTransform):
         nodes = int(data.num_nodes or 0)
         directed = "edge_forward" in data
         arcs = _forward(data) if directed else data
-        source, target = _edges(arcs, self.self_loops)
+        source, target = directed_edges(arcs, self.self_loops)
         weight = self._weight(arcs, len(source))
-        degree = torch.bincount(target, weight, minlength=nodes)
-        scale = torch.where(degree > 0, degree.double().rsqrt(), 0)
-        weights = scale[target if directed else source] * scale[target]
-        if weight is not None:
-            weights *= weight
+        weights = normalised_weights(source, target, nodes, weight, directed)
         weights = weights.to(torch.get_default_dtype())
         data.normalised_adj = sparse_rows(target, source, weights, (nodes, nodes))
         return data
 
     def _weight(self, data: Data, edges: int) -> Tensor | None:
-        """Weights of the edges as `_edges` orders them, in float64; None without."""
+        """Weights of the edges as `directed_edges` orders them, in float64; None without."""
         if "edge_weight" not in data:
             return None
         if not self.self_loops:
@@ -298,7 +310,7 @@ def _forward(data: Data) -> Data:
     return Data(num_nodes=data.num_nodes, **there)
 
 
-def _edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
+def directed_edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
     """Sources and targets of the edges, with exactly one self-loop a node if asked for."""
     source, target = data.edge_index
     if not self_loops:
@@ -308,17 +320,39 @@ def _edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
     return torch.cat([source[proper], loops]), torch.cat([target[proper], loops])
 
 
+def normalised_weights(
+    source: Tensor,
+    target: Tensor,
+    nodes: int,
+    weight: Tensor | None = None,
+    directed: bool = False,
+) -> Tensor:
+    """Entries `[edges]` of `D^{-1/2} A D^{-1/2}`, or of `D^{-1} A` if directed, in float64.
+
+    Args:
+        source: of the edges `[edges]`.
+        target: of the edges; D sums the weights of the edges to a node.
+        nodes: their number.
+        weight: of the edges; None for ones.
+        directed: see above.
+    """
+    degree = torch.bincount(target, weight, minlength=nodes)
+    scale = torch.where(degree > 0, degree.double().rsqrt(), 0)
+    weights = scale[target if directed else source] * scale[target]
+    return weights if weight is None else weights * weight
+
+
+def normalised_matrix(edges: Tensor, nodes: int) -> csr_array:
+    """`D^{-1/2} A D^{-1/2}` of distinct edges `[2, edges]`, rows their targets, in float64."""
+    source, target = edges.cpu()
+    weights = normalised_weights(source, target, nodes)
+    return csr_array((weights.numpy(), (target.numpy(), source.numpy())), shape=(nodes, nodes))
+
+
 def normalised_adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
-    """`D^{-1/2} A D^{-1/2}` of the simple undirected graph, in float64, degrees clipped at 1."""
-    row, col = edge_index.cpu().numpy()
-    proper = row != col
-    row, col = row[proper], col[proper]
-    adjacency = csr_array((np.ones(len(row)), (row, col)), shape=(num_nodes, num_nodes))
-    adjacency = ((adjacency + adjacency.T) > 0).astype(np.float64).tocsr()
-    scale = 1 / np.sqrt(np.maximum(adjacency.sum(axis=1), 1))
-    adjacency.data *= scale[np.repeat(np.arange(num_nodes), np.diff(adjacency.indptr))]
-    adjacency.data *= scale[adjacency.indices]
-    return adjacency
+    """`D^{-1/2} A D^{-1/2}` of the simple undirected graph, in float64."""
+    proper = remove_self_loops(edge_index)[0]
+    return normalised_matrix(to_undirected(proper, num_nodes=num_nodes), num_nodes)
 
 
 def _smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:

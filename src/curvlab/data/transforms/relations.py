@@ -1,13 +1,12 @@
 """Nodes within 1, 2, ... steps of each node: the relations of NodeFormer's bias."""
 
-import warnings
-
 import numpy as np
 import torch
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.graph import GraphTransform, normalised_weights
+from curvlab.layers.neighbour_sums import sparse_rows
 from curvlab.options import NonNegativeInt
 
 
@@ -41,40 +40,26 @@ class NeighbourRelations(GraphTransform):
         if not self.orders:
             return data
         nodes = int(data.num_nodes or 0)
-        source, target = data.edge_index.numpy()
-        step = _within_a_step(source, target, nodes)
+        step = _within_a_step(data.edge_index.numpy(), nodes)
         blocks = [step]
         for _ in range(self.orders - 1):
             blocks.append(((blocks[-1] @ step) > 0).astype(np.float32))
-        stacked = vstack([_normalised(block) for block in blocks], format="csr")
-        with warnings.catch_warnings():
-            # What is used of CSR (products with dense matrices, moving to a device) is stable.
-            warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
-            data.relations = torch.sparse_csr_tensor(
-                torch.from_numpy(stacked.indptr.astype(np.int64)),
-                torch.from_numpy(stacked.indices.astype(np.int64)),
-                torch.from_numpy(stacked.data),
-                stacked.shape,
-                check_invariants=True,
-            )
+        edges = [torch.from_numpy(np.stack(block.nonzero())).long() for block in blocks]
+        weights = torch.cat([normalised_weights(ends[0], ends[1], nodes) for ends in edges])
+        row = torch.cat([ends[0] + r * nodes for r, ends in enumerate(edges)])
+        column = torch.cat([ends[1] for ends in edges])
+        shape = self.orders * nodes, nodes
+        weights = weights.to(torch.get_default_dtype())
+        data.relations = sparse_rows(row, column, weights, shape)
         return data
 
     def __repr__(self) -> str:
         return f"NeighbourRelations(orders={self.orders})"
 
 
-def _within_a_step(source: np.ndarray, target: np.ndarray, nodes: int) -> csr_array:
+def _within_a_step(edges: np.ndarray, nodes: int) -> csr_array:
     """The support of `A + A^T + I`, `[nodes, nodes]` of ones."""
     loops = np.arange(nodes)
-    row, col = np.concatenate([source, target, loops]), np.concatenate([target, source, loops])
-    edges = csr_array((np.ones(len(row), np.float32), (row, col)), shape=(nodes, nodes))
-    return (edges > 0).astype(np.float32)
-
-
-def _normalised(support: csr_array) -> csr_array:
-    """`D^-1/2 S D^-1/2` of a symmetric support, columns in order."""
-    support.sort_indices()
-    counts = np.diff(support.indptr)
-    scale = (1 / np.sqrt(counts)).astype(torch.empty(0).numpy().dtype)  # of new tensors
-    values = np.repeat(scale, counts) * scale[support.indices]
-    return csr_array((values, support.indices, support.indptr), shape=support.shape)
+    row, col = np.concatenate([edges, edges[::-1], np.stack([loops, loops])], axis=1)
+    matrix = csr_array((np.ones(len(row), np.float32), (row, col)), shape=(nodes, nodes))
+    return (matrix > 0).astype(np.float32)

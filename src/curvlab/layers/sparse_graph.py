@@ -1,0 +1,274 @@
+"""What models compute of a graph once: sparse matrices, sparse features, all that is derived of it.
+
+It lies on the graph (`SparseGraph`), as long as the tensors that it is made of are neither replaced
+nor edited. Modules keep nothing.
+"""
+
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.layers.dropout import dropout
+from curvlab.layers.neighbour_sums import compressed, row_sums
+from curvlab.manifolds.kernels import working
+
+T = TypeVar("T")
+
+SPARSE_BELOW = 0.2
+"""Fraction of non-zero features below which a processor is faster with a sparse matrix."""
+
+
+class SparseMatrix:
+    """A constant sparse matrix A with its transpose: `A @ X` has a gradient for X, `A^T G`.
+
+    Autograd's own product would transpose A in every step. Half precision is raised to float32.
+
+    Args:
+        matrix: `[rows, columns]` (sparse CSR).
+
+    Attributes:
+        rows: where each row's entries begin `[rows + 1]`, their columns and values `[entries]`.
+        columns: the same of the transpose.
+    """
+
+    @torch.compiler.disable
+    def __init__(self, matrix: Tensor) -> None:
+        # Not views of the matrix, which no compiler takes.
+        self.rows = matrix.crow_indices().data, matrix.col_indices().data, matrix.values().data
+        target, source = self.ends
+        self._order = source.argsort(stable=True)
+        first = F.pad(source.bincount(minlength=matrix.shape[1]).cumsum(0), (1, 0))
+        self.columns = first, target[self._order], self.rows[2][self._order]
+        # A comparison would make a device wait, with parts of a graph in every step.
+        if target.device.type == "cpu" and matrix.shape[0] == matrix.shape[1]:
+            pairs = zip(self.rows, self.columns, strict=True)
+            if all(torch.equal(one, other) for one, other in pairs):
+                self.columns = self.rows
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """Row and column of each entry: target and source of an edge, `[entries]` each."""
+        first, column, _ = self.rows
+        return torch.repeat_interleave(first.diff(), output_size=len(column)), column
+
+    @property
+    def degrees(self) -> Tensor:
+        """Entries of each row, `[rows]`."""
+        return self.rows[0].diff()
+
+    @cached_property
+    @torch.compiler.disable
+    def has_empty_rows(self) -> bool:
+        """Whether the entries of some row are all 0, where none is below."""
+        first, _, values = self.rows
+        return bool((torch.segment_reduce(values, "sum", offsets=first) <= 0).any())
+
+    def dropped(self, p: float) -> "SparseMatrix":
+        """The matrix after dropout of its entries."""
+        other = object.__new__(type(self))
+        values = dropout(self.rows[2], p, training=True)
+        other._order, other.rows = self._order, (*self.rows[:2], values)
+        other.columns = *self.columns[:2], values[self._order]
+        return other
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """Product with `[columns, dim]`, `[rows, dim]`."""
+        x = working(x)
+        first, column, values = self.rows
+        rows = first, column, values.to(x.dtype)
+        first, column, values = self.columns
+        out: Tensor = _Product.apply(x, *rows, first, column, values.to(x.dtype))
+        return out
+
+
+class _Product(torch.autograd.Function):
+    """`A X` of the rows of A and of its transpose."""
+
+    @staticmethod
+    def forward(x: Tensor, *parts: Tensor) -> Tensor:
+        """`[rows, dim]`."""
+        with torch.autocast(x.device.type, enabled=False):
+            return row_sums(x, *parts[:3])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
+        """Keep the matrices."""
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The transpose times the gradient."""
+        rows, columns = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        return _Product.apply(grad, *columns, *rows), *[None] * 6
+
+
+def as_matrix(matrix: SparseMatrix | Tensor) -> SparseMatrix:
+    """A matrix as it is, or that of a sparse CSR tensor, which is then transposed."""
+    return matrix if isinstance(matrix, SparseMatrix) else SparseMatrix(matrix)
+
+
+def neighbourhood_mean(matrix: SparseMatrix, x: Tensor) -> Tensor:
+    """Means `[rows, dim]` of vectors over the rows of a matrix of ones; 0 of none."""
+    return matrix @ x / matrix.degrees.clamp(min=1).unsqueeze(1)
+
+
+class Features:
+    """Features of a graph `[nodes, features]`; on a processor sparse too, if nearly all are 0.
+
+    Those that need a gradient and those on an accelerator are dense alone.
+
+    Attributes:
+        dense: as they are.
+        sparse: as a matrix; None where that is slower.
+    """
+
+    @torch.compiler.disable
+    def __init__(self, dense: Tensor) -> None:
+        self.dense = dense
+        self.sparse = SparseMatrix(compressed(dense)) if _is_sparse(dense) else None
+        self._made: dict[Callable[[Tensor], Tensor], Tensor] = {}
+
+    @torch.compiler.disable
+    def tensor(self) -> Tensor:
+        """The dense features, from which a `FeatureLinear` in another layer finds these."""
+        if self.sparse is None:
+            return self.dense
+        x = self.dense.detach()
+        vars(x)["features"] = self
+        return x
+
+    @torch.compiler.disable
+    def once(self, make: Callable[[Tensor], Tensor]) -> Tensor:
+        """What a function makes of the features; made once if they need no gradient."""
+        if self.dense.requires_grad:
+            return make(self.dense)
+        if make not in self._made:
+            with torch.inference_mode(False):
+                self._made[make] = make(self.dense)
+        return self._made[make]
+
+
+def as_features(x: Features | Tensor) -> Features:
+    """Features as they are, or those of a tensor."""
+    if isinstance(x, Features):
+        return x
+    found: Features | None = getattr(x, "features", None)
+    return Features(x) if found is None else found
+
+
+def _is_sparse(x: Tensor) -> bool:
+    """Whether the sparse way is open to features and pays."""
+    if x.device.type != "cpu" or x.requires_grad or x.dim() != 2:
+        return False
+    return int(torch.count_nonzero(x)) < SPARSE_BELOW * x.numel()
+
+
+class SparseGraph:
+    """What has been derived of a graph; it lies on the graph, and copies begin anew.
+
+    An attribute counts as edited if another tensor is in its place, or if the tensor has been
+    changed in place (not through `.data`, which PyTorch does not record).
+    """
+
+    def __init__(self, data: Data) -> None:
+        self._data = weakref.ref(data)
+        self._kept: dict[Hashable, tuple[list[_Source], Any]] = {}
+        self._made_from: dict[str, tuple[Sequence[str], list[_Source]]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # a pickled graph has its attributes alone
+
+    @staticmethod
+    @torch.compiler.disable
+    def of(data: Data) -> "SparseGraph":
+        """That of a graph."""
+        found: SparseGraph | None = getattr(data, "_sparse_graph", None)
+        if found is not None and found._data() is data:
+            return found
+        own = SparseGraph(data)
+        if found is not None:  # of the graph that this is a copy of, attributes among them
+            own._made_from.update(found._made_from)
+        data._sparse_graph = own
+        return own
+
+    @staticmethod
+    def forget(data: Data) -> None:
+        """Take all attributes of a graph as given."""
+        data._sparse_graph = None
+
+    @property
+    def features(self) -> Features:
+        """The features `x`."""
+        return self.derived("features", ("x",), lambda data: Features(data.x))
+
+    def matrix(self, name: str) -> SparseMatrix:
+        """A sparse matrix of the graph, `adj_t` or `normalised_adj`, with its transpose."""
+        return self.derived(("matrix", name), (name,), lambda data: SparseMatrix(data[name]))
+
+    @torch.compiler.disable
+    def derived(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
+        """What a function makes of the graph, kept until an attribute that it reads is edited.
+
+        Args:
+            key: names the function and its options.
+            reads: attributes of the graph.
+            make: the function.
+        """
+        data, now = self._now(reads)
+        kept = self._kept.get(key)
+        if kept is None or not _same(kept[0], now):
+            with torch.inference_mode(False):
+                kept = self._kept[key] = now, make(data)
+        made: T = kept[1]
+        return made
+
+    def remember(self, writes: Sequence[str], reads: Sequence[str]) -> None:
+        """Note that attributes of the graph were made from others, as these are now."""
+        self._made_from.update(dict.fromkeys(writes, (reads, self._now(reads)[1])))
+
+    def outdated(self, name: str) -> bool:
+        """Whether what an attribute was made from has been edited; False of one that was given.
+
+        Tensors that have only been moved or copied are compared, once.
+        """
+        if name not in self._made_from:
+            return False
+        reads, before = self._made_from[name]
+        now = self._now(reads)[1]
+        if not _same(before, now):
+            if not all(map(_alike, before, now)):
+                return True
+            self._made_from[name] = reads, now
+        return False
+
+    def _now(self, names: Sequence[str]) -> tuple[Data, list["_Source"]]:
+        """The graph, and attributes of it with the number of their changes in place."""
+        data = self._data()
+        assert data is not None
+        values = [data.get(name) for name in names]
+        return data, [(value, _version(value)) for value in values]
+
+
+_Source = tuple[Any, int]
+
+
+def _version(value: Any) -> int:
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else 0
+
+
+def _same(before: list[_Source], now: list[_Source]) -> bool:
+    return all(x is y and m == n for (x, m), (y, n) in zip(before, now, strict=True))
+
+
+def _alike(before: _Source, now: _Source) -> bool:
+    """Whether a tensor has the numbers that another had."""
+    (x, version), (y, _) = before, now
+    if x is None or y is None or x.layout != y.layout or x.dtype != y.dtype:
+        return x is y
+    return _version(x) == version and torch.equal(x.cpu(), y.cpu())
