@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composing import composed
+from composing import CONFIGS, composed
 from curvlab.config.options import check_options
 from curvlab.config.resolvers import run_name
+from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
 
 
@@ -36,16 +37,47 @@ def test_a_size_is_a_whole_number_of_at_least_one(value):
 @settings(max_examples=40)
 @given(st.text())
 def test_a_folder_name_is_safe_and_short(value):
-    name = run_name(f"paths.mirror={value}")
-    assert re.fullmatch(r"paths\.mirror=[\w.=,+-]*", name)
-    assert len(name) <= 100
+    name = run_name([f"model.note={value}"], _root_={"model": {}})
+    assert re.fullmatch(r"note=[\w.=,+-]*", name)
+    assert len(name) <= 70
 
 
-def test_long_names_stay_apart():
-    long = "model.dim=8," * 20
-    assert run_name(long + "seed=1") != run_name(long + "seed=2")
-    assert run_name("model.dim=8") == "model.dim=8"
-    # A sweep spells truth in capitals; the folder is that of the single run.
-    assert run_name("trainer.plots=False") == run_name("trainer.plots=false")
-    assert run_name("++trainer.patience=5,seed=1") == "trainer.patience=5,seed=1"
-    assert run_name("") == "default"
+TRAINER = {"trainer": {"_target_": "curvlab.run.options.EarlyStopping"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("", "default"),
+        ("model=gcn dataset=cora seed=3 paths.output_dir=here table=null logger=csv", "default"),
+        ("trainer.plots=false trainer.threads=1 trainer.progress=false", "default"),
+        ("model.heads=4 model.dim=8", "dim=8-heads=4"),
+        ("optimizer.lr=0.1 recipe=none task.loss=sum", "lr=0.1-recipe=none-task.loss=sum"),
+        ("++trainer.patience=5", "patience=5"),
+        ("model.bias=True", "bias=true"),  # a sweep spells truth in capitals
+        ("dataset.path=/data/mine", "default"),  # whose name is in the path above
+    ],
+)
+def test_a_folder_is_named_after_the_words_that_decide(words, name):
+    assert run_name(words.split(), _root_=TRAINER) == name
+
+
+def test_names_of_many_words_stay_apart():
+    words = ["model.a=1", "model.b=1", "model.c=1"]
+    one, other = (run_name([*words, f"model.d={i}"], _root_={}) for i in (1, 2))
+    assert re.fullmatch(r"a=1-b=1-c=1-[0-9a-f]{8}", one)
+    assert re.fullmatch(r"a=1-b=1-c=1-[0-9a-f]{8}", other)
+    assert one != other
+
+
+def test_no_two_options_have_one_name_in_a_folder():
+    """Options of models, optimisers and trainers are shown by their last names."""
+    found: dict[str, str] = {}
+    for group in ("model", "optimizer", "trainer"):
+        texts = [path.read_text() for path in (CONFIGS / group).rglob("*.yaml")]
+        targets = set(re.findall(r"^_target_: ([\w.]+)", "\n".join(texts), re.MULTILINE))
+        for target in targets:
+            for name, option in options_of(target).items():
+                if option.settable and not option.incidental:
+                    assert found.setdefault(name, group) == group, name
+    assert found["lr"] == "optimizer"

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from tiny_runs import TINY
 
+from curvlab.results.result import read_result
+
 SMALL = (*TINY, "model=fpst", "model.eigenvectors=4", "model.dropout=0.1", "trainer.plots=false")
 
 
@@ -172,3 +174,19 @@ def test_folders_are_those_of_the_command_wherever_hydra_goes(command):
     ended = command(*words, *short, "hydra.job.chdir=true", "paths.data_dir=here")
     assert ended.returncode == 0, ended.stderr
     assert (command.folder / "here").is_dir()
+    assert list(command.outputs.glob("runs/reconstruction/friends/mlp/max_steps=2/seed0/*.json"))
+
+
+def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):
+    """Incidental words and a default that is spelt out name the same run; it trains once."""
+    words = ("model=mlp", *TINY)
+    assert command(*words).returncode == 0
+    (first,) = command.outputs.rglob("result.json")
+    assert (command.outputs / "latest").resolve() == first.parent.resolve()
+    done = command(*words, "trainer.plots=false")
+    assert "already" in " ".join(done.stdout.split()), done.stdout + done.stderr
+    assert list(command.outputs.rglob("result.json")) == [first]
+    spelt = command(*words, "model.dim=16")
+    assert (spelt.returncode, "copying the same run" in spelt.stdout) == (0, True)
+    one, other = sorted(command.outputs.rglob("result.json"))
+    assert read_result(one.parent).score == read_result(other.parent).score

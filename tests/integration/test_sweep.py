@@ -10,7 +10,8 @@ from forked import Process
 from tiny_runs import FAST, ROOT, TINY
 
 from composing import composed
-from curvlab.results.identity import decides, stored
+from curvlab.config.options import decides
+from curvlab.results.identity import stored
 
 TABLE = ("-m", "table=fpst/fig3", "dataset=synthetic_web", "model=mlp,gcn", "seed=0,1")
 CELLS = [

@@ -4,9 +4,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from composing import composed
+from curvlab.config.options import decides
 from curvlab.config.schema import options_of
 from curvlab.results import identity as identities
-from curvlab.results.identity import built, decides, identity_hash, older, revisions_of, stored
+from curvlab.results.identity import built, identity_hash, older, revisions_of, stored
 
 
 def hash_of(config):

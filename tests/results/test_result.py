@@ -12,6 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import EARLIER, RunDirectory
 from curvlab.results.identity import identity_hash
+from curvlab.results.leases import take
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.run import hardware
 
@@ -243,6 +244,27 @@ def test_neither_a_failed_run_nor_another_seed_is_a_twin(tmp_path):
         folder.mkdir(parents=True)
         result("a", status).write(folder)
     assert RunDirectory(own).twin(tmp_path, hash_of("a")) is None
+
+
+def test_a_run_that_has_ended_or_begun_under_another_name_is_found(tmp_path):
+    names = ("default", "dim=16", "dim=8")
+    own, other, third = (tmp_path / "runs" / "mlp" / name / "seed0" for name in names)
+    directory = RunDirectory(own)
+    assert directory.elsewhere(tmp_path, hash_of("a")) is None
+    begun = leave_products(other, "a")
+    found = directory.elsewhere(tmp_path, hash_of("a"))
+    assert found.path == other
+    assert directory.elsewhere(tmp_path, hash_of("b")) is None
+    assert directory.elsewhere(tmp_path / "elsewhere", hash_of("a")) is None
+    leave_products(own, "b")
+    with take(other / ".lease"):
+        directory.take_from(found)
+        assert begun.newest
+    directory.take_from(found)
+    assert (directory.checkpoint.read_text(), begun.newest) == ("weights of a", None)
+    assert (own / "previous" / hash_of("b") / "checkpoints" / "last.ckpt").exists()
+    finish(RunDirectory(third), "a", 81.5)
+    assert directory.elsewhere(tmp_path, hash_of("a")).path == third  # the one that has ended
 
 
 def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):

@@ -11,6 +11,12 @@ from curvlab.config.schema import MISSING, Option, options_of
 from curvlab.errors import UsageError
 from curvlab.kinds import UNIONS, Part, bare, in_words
 
+DECISIVE = (
+    "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer", "search",
+    "seed",
+)  # fmt: skip
+"""Parts of a configuration that can decide a result."""
+
 GROUPS = {
     "": "curvlab.run.options.RunOptions",
     "dataset": "curvlab.run.options.DatasetOptions",
@@ -172,3 +178,24 @@ def _mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any
     elif isinstance(node, list):
         for i, value in enumerate(node):
             yield from _mappings(value, f"{path}[{i}]")
+
+
+def decides(key: str, config: Mapping[str, Any]) -> bool:
+    """Whether a key of a configuration, or a group's choice, can decide its result.
+
+    Args:
+        key: dotted, such as `trainer.max_steps`, or a group.
+        config: a configuration that has it, as `stored` returns it.
+    """
+    first, *rest = key.split(".")
+    if first not in DECISIVE:
+        return False
+    node: Any = config.get(first)
+    for name in rest:
+        if not isinstance(node, Mapping):
+            return True
+        option = options_of(str(node.get("_target_", ""))).get(name)
+        if option is not None and option.incidental:
+            return False
+        node = node.get(name)
+    return True

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,54 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.checksums import checksum_of
 from curvlab.config.building import build
 from curvlab.config.folder import CONFIGS
+from curvlab.config.options import DECISIVE, decides
 from curvlab.config.sources import read, register_sources
 from curvlab.errors import UsageError
+
+UNNAMED = (
+    "task", "dataset", "dataset.path", "model", "seed", "table", "experiment", "rerun",
+    "print_config", "paths", "hydra", "study", "logger",
+)  # fmt: skip
+"""What a run's folder is not named after: it is in the path above, or decides no result."""
+
+SHOWN, LONGEST = 3, 60
+"""Words and characters of a folder's name, before its hash."""
 
 LINKS = "links"
 """What recipes call link prediction's split of the edges."""
 
 
-def run_name(overrides: str) -> str:
-    """Name a run's folder after what was set on the command line.
+def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
+    """Name a run's folder after the words that decide its result, `dim=8-lr=0.01` for instance.
+
+    Not after what the folders above it say, nor after what is `Incidental`. The first three words
+    are shown, and a hash of all where there are more or where characters were left out.
 
     Args:
-        overrides: for instance `model.dim=8,trainer.max_steps=100`; empty for none.
+        overrides: `model.dim=8`, `optimizer.lr=0.01` and so on, as they were typed.
     """
-    # A sweep spells truth in capitals, and marks keys that only its cells have.
-    overrides = re.sub(r"=(True|False)\b", lambda truth: truth[0].lower(), overrides)
-    overrides = re.sub(r"(^|,)\+\+", r"\1", overrides)
-    name = re.sub(r"[^\w.=,+-]+", "_", overrides)
-    if len(name) > 100:
-        name = f"{name[:83]}-{hashlib.sha256(overrides.encode()).hexdigest()[:16]}"
-    return name or "default"
+    words, shown = [], []
+    for override in sorted(str(word).lstrip("+") for word in overrides):
+        key, _, value = override.partition("=")
+        group = key.partition(".")[0]
+        if key in UNNAMED or group in UNNAMED[-4:]:
+            continue
+        if group in DECISIVE and not decides(key, _root_):
+            continue
+        # A sweep spells truth in capitals.
+        words.append(f"{key}={value.lower() if value in ('True', 'False') else value}")
+        shown.append(re.sub(r"^(model|optimizer|trainer)\.", "", words[-1]))
+    name = "-".join(shown[:SHOWN])
+    short = re.sub(r"[^\w.=,+-]+", "_", name)[:LONGEST]
+    if short != name or len(words) > SHOWN:
+        short += f"-{hashlib.sha256(' '.join(words).encode()).hexdigest()[:8]}"
+    return short or "default"
+
+
+def data_name(*, _root_: Mapping[str, Any]) -> str:
+    """The name of a run's data set; for a user's graph the name of its folder."""
+    dataset = _root_["dataset"]
+    return stem_of(dataset.get("path"), str(dataset["name"]))
 
 
 def recipe_name(group: str, choice: str) -> str:
@@ -142,6 +170,7 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
     OmegaConf.register_new_resolver("only_with", only_with, replace=True)
     OmegaConf.register_new_resolver("run_name", run_name, replace=True)
+    OmegaConf.register_new_resolver("data_name", data_name, replace=True)
     OmegaConf.register_new_resolver("recipe_name", recipe_name, replace=True)
     OmegaConf.register_new_resolver("if_set", if_set, replace=True)
     OmegaConf.register_new_resolver("recipe", recipe, replace=True)

@@ -1,5 +1,6 @@
 """A run's folder: what is in it, and what of an earlier run may be used again."""
 
+import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from curvlab.checksums import DamagedError, check_archive, read_checked
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash, older
-from curvlab.results.leases import SUFFIX, Holder, held, take
+from curvlab.results.leases import SUFFIX, HeldError, Holder, held, take
 from curvlab.results.result import (
     CONCLUSIVE,
     FILE,
@@ -124,6 +125,36 @@ class RunDirectory:
         others = sorted({folder_of(table) / cell for table in tables.glob("*/*")})
         ended = (path for path in others if RunDirectory(path).conclusion(config_hash))
         return next((path for path in ended if path != own), None)
+
+    def elsewhere(self, outputs: Path, config_hash: str) -> "RunDirectory | None":
+        """Another folder of single runs or tables where this run has ended, or was interrupted.
+
+        Args:
+            outputs: the folder of all.
+            config_hash: of the configuration.
+        """
+        own = self.path.resolve()
+        if outputs.resolve() not in own.parents:
+            return None
+        found = []
+        for kind in ("runs", "tables"):
+            for path in sorted(outputs.glob(f"{kind}/**/{glob.escape(own.name)}/{CONFIG}")):
+                with suppress(OSError), path.open(encoding="utf-8") as file:
+                    if config_hash in file.readline() and path.parent.resolve() != own:
+                        found.append(RunDirectory(path.parent))
+        ended = (run for run in found if run.conclusion(config_hash))
+        begun = (run for run in found if run.newest and run.is_own(config_hash))
+        return next(ended, None) or next(begun, None)
+
+    def take_from(self, other: "RunDirectory") -> None:
+        """Go on here with what another folder has of this run, unless a process is at work there.
+
+        What another configuration left here is set aside.
+        """
+        with suppress(HeldError), other.claimed(None):
+            if (left := self._hash_of_contents()) is not None:
+                self._set_aside(left)
+            _move_products(other.path, self.path)
 
     def copy_from(self, twin: Path, result: Result) -> Result | None:
         """Take over how a twin ended and what it left, as the run that was about to start.

@@ -15,14 +15,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config.options import DECISIVE
 from curvlab.config.options import GROUPS as UNBUILT
 from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, takes_others
-
-GROUPS = (
-    "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer", "search",
-    "seed",
-)  # fmt: skip
-"""Parts of a configuration that can decide a result."""
 
 PLACES = ("data_dir", "mirror")
 """Arguments that name folders of this machine."""
@@ -34,7 +29,7 @@ def stored(config: DictConfig) -> dict[str, Any]:
     """What a result keeps of its configuration: resolved, without folders of this machine."""
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
-    return {str(k): _without_places(v) for k, v in plain.items() if k in GROUPS}
+    return {str(k): _without_places(v) for k, v in plain.items() if k in DECISIVE}
 
 
 def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
@@ -46,7 +41,7 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
     """
     model, task, split = (config.get(key) or {} for key in ("model", "task", "split"))
     batching = config.get("batching") or {}
-    parts = {key: config[key] for key in GROUPS if key in config} | {
+    parts = {key: config[key] for key in DECISIVE if key in config} | {
         "transforms": (model.get("requires") or {}).get("transforms") or [],
         "manifold": config.get("manifold") if _takes_space(model) else None,
         "split": None if task.get("split") or _is_unused(split, task) else split,
@@ -77,27 +72,6 @@ def older(config: Node, revisions: Mapping[str, int]) -> list[str]:
 def identity_hash(config: Node, revisions: Mapping[str, int] | None = None) -> str:
     """A name for what a configuration builds, equal where that is equal, 16 hexadecimal digits."""
     return hashlib.sha256(canonical(built(config, revisions)).encode()).hexdigest()[:16]
-
-
-def decides(key: str, config: Node) -> bool:
-    """Whether a key of a configuration, or a group's choice, can decide its result.
-
-    Args:
-        key: dotted, such as `trainer.max_steps`, or a group.
-        config: a configuration that has it, as `stored` returns it.
-    """
-    first, *rest = key.split(".")
-    if first not in GROUPS:
-        return False
-    node: Any = config.get(first)
-    for name in rest:
-        if not isinstance(node, Mapping):
-            return True
-        option = options_of(str(node.get("_target_", ""))).get(name)
-        if option is not None and option.incidental:
-            return False
-        node = node.get(name)
-    return True
 
 
 def canonical(value: Any) -> str:

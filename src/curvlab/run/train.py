@@ -1,5 +1,6 @@
 """One run, from a configuration to its result file."""
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -10,11 +11,12 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from curvlab.config.options import decides
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.finite import DivergedError
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import decides, identity_hash, revisions_of, stored
+from curvlab.results.identity import identity_hash, revisions_of, stored
 from curvlab.results.result import FILE, INTERRUPTED, Result, read_result
 from curvlab.run import reporting, signals
 from curvlab.run.ending import conclude, interrupted, refused
@@ -71,7 +73,16 @@ def train_in(
     result = describe(config)
     result.changed = list(changed)
     with folder.claimed(partial(reporting.waiting, folder.path) if waits else None):
+        _link_latest(folder.path, Path(config.paths.output_dir))
         return _train(config, result, folder, multirun)
+
+
+def _link_latest(folder: Path, outputs: Path) -> None:
+    """Make `outputs/latest` a link to a run's folder, where the system has links."""
+    link = outputs / f".latest.{os.getpid()}"
+    with suppress(OSError, ValueError):
+        link.symlink_to(folder.resolve().relative_to(outputs.resolve()))
+        link.replace(outputs / "latest")
 
 
 def _train(config: DictConfig, result: Result, folder: RunDirectory, multirun: bool) -> Result:
@@ -154,7 +165,23 @@ def _ended_before(config: DictConfig, result: Result, folder: RunDirectory) -> R
         if twin is not None:
             reporting.copying(twin)
             done = folder.copy_from(twin, result)
+    if done is None and not config.logger and config.experiment is None:
+        done = _found_elsewhere(config, result, folder)
     return done
+
+
+def _found_elsewhere(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
+    """How the same run ended that other words chose; one that was interrupted goes on here."""
+    other = folder.elsewhere(Path(config.paths.output_dir), result.config_hash)
+    if other is None:
+        return None
+    if other.conclusion(result.config_hash):
+        reporting.copying(other.path)
+        return folder.copy_from(other.path, result)
+    if folder.newest is None:
+        reporting.copying(other.path)
+        folder.take_from(other)
+    return None
 
 
 def changed_words(hydra: HydraConf, config: DictConfig) -> list[str]:
