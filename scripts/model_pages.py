@@ -231,7 +231,7 @@ def _verified(target: str, written: dict[str, str]) -> str:
         for test, text in tests.items()
     ]
     if errata:
-        head = ["| where | printed | holds | shown by |", "|---|---|---|---|"]
+        head = ["| where | published | correct | source or test |", "|---|---|---|---|"]
         rows += ["", "They show these [errata](../errata.md):", "", *head, *errata]
     return "\n".join(rows)
 
