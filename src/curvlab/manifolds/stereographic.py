@@ -146,8 +146,8 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
     Computed as (S / sqrt(1 - z)) (a e + kappa |e|^2 x) / b with e = y - x, a = 1 + kappa |x|^2,
     b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z): the same vector, without
-    the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined
-    and the result is merely finite.
+    the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined:
+    there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
     """
     w = working(x)
     y = y.to(w.dtype)
