@@ -73,7 +73,7 @@ WRONG = {
     "model=lrn dataset=airport model.manifold=foo": "no key model.manifold.* mean manifold",
     "model=gcn dataset=cora__lp split=public": (
         "split=public would be ignored, since task=link_prediction of dataset=cora__lp has its own "
-        "split: set task.split.val, task.split.test, task.split.draw instead"
+        "split: set task.split.val, task.split.test, task.split.draw, task.split.dataset instead"
     ),
     "model=gcn dataset=cora task=link_prediction split.draw=3": "split.draw=3 would be ignored",
     "model=lrn dataset=airport model.residual=null": "keys of its own, as model.residual.operator",

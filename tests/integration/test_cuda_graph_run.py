@@ -147,7 +147,6 @@ def test_on_a_processor_it_changes_nothing_and_says_so(run_here, capsys):
     [
         ((*TREE, "model=gcn", "batching=partition"), "batching=partition cuts it"),
         ((*TINY, "model=fpst", "trainer.devices=2"), "trainer.devices=1, not 2"),
-        ((*TINY, "model=fpst", "trainer.compile=auto"), "trainer.compile=true or false"),
         ((*TINY, "model=fpst", "trainer.precision=bf16-mixed"), "another trainer.precision"),
     ],
 )

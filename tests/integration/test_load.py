@@ -367,18 +367,5 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "best.ckpt").write_bytes(b"no weights")
     torch.save({"state_dict": {}}, tmp_path / "other.pt")
     for name in ("best.ckpt", "other.pt"):
-        with pytest.raises(UsageError, match=r"is not the best\.ckpt of a run"):
+        with pytest.raises(UsageError, match=r"is (damaged|not the best\.ckpt of a run)"):
             curvlab.load(tmp_path / name)
-
-
-@pytest.mark.slow
-def test_weights_that_were_changed_are_refused(run_here, tmp_path):
-    run_here(*FAST)
-    file = tmp_path / "run" / "checkpoints" / "best.ckpt"
-    whole = file.read_bytes()
-    for place in range(0, len(whole), len(whole) // 50):
-        content = bytearray(whole)
-        content[place] ^= 4
-        file.write_bytes(content)
-        with pytest.raises(UsageError, match=r"best\.ckpt is (damaged|not the best\.ckpt of)"):
-            curvlab.load(file)

@@ -350,7 +350,6 @@ def test_a_surprise_in_a_single_run_is_raised_and_written(run_here, folder, monk
         ("task.power=3", "power=3"),
         ("task.clamp=0", "clamp=0"),
         ("task.clamp=1", "clamp=1"),
-        ("model.eigenvectors=61", "60 nodes"),
         ("model.attention=quadratic", "quadratic"),
         ("model.token_fusion=max", "max"),
         ("manifold.min=2 manifold.max=1", "1"),

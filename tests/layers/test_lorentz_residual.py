@@ -109,7 +109,8 @@ def test_literal_and_stable_forms_agree_and_lie_on_the_hyperboloid(operator, kap
     options = {} if operator == "parallel_transport" else {"weight_x": 0.7, "weight_y": 1.9}
     stable, literal = (residual(kappa, operator, form=form, **options)(x, y) for form in FORMS)
     torch.testing.assert_close(stable, literal, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(lorentz.inner(stable, stable), torch.full((50,), 1 / kappa))
+    off = (lorentz.inner(stable, stable) - 1 / kappa).abs()
+    assert (off <= 4 * torch.finfo(off.dtype).eps * stable[:, 0].square()).all()  # of its terms
     assert (stable[:, 0] > 0).all()
 
 

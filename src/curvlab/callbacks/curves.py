@@ -69,6 +69,10 @@ class Curves(Callback):
         if trainer.global_step > self._steps:
             self._loss, self._part, self._steps = self._part, None, trainer.global_step
 
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forget the metrics of the last evaluation, which this validation may leave out."""
+        trainer.callback_metrics.clear()
+
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Remember which step the metrics are of: a last, shorter epoch has none."""
         self._evaluated_at = trainer.global_step

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -43,7 +42,9 @@ class SparseMatrix:
         self.rows = matrix.crow_indices().data, matrix.col_indices().data, matrix.values().data
         target, source = self.ends
         self._order = source.argsort(stable=True)
-        first = F.pad(source.bincount(minlength=matrix.shape[1]).cumsum(0), (1, 0))
+        # Counting would make a device wait.
+        nodes = torch.arange(matrix.shape[1] + 1, device=source.device)
+        first = torch.searchsorted(source[self._order], nodes)
         self.columns = first, target[self._order], self.rows[2][self._order]
         # A comparison would make a device wait, with parts of a graph in every step.
         if target.device.type == "cpu" and matrix.shape[0] == matrix.shape[1]:

@@ -165,8 +165,8 @@ def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]
     for p in (x, y):
         high = (p.detach() / unit).round() * unit
         low = p - high
-        sizes = (part.detach().square().sum(-1, keepdim=True).sqrt() for part in (p, low))
-        slack = eps * (3 + math.sqrt(dim) / 2) * math.prod(sizes)
+        size, rest_size = (v.detach().square().sum(-1, keepdim=True).sqrt() for v in (p, low))
+        slack = eps * (3 + math.sqrt(dim) / 2) * size * rest_size
         exact.append((high, high.square().sum(-1, keepdim=True)))
         rest.append((low, (low * (high + p)).sum(-1, keepdim=True) - slack))
     (h, h2), (k, k2) = exact

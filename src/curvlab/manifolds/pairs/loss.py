@@ -78,7 +78,7 @@ def reconstruction_loss(
         sums_of = partial(_sums_in_passes, curved=curved)
     else:
         sums_of = partial(_sums_by_kernel, kernel=kernel)
-    evaluate = partial(sums_of, tiles=tiles, power=power, scale=scale, clamp=clamp)
+    evaluate = partial(sums_of, tiles=tiles, power=power, scale=scale, clamp=clamp, dtype=x.dtype)
     # Each pair is differentiated through its left features alone, once for either end.
     sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, evaluate, x.dtype)
     logs = sums.log()
@@ -177,6 +177,7 @@ def _sums_in_passes(
     tiles: PairTiles,
     power: int,
     scale: float,
+    dtype: torch.dtype,
     work: Workspace,
     curved: type[CurvedProfile | PseudoProfile],
     clamp: float | None,
@@ -186,7 +187,7 @@ def _sums_in_passes(
     profiles = [FlatProfile(scale)] if kappa is None else [curved(k) for k in kappa]
     scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
     rows, columns = scaled.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-    sums = _NodeSums(work, kappa is not None, tiles)
+    sums = _NodeSums(left, dtype, kappa is not None, tiles)
     for n, tile in enumerate(tiles.tiles):
         form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
         total.zero_()
@@ -218,6 +219,7 @@ def _sums_by_kernel(
     tiles: PairTiles,
     power: int,
     scale: float,
+    dtype: torch.dtype,
     work: Workspace,
     kernel: PairKernel,
     clamp: float | None,
@@ -226,7 +228,7 @@ def _sums_by_kernel(
     # On an accelerator looking at a sign would wait for the device.
     spherical = kappa is not None and (kappa.device.type != "cpu" or bool((kappa > 0).any()))
     rows, columns = (left * scale).mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-    sums = _NodeSums(work, kappa is not None, tiles)
+    sums = _NodeSums(left, dtype, kappa is not None, tiles)
     for n, tile in enumerate(tiles.tiles):
         # Forms, which become the entries.
         _multiply(rows[tile.row], columns[tile.column], work.summands[n][1:])
@@ -276,9 +278,11 @@ def _clamped(
 class _NodeSums:
     """Sums over the other nodes of a pair: of exponentials, and of entries if there are any."""
 
-    def __init__(self, work: Workspace, with_entries: bool, tiles: PairTiles) -> None:
-        self.kinds = len(work.summands[0]) if with_entries else 1
-        sums = work.forms[0].new_zeros(self.kinds, len(tiles.degree))
+    def __init__(
+        self, left: Tensor, dtype: torch.dtype, with_entries: bool, tiles: PairTiles
+    ) -> None:
+        self.kinds = 1 + len(left) if with_entries else 1
+        sums = left.new_zeros(self.kinds, len(tiles.degree), dtype=dtype)
         sums[0] = tiles.rank == 0  # the node itself, exp(0), once
         self.exponentials, self.entries = sums[0], sums[1:]
         self._parts = sums.split(tiles.size, dim=1)
