@@ -116,7 +116,7 @@ def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monke
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(lambda module: module.graph, modules)
     assert written == ["graph", "tokens"]
-    assert re.search(r"process \d+ on \S+ is at work in", caplog.text)
+    assert re.search(r"(process \d+ on \S+|another process) is at work in", caplog.text)
     assert torch.equal(first.tokens, second.tokens)
 
 
