@@ -174,10 +174,6 @@ class Degrees(GraphTransform):
     reads = ("edge_index",)
     writes = ("by_degree",)
 
-    @property
-    def cache_key(self):
-        return "degrees"
-
     def forward(self, data):
         nodes = int(data.num_nodes)
         degree = torch.bincount(data.edge_index[0], minlength=nodes)

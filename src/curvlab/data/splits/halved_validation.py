@@ -20,11 +20,6 @@ class HalvedValidation(GraphTransform):
     reads = ("train_mask", "val_mask")
     writes = ("inner_mask", "train_mask", "val_mask")
 
-    @property
-    def cache_key(self) -> str:
-        """Not cached: it draws."""
-        return "halved_validation"
-
     def forward(self, data: Data) -> Data:
         """Add and change the masks.
 

@@ -38,11 +38,6 @@ class RowNormalise(GraphTransform):
     def __init__(self, enabled: bool = True) -> None:
         self.enabled = enabled
 
-    @property
-    def cache_key(self) -> str:
-        """Name and option."""
-        return f"row-normalise-{self.enabled}"
-
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]`."""
         if self.enabled:
@@ -67,11 +62,6 @@ class DegreeFeatures(GraphTransform):
         self.max_degree = max_degree
         self.row_normalise = row_normalise
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"degree-{self.max_degree}-{self.row_normalise}"
-
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + max_degree + 2]`."""
         x = row_normalised(data.x) if self.row_normalise else data.x
@@ -79,9 +69,6 @@ class DegreeFeatures(GraphTransform):
         one_hot = F.one_hot(degrees, self.max_degree + 1)
         data.x = torch.cat([x, one_hot.to(x.dtype), x.new_ones(len(x), 1)], dim=1)
         return data
-
-    def __repr__(self) -> str:
-        return f"DegreeFeatures({self.max_degree}, row_normalise={self.row_normalise})"
 
 
 class HopFeatures(GraphTransform):
@@ -101,11 +88,6 @@ class HopFeatures(GraphTransform):
         self.hops = hops
         self.cacheable = hops > 0
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"hops-{self.hops}"
-
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]`."""
         if self.hops:
@@ -115,9 +97,6 @@ class HopFeatures(GraphTransform):
                 x = adjacency @ x
             data.x = torch.from_numpy(x)
         return data
-
-    def __repr__(self) -> str:
-        return f"HopFeatures(hops={self.hops})"
 
 
 MADE = "its graph has no features, and those that were made for it belong to its nodes"
@@ -150,11 +129,6 @@ class OwnFeatures(GraphTransform):
         self.scale = scale
         self.dim = dim
         self.identity_up_to = identity_up_to
-
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"own-{self.scale}-{self.dim}-{self.identity_up_to}"
 
     def forward(self, data: Data) -> Data:
         """Add or replace `x [nodes, features]`."""
@@ -194,11 +168,6 @@ class StackedHops(GraphTransform):
     def __init__(self, hops: PositiveInt = 2) -> None:
         self.hops = hops
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"stacked-hops-{self.hops}"
-
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, (hops + 1) features]`."""
         adjacency = _with_self_loops(data)
@@ -207,9 +176,6 @@ class StackedHops(GraphTransform):
             blocks.append(adjacency @ blocks[-1])
         data.x = torch.from_numpy(np.concatenate(blocks, axis=1))
         return data
-
-    def __repr__(self) -> str:
-        return f"StackedHops(hops={self.hops})"
 
 
 def _with_self_loops(data: Data) -> csr_array:

@@ -1,12 +1,14 @@
 """Graph transforms, computed once before training."""
 
 import logging
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,9 +64,18 @@ class GraphTransform(Checked, BaseTransform, ABC):
     alternatives: tuple[str, ...] = ()
 
     @property
-    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """Values of the constructor's arguments, which have attributes of their names."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    @property
     def cache_key(self) -> str:
-        """Name and options, the same on every machine and in every release."""
+        """Class and arguments, the same on every machine."""
+        return "-".join(map(str, (type(self).__name__, *self.arguments.values())))
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
         """Return the transform for a graph: this one, or another that it chooses."""
@@ -143,11 +154,6 @@ class IdentityFeatures(GraphTransform):
     def __init__(self, noise: NonNegativeFloat = 0.02) -> None:
         self.noise = noise
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"identity-{self.noise:g}"
-
     def forward(self, data: Data) -> Data:
         """Add `x [nodes, nodes]`.
 
@@ -165,9 +171,6 @@ class IdentityFeatures(GraphTransform):
         x.diagonal().add_(1)
         data.x = x
         return data
-
-    def __repr__(self) -> str:
-        return f"IdentityFeatures(noise={self.noise})"
 
 
 class LaplacianEigenvectors(GraphTransform):
@@ -196,11 +199,6 @@ class LaplacianEigenvectors(GraphTransform):
     def __init__(self, k: PositiveInt = 32) -> None:
         self.k = k
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"laplacian-canonical-{self.k}"
-
     def forward(self, data: Data) -> Data:
         """Add `eigenvectors [nodes, k]`."""
         nodes = int(data.num_nodes or 0)
@@ -214,9 +212,6 @@ class LaplacianEigenvectors(GraphTransform):
         )
         data.eigenvectors = torch.from_numpy(vectors).to(torch.get_default_dtype())
         return data
-
-    def __repr__(self) -> str:
-        return f"LaplacianEigenvectors(k={self.k})"
 
 
 class SparseAdjacency(GraphTransform):
@@ -235,11 +230,6 @@ class SparseAdjacency(GraphTransform):
 
     def __init__(self, self_loops: bool = False) -> None:
         self.self_loops = self_loops
-
-    @property
-    def cache_key(self) -> str:
-        """Name and option."""
-        return f"adjacency-{self.self_loops}"
 
     def forward(self, data: Data) -> Data:
         """Add `adj_t [nodes, nodes]` (sparse CSR)."""
@@ -274,11 +264,6 @@ class NormalisedAdjacency(GraphTransform):
     def __init__(self, self_loops: bool = True) -> None:
         self.self_loops = self_loops
 
-    @property
-    def cache_key(self) -> str:
-        """Name and option."""
-        return f"normalised-adjacency-{self.self_loops}"
-
     def forward(self, data: Data) -> Data:
         """Add `normalised_adj [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
@@ -299,9 +284,6 @@ class NormalisedAdjacency(GraphTransform):
             return data.edge_weight.double()
         proper = data.edge_weight[data.edge_index[0] != data.edge_index[1]].double()
         return torch.cat([proper, proper.new_ones(edges - len(proper))])
-
-    def __repr__(self) -> str:
-        return f"NormalisedAdjacency(self_loops={self.self_loops})"
 
 
 def _forward(data: Data) -> Data:

@@ -91,9 +91,6 @@ class PolynomialTokens(GraphTransform):
         """What tokens of features x are kept in."""
         return x.dtype if self.dtype == "float32" else DTYPES[self.dtype]
 
-    def __repr__(self) -> str:
-        return f"PolynomialTokens({self.cache_key})"
-
 
 def _random_walk(
     edge_index: Tensor, x: Tensor, self_loops: bool

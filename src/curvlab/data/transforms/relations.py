@@ -30,11 +30,6 @@ class NeighbourRelations(GraphTransform):
     def __init__(self, orders: NonNegativeInt = 1) -> None:
         self.orders = orders
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"relations-{self.orders}"
-
     def forward(self, data: Data) -> Data:
         """Add `relations [orders * nodes, nodes]` (sparse CSR)."""
         if not self.orders:
@@ -52,9 +47,6 @@ class NeighbourRelations(GraphTransform):
         weights = weights.to(torch.get_default_dtype())
         data.relations = sparse_rows(row, column, weights, shape)
         return data
-
-    def __repr__(self) -> str:
-        return f"NeighbourRelations(orders={self.orders})"
 
 
 def _within_a_step(edges: np.ndarray, nodes: int) -> csr_array:

@@ -34,11 +34,6 @@ class ShortestPaths(GraphTransform):
     def __init__(self, longest: Annotated[int, Interval(ge=1, le=254)] = 20) -> None:
         self.longest = longest
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"hops-{self.longest}"
-
     def forward(self, data: Data) -> Data:
         """Add `hops`.
 
@@ -61,6 +56,3 @@ class ShortestPaths(GraphTransform):
             hops[rows] = np.where(found, np.minimum(lengths, self.longest), self.longest + 1)
         data.hops = torch.from_numpy(hops)
         return data
-
-    def __repr__(self) -> str:
-        return f"ShortestPaths(longest={self.longest})"

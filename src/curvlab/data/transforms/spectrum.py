@@ -39,11 +39,6 @@ class LaplacianSpectrum(GraphTransform):
         self.smallest = smallest
         self.largest = largest
 
-    @property
-    def cache_key(self) -> str:
-        """Name and options."""
-        return f"spectrum-{self.smallest}-{self.largest}"
-
     def forward(self, data: Data) -> Data:
         """Add `spectrum_values [q]` and `spectrum_vectors [nodes, q]`.
 
@@ -92,11 +87,6 @@ class EigenvectorFeatures(GraphTransform):
         self.count = count
         self.cacheable = count > 0
         self.tied = LaplacianEigenvectors.tied if count else ""
-
-    @property
-    def cache_key(self) -> str:
-        """Name and option."""
-        return f"eigenvector-features-canonical-{self.count}"
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + count]`."""
