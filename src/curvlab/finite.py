@@ -60,6 +60,12 @@ def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
     return bad[0] if bad else ""
 
 
+def after_step(module: nn.Module) -> str:
+    """The step after which a module is evaluated, for a message; empty if it is not in training."""
+    step = getattr(module, "global_step", 0)
+    return f" after step {step}" if step else ""
+
+
 def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], Any]) -> None:
     """Refuse what a model made if it is not finite.
 
@@ -75,7 +81,7 @@ def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], An
     """
     if not torch.as_tensor(values).isfinite().all():
         where = "" if in_group() else first_non_finite(module, act)
-        raise DivergedError(f"{what}: not finite; {where or BETWEEN}")
+        raise DivergedError(f"{what}: not finite{after_step(module)}; {where or BETWEEN}")
 
 
 def finite_scores(module: nn.Module, score: str, evaluate: Callable[[], Scores]) -> Scores:

@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 
 from composing import CONFIGS, composed
 from curvlab.config.folder import address, choices, comment_of, find
-from curvlab.config.sources import read
+from curvlab.config.sources import CompletedFiles, read
 
 SECTIONS = {
     "recipe/node_classification/gcn/cora@public": ["model=gcn", "dataset=cora"],
@@ -66,3 +66,12 @@ def test_a_configuration_has_a_place_and_a_line(name, place, comment):
     if comment:
         assert comment_of(CONFIGS, f"{name}.yaml").startswith(comment)
         assert name.partition("/")[2] in choices(CONFIGS, "model")
+
+
+def test_a_path_in_the_home_folder_is_one_in_a_users_file_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    (tmp_path / "paths").mkdir()
+    text = "output_dir: ~/runs\ndata_dir: ~other\nmirror: null\n"
+    (tmp_path / "paths" / "mine.yaml").write_text(text)
+    file = CompletedFiles("", str(tmp_path)).load_config("paths/mine").config
+    assert file == {"output_dir": "/home/ada/runs", "data_dir": "~other", "mirror": None}

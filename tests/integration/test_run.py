@@ -220,14 +220,15 @@ def test_a_run_whose_last_update_spoils_the_weights_has_diverged(run_here, monke
     words = ("model=mlp", "optimizer.lr=1e38", "trainer.max_steps=1", "trainer.steps_per_epoch=1")
     ended = run_here(*TREE, *words, "trainer.plots=false", mode=RunMode.MULTIRUN)
     assert (ended.status, ended.score) == ("diverged", None)
+    assert "not finite after step 1: parameter" in ended.error
 
 
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        ((*TREE, "model=hypformer"), "accuracy: not finite; output of encoder"),
-        ((*TREE, "model=hypformer", "task=link_prediction"), "roc_auc: not finite; output of"),
-        ((*TRIPLES, "model=distmult"), "scores of the val triples: not finite"),
+        ((*TREE, "model=hypformer"), "accuracy: not finite after step 1; output of encoder"),
+        ((*TREE, "model=hypformer", "task=link_prediction"), "roc_auc: not finite after step 1"),
+        ((*TRIPLES, "model=distmult"), "scores of the val triples: not finite after step 1;"),
     ],
 )
 def test_a_score_of_numbers_that_are_not_finite_is_none(run_here, words, what):

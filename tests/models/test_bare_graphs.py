@@ -160,6 +160,19 @@ def test_sparse_features_give_what_dense_ones_give(target, bare):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_a_graph_of_one_node_is_trained_on(target):
+    none = torch.empty(2, 0, dtype=torch.long)
+    mask = torch.tensor([True])
+    alone = Data(x=torch.ones(1, FEATURES), edge_index=none, y=torch.zeros(1, dtype=torch.long))
+    alone.inner_mask = alone.train_mask = mask
+    model = made(target, alone)
+    points = model(alone)
+    points.sum().backward()
+    assert points.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_dropout_acts_in_training_only(target, bare):
     bare.inner_mask = bare.train_mask = torch.arange(NODES) < 9  # LDS trains on both
     model = made(target, bare, dropout=0.5)

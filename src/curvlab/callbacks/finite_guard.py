@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
 from curvlab.callbacks.reproducibility import random_state, set_random_state
-from curvlab.finite import DivergedError, first_non_finite
+from curvlab.finite import DivergedError, after_step, first_non_finite
 from curvlab.process import in_group, own_rank
 
 
@@ -154,7 +154,7 @@ def check_weights(module: nn.Module) -> None:
     tensors = [p.detach() for p in module.parameters()]
     if tensors and not torch.isfinite(get_total_norm(tensors, float("inf"))):
         broken = [name for name, p in module.named_parameters() if not torch.isfinite(p).all()]
-        raise DivergedError(f"not finite after the last update: parameter {broken[0]}")
+        raise DivergedError(f"not finite{after_step(module)}: parameter {broken[0]}")
 
 
 def _is_cheap_to_read(tensor: Tensor) -> bool:

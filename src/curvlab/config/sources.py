@@ -20,7 +20,7 @@ from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf
 
 from curvlab.config.folder import (
     PROVENANCE,
@@ -34,14 +34,20 @@ from curvlab.config.schema import MISSING, completed
 
 
 def complete(node: Any) -> None:
-    """Give every mapping with a `_target_` the options that it does not name, at their defaults."""
+    """Give every mapping with a `_target_` the options that it does not name, at their defaults.
+
+    A value that begins with `~/` is a path in the home folder.
+    """
     if isinstance(node, ListConfig) and not (node._is_none() or node._is_interpolation()):
         for i in range(len(node)):
             complete(node._get_node(i))
     if not isinstance(node, DictConfig) or node._is_none() or node._is_interpolation():
         return
     for key in list(node):
-        complete(node._get_node(key))
+        child = node._get_node(key)
+        if isinstance(child, AnyNode) and str(child._value()).startswith("~/"):
+            node[key] = str(Path(child._value()).expanduser())
+        complete(child)
     target = node._get_node("_target_")
     if target is None or target._is_interpolation():
         return

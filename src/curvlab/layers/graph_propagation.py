@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
+from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.neighbour_sums import sparse_product
@@ -61,7 +62,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
             nn.Linear(width, dim) if mapped else nn.Identity() for _ in range(layers)
         )
         self.norms = nn.ModuleList(
-            nn.BatchNorm1d(dim) if batch_norm else nn.Identity() for _ in range(layers + 1)
+            BatchNorm(dim) if batch_norm else nn.Identity() for _ in range(layers + 1)
         )
         self.dim = dim
         self.dropout = dropout

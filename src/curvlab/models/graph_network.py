@@ -12,6 +12,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
+from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph
@@ -20,7 +21,7 @@ from curvlab.models.encoder import FlatEncoder
 from curvlab.models.widths import check_divides
 from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
-NORMALISATIONS = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+NORMALISATIONS = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}
 
 
 class GraphNetwork(FlatEncoder):

@@ -56,6 +56,7 @@ class GraphGPS(FlatEncoder):
                 dropout,
                 attn_type=attention,
                 attn_kwargs=_performer(dim // heads) if attention == "performer" else None,
+                norm_kwargs={"allow_single_element": True},
             )
             for _ in range(layers)
         )

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.specformer import LearnedFilters
 from curvlab.options import Dropout, PositiveInt
 
-NORMS = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+NORMS = {"layer": nn.LayerNorm, "batch": BatchNorm}
 
 
 class LargeSpecformer(LearnedFilters):

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.data.datasets.triples import MASKS, KnownTails
-from curvlab.finite import BETWEEN, DivergedError, first_non_finite
+from curvlab.finite import BETWEEN, DivergedError, after_step, first_non_finite
 from curvlab.layers.curved_branches import entropy
 from curvlab.metrics.ranking import RankingMetrics, Standing, Ties, standings
 from curvlab.models.triple_scorer import TripleScorer
@@ -174,7 +174,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         if broken.any():
             first = blocks[int(broken.float().argmax()) // size]
             where = first_non_finite(self, lambda: self.encoder.scores(first))
-            raise DivergedError(f"scores of the {part} triples: not finite; {where or BETWEEN}")
+            what = f"scores of the {part} triples: not finite{after_step(self)}"
+            raise DivergedError(f"{what}; {where or BETWEEN}")
         for queries, rows in zip(blocks, standing.split(size), strict=True):
             filtered, raw = Standing(*rows[:, :2].T), Standing(*rows[:, 2:].T)
             metrics[""].update(filtered)
