@@ -1,4 +1,4 @@
-"""Every public function compiles as one graph, forward and backward, and computes the same."""
+"""Every public function compiles as one graph and keeps half precision, with the same values."""
 
 import inspect
 
@@ -70,6 +70,21 @@ def test_compiles_as_one_graph(module, name):
         for value in (compiled, eager)
     ]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("module", [stereographic, lorentz])
+def test_half_precision_is_the_rounded_result_of_the_rounded_points(module, dtype):
+    for name in set(module.__all__) - {"origin"}:  # which takes no points
+        inputs = [v.detach() if isinstance(v, torch.Tensor) else v for v in arguments(module, name)]
+        points = [i for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and v.dim() > 1]
+        for order, i in enumerate(points):
+            inputs[i] = inputs[i].roll(order, -2 if name.startswith("pairwise") else 0).to(dtype)
+        exact = [v.double() if isinstance(v, torch.Tensor) else v for v in inputs]
+        result, expected = getattr(module, name)(*inputs), getattr(module, name)(*exact)
+        assert result.dtype == dtype, name
+        bound = {"rtol": torch.finfo(dtype).eps, "atol": torch.finfo(dtype).eps / 8}
+        torch.testing.assert_close(result.double(), expected, **bound, msg=name)
 
 
 @pytest.mark.parametrize("printed", [False, True])
