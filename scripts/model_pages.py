@@ -1,16 +1,18 @@
 """Pages of the site about models: equations, options, tests, results. `pages.py` adds them."""
 
+import inspect
 import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import yaml
+from hydra.utils import get_object
 from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
 from curvlab.config.folder import choices, comment_of
-from curvlab.config.schema import MISSING, completed, locate
+from curvlab.config.schema import MISSING, completed
 from curvlab.config.sources import read
 from curvlab.tables import load_table, table_names
 
@@ -72,9 +74,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _module_of(target: str) -> str:
-    found = locate(target)
-    assert found is not None
-    return found.module.path
+    return str(get_object(target).__module__)
 
 
 def _paper(target: str) -> str:
@@ -108,8 +108,7 @@ def _page(target: str, names: list[str]) -> str:
 
 def _says(target: str) -> str:
     """A class's docstring."""
-    found = locate(target)
-    return found.docstring.value if found is not None and found.docstring else ""
+    return inspect.getdoc(get_object(target)) or ""
 
 
 def _written(target: str) -> dict[str, str]:
@@ -145,11 +144,13 @@ def _drawing(path: Path) -> str:
 
 def _place(match: re.Match[str]) -> str:
     """A name of the code as a link to its documentation, with its file and line."""
-    found = locate(match[1])
-    if found is None:
-        raise PluginError(f"{match[1]} of docs/models is not in the code: mend the name")
-    file = found.relative_package_filepath.as_posix()
-    return f"[`{match[1].rpartition('.')[2]}`][{match[1]}] ({file}, line {found.lineno})"
+    try:
+        found = inspect.unwrap(get_object(match[1]))
+    except Exception as error:
+        raise PluginError(f"{match[1]} of docs/models is not in the code: mend the name") from error
+    file = Path(inspect.getfile(found)).relative_to(SOURCE).as_posix()
+    line = inspect.getsourcelines(found)[1]
+    return f"[`{match[1].rpartition('.')[2]}`][{match[1]}] ({file}, line {line})"
 
 
 def _differences(target: str, written: dict[str, str]) -> str:

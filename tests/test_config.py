@@ -30,7 +30,7 @@ def test_a_variant_has_the_recipes_of_what_it_varies():
 def test_a_size_is_a_whole_number_of_at_least_one(value):
     config = composed("model=fpst")
     config.model.dim = value
-    with pytest.raises(UsageError, match=r"model.dim(=| is a whole number)"):
+    with pytest.raises(UsageError, match=r"model\.dim="):
         check_options(config)
 
 

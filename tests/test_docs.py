@@ -8,11 +8,11 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
+from hydra.utils import get_object
 
 from commands_of_pages import PAGES, ROOT, commands
 from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS
-from curvlab.config.schema import locate
 
 MODELS = sorted((ROOT / "docs" / "models").glob("*.md"))
 
@@ -47,7 +47,7 @@ def test_a_models_page_is_five_sentences_a_drawing_and_equations_with_their_code
     for equation in equations:
         name = re.search(r"`(curvlab\.[\w.]+)`$", equation)
         assert name is not None, equation
-        assert locate(name[1]) is not None, name[1]
+        assert get_object(name[1])
 
 
 def test_speed_has_stored_outputs_and_no_numbers_of_its_own():

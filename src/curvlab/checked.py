@@ -1,22 +1,119 @@
-"""Constructors refuse what their annotations do not take.
+"""Types of options: which values fit, their words, and constructors that refuse the others.
 
 Nothing here imports torch.
 """
 
+import collections.abc
+import types
+import typing
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from inspect import signature
 from numbers import Number
-from typing import Any, ClassVar, ParamSpec, TypeVar, get_type_hints
+from typing import Any, ClassVar, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt, Predicate
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import core_schema
 
 from curvlab.errors import UsageError
-from curvlab.kinds import in_words, is_bounded, valid
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Check = Callable[[str, Any, Mapping[str, Any]], None]
 """Refuses arguments, by the name of the class, what has the annotations, and the arguments."""
+
+STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+UNIONS = (typing.Union, types.UnionType)
+PART = "keys of its own"
+PLAIN = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    Any: "any value",
+}
+LIMITS = {Ge: "at least", Gt: "greater than", Le: "at most", Lt: "less than"}
+
+
+class Part:
+    """What a configuration builds by a `_target_` of its own, or what code passes."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.union_schema([core_schema.dict_schema(), core_schema.list_schema()])
+
+
+def valid(kind: Any, value: Any) -> bool:
+    """Whether a value is of a kind; whole numbers are numbers, nothing else is converted."""
+    try:
+        _adapter(kind).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind, config=STRICT)
+
+
+def marks_of(kind: Any) -> list[Any]:
+    """What an `Annotated` type says beside the type, intervals by their ends."""
+    marks = get_args(kind)[1:] if get_origin(kind) is typing.Annotated else ()
+    return [one for m in marks for one in (m if isinstance(m, GroupedMetadata) else [m])]
+
+
+def is_bounded(kind: Any) -> bool:
+    """Whether a kind is of plain values with bounds or choices, and what is alike or None."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in UNIONS:
+        others = [arg for arg in args if arg is not type(None)]
+        return any(map(is_bounded, others)) and all(is_bounded(a) or a in PLAIN for a in others)
+    if origin is typing.Annotated:
+        return is_bounded(args[0]) or any(isinstance(m, BaseMetadata) for m in marks_of(kind))
+    return origin is typing.Literal
+
+
+def in_words(kind: Any) -> str:
+    """The values of a type in words."""
+    if kind in PLAIN:
+        return PLAIN[kind]
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is typing.Annotated:
+        for mark in marks_of(kind):
+            if isinstance(mark, Predicate):
+                words = (mark.func.__doc__ or "").rstrip(".")
+                return words[0].lower() + words[1:]
+        limits = [
+            f"{says} {getattr(mark, limit.__name__.lower())}"
+            for mark in marks_of(kind)
+            for limit, says in LIMITS.items()
+            if isinstance(mark, limit)
+        ]
+        of = " of " if limits and limits[0].startswith("at") else " " if limits else ""
+        return f"{in_words(args[0])}{of}{' and '.join(limits)}"
+    if origin is typing.Literal:
+        return f"one of {', '.join(map(shown, args))}"
+    if origin in UNIONS:
+        others = dict.fromkeys(in_words(arg) for arg in args if arg is not type(None))
+        words = " or ".join(w for w in others if w != PART or len(others) == 1)
+        return f"{words}, or null" if type(None) in args else words
+    if origin is not None and issubclass(origin, collections.abc.Mapping):
+        return "keys with values"
+    if origin is not None and issubclass(origin, collections.abc.Iterable):
+        return f"a list, each {in_words(args[0])}" if args and args[0] is not Any else "a list"
+    return PART
+
+
+def shown(value: Any) -> str:
+    """A value as one types it."""
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(shown, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)
 
 
 def check_values(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
@@ -26,9 +123,18 @@ def check_values(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
         UsageError: with what fits.
     """
     for name, kind in _bounded(annotated).items():
-        if name in given and not valid(kind, _plain(given[name])):
+        value = given.get(name)
+        plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
+        if name in given and not valid(kind, plain):
             says = in_words(kind).replace("null", "None")
-            raise UsageError(f"{owner}: {name}={given[name]!r} must be {says}")
+            raise UsageError(f"{owner}: {name}={value!r} must be {says}")
+
+
+@cache
+def _bounded(annotated: Any) -> dict[str, Any]:
+    """Annotations with bounds or choices; looked up late, when all names are there."""
+    hints = get_type_hints(annotated, include_extras=True)
+    return {name: hint for name, hint in hints.items() if is_bounded(hint)}
 
 
 class Checked:
@@ -69,15 +175,3 @@ def checked(made: Callable[P, R], checks: tuple[Check, ...] = (check_values,)) -
         return made(*args, **options)
 
     return checking
-
-
-@cache
-def _bounded(annotated: Any) -> dict[str, Any]:
-    """Annotations with bounds or choices; looked up late, when all names are there."""
-    hints = get_type_hints(annotated, include_extras=True)
-    return {name: hint for name, hint in hints.items() if is_bounded(hint)}
-
-
-def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python."""
-    return value.item() if isinstance(value, Number) and hasattr(value, "item") else value

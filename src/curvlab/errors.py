@@ -1,7 +1,11 @@
 """Errors that one sentence says, to the user and not to a debugger."""
 
 import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from textwrap import shorten
 from traceback import walk_tb
+from typing import NoReturn
 
 LONGEST = 400
 """Characters of a sentence that is printed, with the program's name; two paths are within it."""
@@ -17,6 +21,26 @@ NO_ROOM = (
 
 class UsageError(ValueError):
     """Wrong input from the user; the command line prints its sentence and exits with code 2."""
+
+
+def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
+    """Say that there is no such thing, and which the user may have meant.
+
+    Args:
+        what: the thing, as `model=fpts`.
+        name: of it.
+        names: that there are; the last part of a dotted key counts most.
+
+    Raises:
+        UsageError: always.
+    """
+    names = [other for other in names if "._" not in other]  # a class is not for users
+    last = [n for n in names if "." in n and n.rpartition(".")[2] == name.rpartition(".")[2]]
+    close = [*dict.fromkeys([*last[:2], *get_close_matches(name, names)])][:3]
+    if close:
+        raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
+    listed = ", ".join(other for other in names if "." not in other and "__" not in other)
+    raise UsageError(f"there is no {what}; there is {shorten(listed, 240, placeholder=' ...')}")
 
 
 def shortened(text: str) -> str:

@@ -60,7 +60,10 @@ Incidental = Annotated[T, INCIDENTAL]
 FromData = Annotated[T, FROM_DATA]
 Passed = Annotated[T, PASSED]
 
-SpaceMaker = Callable[..., T]
+SPACE = "space"
+"""Mark of an argument that makes a space."""
+
+SpaceMaker = Annotated[Callable[..., T], SPACE]
 """Makes a space of class T: the class, or a space that others are to be like.
 
 A run passes the class and options that `manifold=` chooses.

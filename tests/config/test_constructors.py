@@ -6,10 +6,10 @@ from inspect import signature
 import pytest
 from hydra.utils import get_object
 
+from curvlab.checked import is_bounded
 from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
-from curvlab.kinds import is_bounded
 
 TARGETS = {
     target
@@ -20,9 +20,11 @@ BOUNDED = {
     target: options
     for target in sorted(TARGETS)
     if (
-        options := [
-            o for o in options_of(target).values() if is_bounded(o.annotation) and not o.required
-        ]
+        options := {
+            name: option
+            for name, option in options_of(target).items()
+            if is_bounded(option.annotation) and not option.required
+        }
     )
 }
 WRONG = (-1, 0, "no/such?choice")
@@ -36,9 +38,9 @@ def test_a_value_that_is_out_of_bounds_or_no_choice_is_refused(target):
         for parameter in signature(made).parameters.values()
         if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
     }
-    for option in BOUNDED[target]:
+    for name, option in BOUNDED[target].items():
         wrong = next(value for value in WRONG if option.problem(value))
-        says = f"{made.__name__}: {option.name}={wrong!r} must be {option.says}"
+        says = f"{made.__name__}: {name}={wrong!r} must be {option.says}"
         with pytest.raises(UsageError) as refused:
-            made(**(required | {option.name: wrong}))
+            made(**(required | {name: wrong}))
         assert str(refused.value) == says.replace("null", "None")

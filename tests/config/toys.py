@@ -1,4 +1,4 @@
-"""Classes that configurations of these tests name; nothing here may be imported to be read."""
+"""Classes of another package that configurations of these tests name."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,6 @@ from annotated_types import Ge, Interval
 
 from curvlab.manifolds import Lorentz
 from curvlab.options import Dropout, FromData, Incidental, Passed, PositiveInt, SpaceMaker
-
-raise ImportError("this module is read, not imported")
 
 Speed = Annotated[float, Interval(gt=0, lt=3)]
 

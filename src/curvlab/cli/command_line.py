@@ -25,12 +25,6 @@ def complain(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def inform(text: str) -> NoReturn:
-    """Print what was asked for and leave."""
-    show(f"{text}\n")
-    sys.exit(0)
-
-
 def show(text: str) -> None:
     """Print a text as it is."""
     print(text, end="", flush=True)
@@ -47,20 +41,19 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         The words as Hydra wants them: `-m` first, since it refuses it between others, and in a
         sweep `++` before keys that only the cells have.
     """
-    if {"--help", "-h"}.intersection(arguments):
-        inform(screen(config_dir, command("train")))
-    topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]
-    if topics:
-        try:
-            inform("\n\n".join(page(topic, config_dir) for topic in topics))
-        except UsageError as error:
-            complain(str(error))
     multirun = any(word in MULTIRUN for word in arguments)
     arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
-    if INFORMATION.intersection(arguments):
-        return arguments
+    words = [word for word in arguments if not word.startswith("-")]
+    topics = [word.partition("=")[2] for word in words if word.startswith("help=")]
     try:
-        words = [word for word in arguments if not word.startswith("-")]
+        if {"--help", "-h"}.intersection(arguments):
+            show(screen(config_dir, command("train")))
+            sys.exit(0)
+        if topics:
+            show("\n\n".join(page(topic, config_dir) for topic in topics) + "\n")
+            sys.exit(0)
+        if INFORMATION.intersection(arguments):
+            return arguments
         unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
         if unknown:
             raise UsageError(f"there is no {unknown[0]} here; see {command('train')} --help")
@@ -95,42 +88,13 @@ def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
     Hydra composes that one first, for its own part, and would refuse `trainer.patience=50` of
     `dataset=cora,texas`, whose task brings the trainer with that key.
     """
-    overrides = {word: parsed(word) for word in arguments if not word.startswith("-")}
-    fixed = [o for o in overrides.values() if not o.is_sweep_override()]
-    groups = [first(o) for o in fixed if chooses(o.key_or_group, config_dir)]
+    fixed = {w: o for w in arguments if "=" in w and not (o := parsed(w)).is_sweep_override()}
+    groups = [first(o) for o in fixed.values() if chooses(o.key_or_group, config_dir)]
     known = keys_of(compose(groups, config_dir))
-    missing = [
+    only_there = {
         word
-        for word, o in overrides.items()
-        if o in fixed
-        and "." in o.key_or_group
-        and not o.is_add()
-        and not o.key_or_group.startswith("hydra")
-        and o.key_or_group not in known
-    ]
-    return [f"++{word}" if word in missing else word for word in arguments]
-
-
-def only_prints(arguments: Sequence[str]) -> bool:
-    """Whether the words ask for the configuration alone, by `print_config=true`."""
-    asked = [parsed(word).value() for word in arguments if word.startswith("print_config=")]
-    return bool(asked) and asked[-1] is True
-
-
-def without_traces(arguments: Sequence[str], nowhere: str) -> list[str]:
-    """The words with others by which Hydra runs here, leaves nothing and sums nothing up.
-
-    Args:
-        arguments: what `check_command_line` returned, of which `only_prints` is true.
-        nowhere: a folder that will be deleted, for those that Hydra makes of its own accord.
-    """
-    kept = [
-        word for word in arguments if not word.startswith(("hydra/launcher=", "hydra.launcher."))
-    ]
-    return [
-        *kept,
-        f"hydra.run.dir={nowhere}",
-        f"hydra.sweep.dir={nowhere}",
-        "hydra.output_subdir=null",
-        "~hydra.callbacks.summary",
-    ]
+        for word, o in fixed.items()
+        if "." in (key := o.key_or_group)
+        and not (o.is_add() or key.startswith("hydra") or key in known)
+    }
+    return [f"++{word}" if word in only_there else word for word in arguments]

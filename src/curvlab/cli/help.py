@@ -1,21 +1,18 @@
 """What one can type: a screen for `--help`, `help=GROUP/CHOICE` for the options of a choice."""
 
-import difflib
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config import folder
+from curvlab.checked import shown
 from curvlab.config.compose import compose
-from curvlab.config.folder import comment_of, find, folders, is_group
-from curvlab.config.options import GROUPS, option_of
-from curvlab.config.schema import summary
-from curvlab.errors import UsageError
-from curvlab.program import command
+from curvlab.config.folder import choices, comment_of, find, folders, is_group
+from curvlab.config.options import option_of
+from curvlab.config.schema import GROUPS, signature_of
+from curvlab.errors import refuse
 
 SCREEN = """\
 curvlab: transformers and graph networks in curved spaces.
@@ -38,20 +35,20 @@ What to type next:
   {program} help=trainer           how long a run is, and on what
   {program} ... print_config=true  the configuration of a run, with the origin of each value
 """
-COUNTED = ("model", "dataset", "task", "manifold", "split", "batching", "optimizer", "logger")
 SWEEPS = ("table", "search", "study")
-LINE = 100
-LISTED = 240
-"""Characters of the names that there are, where none is close."""
+LISTED = (
+    *("model", "dataset", "task", "manifold", "split", "batching", "optimizer", "logger", "debug"),
+    *SWEEPS,
+)
 
 
 def screen(configs: Path, program: str) -> str:
     """What `--help` prints, on one screen."""
     lines = []
-    for group in (*COUNTED, *SWEEPS):
+    for group in LISTED:
         names = choices(configs, group)
-        shown = textwrap.shorten(", ".join(names), 60, placeholder=" ...")
-        lines.append(f"  {group:<10} {len(names):>3}  {shown}")
+        listed = textwrap.shorten(", ".join(names), 60, placeholder=" ...")
+        lines.append(f"  {group:<10} {len(names):>3}  {listed}")
     return SCREEN.format(program=program, groups="\n".join(lines))
 
 
@@ -69,90 +66,53 @@ def page(topic: str, configs: Path) -> str:
     known = sorted({p.name for f in folders(configs) for p in f.iterdir() if is_group(f, p.name)})
     topics = [*known, *(f"{name}/{c}" for name in known for c in choices(configs, name))]
     if topic not in topics:
-        near = difflib.get_close_matches(topic, topics, n=3) or known
-        raise UsageError(f"there is no help={topic}; did you mean {' or '.join(near[:3])}?")
+        refuse(f"help={topic}", topic, topics)
     if choice:
         return "\n".join(_options(group, choice, configs))
-    rows = [
-        (f"{group}={name}", comment_of(configs, f"{group}/{name}.yaml"))
-        for name in choices(configs, group)
-    ]
-    return "\n".join(_aligned(rows))
-
-
-def choices(configs: Path, group: str) -> list[str]:
-    """Names of a group's choices, sorted; tables are named with their paper."""
-    return folder.choices(configs, group, "*/*.yaml" if group == "table" else "*.yaml")
-
-
-def refuse(what: str, name: str, names: Sequence[str]) -> NoReturn:
-    """Say that a name is none of some, and which of them the user may have meant.
-
-    Raises:
-        UsageError: there is no `what`.
-    """
-    names = [n for n in names if "._" not in n]  # a class or a partial is not for users
-    matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    last = [n for n in names if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1] and "." in n]
-    close = list(dict.fromkeys(last[:2] + matches))[:3]
-    if close:
-        raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
-    listed = ", ".join(n for n in names if "." not in n and "__" not in n)  # variants of them
-    if len(listed) > LISTED:
-        listed = f"{listed[:LISTED].rpartition(',')[0]} ...: {command('train')} --help has them all"
-    raise UsageError(f"there is no {what}; there is {listed}")
+    names = {name: f"{group}/{name}.yaml" for name in choices(configs, group)}
+    return "\n".join(
+        _aligned([(f"{group}={name}", comment_of(configs, file)) for name, file in names.items()])
+    )
 
 
 def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
     """The page of a choice: what it is, then a line for each option."""
-    path = find(configs, f"{group}/{choice}.yaml")
-    config = compose([] if group in SWEEPS else [f"{group}={choice}"], configs)
-    yield comment_of(configs, f"{group}/{choice}.yaml") or f"{group}={choice}"
-    node = config.get(group)
-    if not isinstance(node, DictConfig) or group in SWEEPS:
-        yield from path.read_text("utf-8").splitlines()
+    file = f"{group}/{choice}.yaml"
+    yield comment_of(configs, file) or f"{group}={choice}"
+    node = None if group in SWEEPS else compose([f"{group}={choice}"], configs).get(group)
+    if not isinstance(node, DictConfig):
+        yield from find(configs, file).read_text("utf-8").splitlines()
         return
     target = str(node.get("_target_", GROUPS.get(group, "")))
-    if summary(target):
-        yield f"{summary(target)}  [{target}]"
+    if summary := signature_of(target).summary:
+        yield f"{summary}  [{target}]"
     yield ""
-    text = path.read_text("utf-8")
-    comments = dict(re.findall(r"(?m)^(\w+):.*? # (.+)$", text))
-    yield from _aligned(list(_rows(node, group, comments)))
+    comments = re.findall(r"(?m)^(\w+):.*? # (.+)$", find(configs, file).read_text("utf-8"))
+    yield from _aligned(list(_rows(node, group, dict(comments))))
 
 
-def _rows(node: DictConfig, path: str, comments: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Keys with their values, and what the class, or a file's comment, says of them."""
     plain = OmegaConf.to_container(node)
     assert isinstance(plain, dict)
-    for name, value in ((str(k), v) for k, v in plain.items()):
+    for name, value in ((str(key), value) for key, value in plain.items()):
         key, option = f"{path}.{name}", option_of(node, path, name)
-        if name.startswith("_") or name in ("name", "label", "requires", "recipe"):
-            continue
-        if isinstance(value, dict):
+        if isinstance(value, dict) and name != "requires":
             if option is not None and option.doc:
                 yield f"{key}.*", option.doc
             yield from _rows(node[name], key, {})
-        elif option is not None:
-            yield f"{key}={_shown(value)}", f"{option.says}: {option.doc}".rstrip(" :")
+        elif option is not None and name not in ("name", "label", "recipe"):
+            yield f"{key}={shown(value)}", f"{option.says}: {option.doc}".rstrip(" :")
         elif name in comments:
-            yield f"{key}={_shown(value)}", comments[name]
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{','.join(map(_shown, value))}]"
-    return (
-        str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
-    )
+            yield f"{key}={shown(value)}", comments[name]
 
 
 def _aligned(rows: list[tuple[str, str]]) -> Iterator[str]:
     width = min(44, max((len(key) for key, _ in rows), default=0))
     for key, text in rows:
-        lines = textwrap.wrap(text, LINE - width - 2) or [""]
+        first, *others = textwrap.wrap(text, 98 - width) or [""]
         if len(key) > width:
             yield key
             key = ""
-        yield f"{key:<{width}}  {lines[0]}".rstrip()
-        yield from (f"{'':<{width}}  {line}" for line in lines[1:])
+        yield f"{key:<{width}}  {first}".rstrip()
+        yield from (f"{'':<{width}}  {line}" for line in others)

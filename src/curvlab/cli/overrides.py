@@ -1,4 +1,8 @@
-"""Words `key=value` of a command line: each is checked before anything runs."""
+"""Words `key=value` of a command line: each is checked before anything runs.
+
+Hydra composes what the words choose, once with the first values of a sweep and once with each
+other one, and the classes' signatures say which values fit.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,28 +17,34 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli import workers
-from curvlab.cli.help import choices, refuse
-from curvlab.cli.words import (
-    check_key_is_for_users,
-    check_recipe,
-    check_split_is_used,
-    check_words_of_table,
-    is_read_by_nobody,
-)
 from curvlab.config.compose import compose
-from curvlab.config.folder import find, is_group
-from curvlab.config.options import check_setting, keys_of
+from curvlab.config.folder import choices, find, is_group
+from curvlab.config.options import check_options, keys_of
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
-from curvlab.errors import UsageError, of_omegaconf
+from curvlab.errors import UsageError, of_omegaconf, refuse
 from curvlab.program import command
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.twins import check_study
 
-PLACES_OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
-"""Without a name they would be the folder that one is in."""
+NOT_FOR_USERS = {
+    r"(model|dataset|task|manifold|batching|split)\.name": (
+        "the results of one would have the name of another: choose by {group}=..., see --help"
+    ),
+    r"\w+\.requires(\.(bases|transforms)\b.*)?": (
+        "what a {group} can do and needs is not to be set: choose another {group}=..."
+    ),
+    r".*\._(args|convert|partial|recursive)_": (
+        "how a class is built is said by its file, not by a command"
+    ),
+}
+"""Keys by which a choice of a group says what it is, and what to do instead."""
 
-NAME_OF_LOG = "hydra.job.name"
+SCORING = ("task", "task.metric", "dataset.metric")
+"""Keys that decide what the score of a run is."""
+
+ADDED = {"trainer", "paths", "search", ""}
+"""Parts of which a key is read by nobody if no class has it; others pass theirs to a class."""
 
 
 def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
@@ -46,139 +56,32 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         UsageError: the first that is wrong.
     """
     overrides = [parsed(word) for word in words]
-    if not multirun:
-        _refuse_sweeps(overrides)
+    for override in overrides:
+        _check_override(override, config_dir, multirun)
     if {"table", "search"} <= {o.key_or_group for o in overrides}:
         raise UsageError(
             "table= and search= are two sweeps: search first, take over the winner with "
             f"{command('adopt')}, then fill the table"
         )
-    _refuse_empty_sweeps(overrides)
-    groups = choosing(overrides, config_dir)
-    for override in groups:
-        for choice in _values(override):
-            check_recipe(override, choice)
-            group, names = override.key_or_group, choices(config_dir, override.key_or_group)
-            if choice not in names:
-                refuse(f"{group}={'null' if choice is None else choice}", str(choice), names)
     planned = _sweep_of_table(overrides, config_dir)
-    groups += [o for o in planned if chooses(o.key_or_group, config_dir)]
-    settings = [o for o in overrides if o not in groups]
-    for chosen in _variations([o for o in groups if o.key_or_group != "table"]):
-        default = compose(chosen, config_dir)
-        check_split_is_used(overrides, default)
-        for override in settings:
-            _check_setting(override, default, " ".join(chosen))
-    settled = [str(o.input_line) for o in settings if not o.is_sweep_override()]
-    config = compose([*(first(o) for o in groups), *settled], config_dir)
-    _check_batching(groups, config)
-    for override in settings:
-        key = override.key_or_group
-        if any(map(_is_interpolated, _values(override))) and key in keys_of(default):
-            check_setting(key, default, _resolved(config, key))
-    if config.trainer.parallel_seeds > 1:
-        _check_seeds([*overrides, *planned], config.trainer.parallel_seeds)
-    launcher = next((o.value() for o in overrides if o.key_or_group == "hydra/launcher"), None)
+    all_of_them = [*planned, *overrides]
     try:
+        for chosen in _variations(all_of_them):
+            config = compose(chosen, config_dir)
+            check_options(config)
+            _check_are_used(overrides, config, chosen)
+        config = compose(next(_variations(all_of_them)), config_dir)
         if not multirun:
             validate(config)
         check_devices(config)
-        if config.trainer.devices > 1 and launcher == "parallel":
-            raise UsageError(
-                "trainer.devices and hydra/launcher=parallel would both share out devices: keep "
-                "one of them (with the launcher, each run has one)"
-            )
-        if config.trainer.parallel_seeds > 1 and launcher == "parallel":
-            raise UsageError(
-                "trainer.parallel_seeds and hydra/launcher=parallel would both share out cores: "
-                "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
-            )
+        _check_launcher(all_of_them, config)
         if "search" in config:
-            check_search(config, {o.key_or_group: str(o.input_line) for o in settings})
+            set_here = [o for o in overrides if not chooses(o.key_or_group, config_dir)]
+            check_search(config, {o.key_or_group: str(o.input_line) for o in set_here})
         if "study" in config:
             check_study(config, words, choices(config_dir, "model"))
     except OmegaConfBaseException as error:
         raise UsageError(of_omegaconf(error)) from None
-
-
-def _is_interpolated(value: Any) -> bool:
-    return isinstance(value, str) and "${" in value
-
-
-def _resolved(config: DictConfig, key: str) -> Any:
-    """A value of a configuration, a plain one.
-
-    Raises:
-        UsageError: what it refers to is not there.
-    """
-    try:
-        value = OmegaConf.select(config, key)
-    except OmegaConfBaseException as error:
-        raise UsageError(f"{key}: {of_omegaconf(error)}") from None
-    is_node = isinstance(value, DictConfig | ListConfig)
-    return OmegaConf.to_container(value, resolve=True) if is_node else value
-
-
-def _check_batching(groups: Sequence[Override], config: DictConfig) -> None:
-    """Refuse a choice of batches that the model overrules."""
-    for override in groups:
-        if override.key_or_group == "batching" and _values(override)[0] != config.batching.name:
-            raise UsageError(
-                f"{override.input_line}: model={config.model.name} brings "
-                f"batching={config.batching.name} of its own; drop the word, or take another model"
-            )
-
-
-def _variations(groups: Sequence[Override]) -> Iterator[list[str]]:
-    """Choices of the groups: the first of each, then one group's others at a time."""
-    firsts = [first(o) for o in groups]
-    yield firsts
-    for i, override in enumerate(groups):
-        for value in _values(override)[1:]:
-            yield [*firsts[:i], f"{override.key_or_group}={value}", *firsts[i + 1 :]]
-
-
-def _check_setting(override: Override, default: DictConfig, choices: str) -> None:
-    """Check key and values of an override that chooses from no group.
-
-    Args:
-        override: `key=value`.
-        default: the configuration without it.
-        choices: what `default` was composed with, as words.
-    """
-    key = override.key_or_group
-    if key == "hydra/launcher":
-        workers.check_launcher(override.value())
-    if key.startswith("hydra"):
-        if "." not in key and "/" not in key:
-            raise UsageError(f"{override.input_line}: set a key below it, as hydra.sweep.dir=...")
-        if key in PLACES_OF_HYDRA and not str(override.value()).strip():
-            raise UsageError(f"{override.input_line} must name a folder")
-        if key == NAME_OF_LOG and "/" in str(override.value()):
-            raise UsageError(f"{override.input_line} must be a name without slashes")
-        return
-    check_key_is_for_users(override)
-    where = f" with {choices}" if choices else ""
-    if (not override.is_add() or is_read_by_nobody(key)) and key not in (keys := keys_of(default)):
-        refuse(f"key {key}{where}", key, keys)
-    if override.is_add():
-        _check_added(key, default, where)
-        return
-    if key.startswith(f"{SPACE}."):
-        return  # lists of values, which are looked at as a whole
-    for value in _values(override):
-        if not _is_interpolated(value):  # else checked when it is resolved
-            check_setting(key, default, value)
-
-
-def _check_added(key: str, default: DictConfig, where: str) -> None:
-    """Refuse an addition that the class does not take; other keys are for interpolations."""
-    path, _, name = key.rpartition(".")
-    node = OmegaConf.select(default, path)
-    target = str(node.get("_target_", "")) if isinstance(node, DictConfig) else ""
-    taken = options_of(target)
-    if taken and name not in taken and name not in node and not takes_others(target):
-        refuse(f"key {key}{where}", key, [*keys_of(default), *(f"{path}.{o}" for o in taken)])
 
 
 def parsed(word: str) -> Override:
@@ -204,28 +107,6 @@ def chooses(key: str, config_dir: Path) -> bool:
     return "." not in key and not key.startswith("hydra") and is_group(config_dir, key)
 
 
-def _check_seeds(overrides: Sequence[Override], at_once: int) -> None:
-    """Refuse a sweep over seeds where each cell already runs several seeds at once."""
-    for override in overrides:
-        if override.key_or_group == "seed":
-            seeds = sorted(_values(override))
-            if any(later - seed < at_once for seed, later in pairwise(seeds)):
-                raise UsageError(
-                    f"trainer.parallel_seeds={at_once} runs as many seeds from each of "
-                    f"{override.input_line} on, some of them twice: give the first alone, "
-                    f"seed={seeds[0]}"
-                )
-
-
-def _values(override: Override) -> list[Any]:
-    """The values that an override takes; none of a sweep that only Hydra can spell out."""
-    spelt = (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.RANGE_SWEEP)
-    if override.value_type in spelt:
-        parse = OverridesParser.create().parse_override
-        return [parse(f"key={text}").value() for text in override.sweep_string_iterator()]
-    return [] if override.is_sweep_override() else [override.value()]
-
-
 def choosing(overrides: Iterable[Override], config_dir: Path) -> list[Override]:
     """Those that choose from groups, but for sweeps that only Hydra can spell out."""
     return [o for o in overrides if chooses(o.key_or_group, config_dir) and _values(o)]
@@ -233,32 +114,119 @@ def choosing(overrides: Iterable[Override], config_dir: Path) -> list[Override]:
 
 def first(override: Override) -> str:
     """The override with the first of its values."""
-    return f"{override.key_or_group}={_values(override)[0]}"
+    return next(_alone(override))
 
 
-def _refuse_sweeps(overrides: Iterable[Override]) -> None:
-    for override in overrides:
-        line, swept = override.input_line, override.is_sweep_override()
-        if swept or override.key_or_group in ("table", "search", "study"):
-            what = "asks for several runs" if swept else "is a sweep"
-            raise UsageError(f"{line} {what}: add -m, as in {command('train')} -m {line}")
+def _alone(override: Override) -> Iterator[str]:
+    """The override with each of its values; none of a sweep that only Hydra can spell out."""
+    if not override.is_sweep_override():
+        yield str(override.input_line)
+    elif override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
+        yield from (f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator())
 
 
-def _refuse_empty_sweeps(overrides: Iterable[Override]) -> None:
-    """Refuse sweeps without values, or with more than can be run one after the other."""
-    for override in overrides:
-        line, key = override.input_line, override.key_or_group
-        if override.is_range_sweep() and not _values(override):
-            raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
-        if override.is_interval_sweep():
+def _values(override: Override) -> list[Any]:
+    return [OverridesParser.create().parse_override(word).value() for word in _alone(override)]
+
+
+def _variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
+    """Words that compose: the first values of all, then one override's other values at a time."""
+    spelt = [o for o in overrides if not o.key_or_group.startswith(("hydra", f"{SPACE}.", "table"))]
+    kept = [str(o.input_line) for o in overrides if o.key_or_group.startswith(f"{SPACE}.")]
+    every = [words for o in spelt if (words := list(_alone(o)))]
+    firsts = [words[0] for words in every]
+    yield [*firsts, *kept]
+    for i, words in enumerate(every):
+        for word in words[1:]:
+            yield [*firsts[:i], word, *firsts[i + 1 :], *kept]
+
+
+def _check_override(override: Override, config_dir: Path, multirun: bool) -> None:
+    """Check what needs no composition: sweeps, choices, keys that are not for users."""
+    key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
+    if not multirun and (swept or key in ("table", "search", "study")):
+        what = "asks for several runs" if swept else "is a sweep"
+        raise UsageError(f"{line} {what}: add -m, as in {command('train')} -m {line}")
+    if override.is_range_sweep() and not _values(override):
+        raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
+    if override.is_interval_sweep():
+        raise UsageError(
+            f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
+            f"search=... and {SPACE}.{key}=[1,2]"
+        )
+    if key == workers.GROUP:
+        workers.check_launcher(override.value())
+    for pattern, sentence in NOT_FOR_USERS.items():
+        if re.fullmatch(pattern, key):
+            raise UsageError(f"{line}: {sentence.format(group=key.partition('.')[0])}")
+    for choice in _values(override) if chooses(key, config_dir) else ():
+        if key == "recipe" and choice != "none":
             raise UsageError(
-                f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
-                f"search=... and {SPACE}.{key}=[1,2]"
+                f"{line}: a run takes the recipe of its task, model, data set and split; "
+                "recipe=none leaves it out"
+            )
+        if choice not in (names := choices(config_dir, key)):
+            refuse(f"{key}={'null' if choice is None else choice}", str(choice), names)
+
+
+def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: list[str]) -> None:
+    """Refuse what would change nothing: another split's or class's keys, a choice overruled.
+
+    Args:
+        overrides: of the command line alone; a table's columns may bring a split for all tasks.
+        config: composed of `words`.
+        words: one value of each override.
+    """
+    own = config.task.get("split")
+    for override in overrides:
+        key, line = override.key_or_group, override.input_line
+        if own and key.partition(".")[0] == "split":
+            keys = [f"task.split.{name}" for name in own if not str(name).startswith("_")]
+            raise UsageError(
+                f"{line} would be ignored, since task={config.task.name} of "
+                f"dataset={config.dataset.name} has its own split: set {', '.join(keys)} instead"
+            )
+        if key == "batching" and f"{key}={config.batching.name}" not in words:
+            raise UsageError(
+                f"{line}: model={config.model.name} brings batching={config.batching.name} of its "
+                "own; drop the word, or take another model"
+            )
+        if override.is_add() or override.is_force_add():
+            path, _, name = key.rpartition(".")
+            node = OmegaConf.select(config, path) if path else config
+            target = str(node.get("_target_", "")) if isinstance(node, DictConfig) else ""
+            taken = options_of(target)
+            unknown = bool(taken) and name not in taken and not takes_others(target)
+            if unknown or (path in ADDED and not taken):
+                refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
+
+
+def _check_launcher(overrides: Sequence[Override], config: DictConfig) -> None:
+    """Refuse to share out devices, cores or seeds twice."""
+    options = config.trainer
+    parallel = any(str(o.input_line) == f"{workers.GROUP}=parallel" for o in overrides)
+    for key in ("devices", "parallel_seeds"):
+        if options[key] > 1 and parallel:
+            raise UsageError(
+                f"trainer.{key} and hydra/launcher=parallel would both share out this machine: "
+                "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
+            )
+    for override in overrides:
+        seeds = sorted(_values(override)) if override.key_or_group == "seed" else []
+        if any(later - seed < options.parallel_seeds for seed, later in pairwise(seeds)):
+            raise UsageError(
+                f"trainer.parallel_seeds={options.parallel_seeds} runs as many seeds from each of "
+                f"{override.input_line} on, some of them twice: give the first alone, "
+                f"seed={seeds[0]}"
             )
 
 
 def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
-    """What a table sweeps beside the command line; it has no address for other cells."""
+    """What a table sweeps beside the command line.
+
+    Raises:
+        UsageError: the words would put runs into the table that its numbers do not compare with.
+    """
     tables = [o for o in overrides if o.key_or_group == "table"]
     if not tables:
         return []
@@ -266,14 +234,25 @@ def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Ove
         raise UsageError(f"{tables[-1].input_line}: run one table after the other")
     name = str(tables[-1].value())
     table = OmegaConf.load(find(config_dir, f"table/{name}.yaml"))
-    assert isinstance(table, DictConfig)
-    check_words_of_table(overrides, name, table)
-    sweep = table.hydra.sweeper.params
+    swept = OmegaConf.select(table, "hydra.sweeper.params") or {}
+    report = OmegaConf.select(table, "report") or {}
+    blocks = report if isinstance(report, ListConfig) else [report]
+    by_score = any(block.get("metric", "score") == "score" for block in blocks)
     for override in overrides:
-        if override.is_sweep_override() and override.key_or_group not in sweep:
+        key, line = override.key_or_group, override.input_line
+        if key == "experiment":
             raise UsageError(
-                f"table={name} has no place for several values of {override.key_or_group}: it "
-                f"sweeps {', '.join(sweep)}; drop table=, or give one value"
+                f"{line}: the cells of table={name} are kept under its name: drop experiment="
+            )
+        if by_score and key in SCORING and key not in swept:
+            raise UsageError(
+                f"{line}: table={name} compares the score of each run with the printed numbers, "
+                f"and it would be another one: drop {key}= or table="
+            )
+        if override.is_sweep_override() and key not in swept:
+            raise UsageError(
+                f"table={name} has no place for several values of {key}: it sweeps "
+                f"{', '.join(swept)}; drop table=, or give one value"
             )
     given = {o.key_or_group for o in overrides}
-    return [parsed(f"{key}={values}") for key, values in sweep.items() if key not in given]
+    return [parsed(f"{key}={values}") for key, values in swept.items() if key not in given]

@@ -20,10 +20,8 @@ from curvlab.cli import workers
 from curvlab.cli.command_line import (
     check_command_line,
     complain,
-    only_prints,
     show,
     take_folders,
-    without_traces,
 )
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
@@ -110,9 +108,11 @@ def main(arguments: Sequence[str]) -> int:
     with _in_sentences():
         words = _with_task(take_folders(words))
         sys.argv[1:] = check_command_line(words, CONFIGS)
-        if only_prints(sys.argv[1:]):
+        if [word for word in sys.argv if word.startswith("print_config=")][-1:] == [
+            "print_config=true"
+        ]:
             with TemporaryDirectory() as nowhere:
-                sys.argv[1:] = without_traces(sys.argv[1:], nowhere)
+                sys.argv[1:] = _without_traces(sys.argv[1:], nowhere)
                 run()
         else:
             try:
@@ -130,6 +130,19 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
     return 0
+
+
+def _without_traces(words: Sequence[str], nowhere: str) -> list[str]:
+    """The words with others by which Hydra runs here, leaves nothing and sums nothing up.
+
+    Args:
+        words: checked.
+        nowhere: a folder that will be deleted, for those that Hydra makes of its own accord.
+    """
+    launching = ("hydra/launcher=", "hydra.launcher.")
+    places = (f"hydra.run.dir={nowhere}", f"hydra.sweep.dir={nowhere}", "hydra.output_subdir=null")
+    kept = [word for word in words if not word.startswith(launching)]
+    return [*kept, *places, "~hydra.callbacks.summary"]
 
 
 def _with_devices(words: Sequence[str], size: int) -> list[str]:

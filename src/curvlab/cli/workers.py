@@ -14,11 +14,10 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from curvlab.cli.help import refuse
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, add, added, find
 from curvlab.config.resolvers import register_resolvers
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, refuse
 from curvlab.program import program
 from curvlab.run import signals
 

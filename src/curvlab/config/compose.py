@@ -1,11 +1,10 @@
 """Configurations from words, as `curvlab train` composes them."""
 
+import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import hydra
 from hydra import initialize_config_dir
@@ -17,8 +16,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from curvlab.config.folder import CONFIGS, folders, is_group
+from curvlab.config.options import keys_of
 from curvlab.config.resolvers import register_resolvers
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, refuse
 
 
 def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
@@ -36,31 +36,28 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
     """
     register_resolvers()
     try:
-        if not _is_own(configs):
-            return _composed(words, configs)
         overrides = OverridesParser.create().parse_overrides(list(words))
         values = [override for override in overrides if sets_a_key(override, configs)]
         choices = tuple(str(o.input_line) for o in overrides if o not in values)
-        config = deepcopy(_once(choices, configs))
+        config = (_once if _is_own(configs) else _composed)(choices, configs)
+        config = deepcopy(config)
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         return config
     except HydraException as error:
-        raise UsageError(" ".join(str(error).split())) from None
+        if missing := re.match("Could not override '(.+?)'", str(error)):
+            chosen = f" with {' '.join(choices)}" if choices else ""
+            refuse(f"key {missing[1]}{chosen}", missing[1], keys_of(config))
+        raise UsageError(" ".join(f"{error} {error.__cause__ or ''}".split())) from None
 
 
 def _composed(words: Sequence[str], configs: Path) -> DictConfig:
-    with _opened(configs):
+    if GlobalHydra.instance().is_initialized():
+        return hydra.compose("train", list(words))
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         return hydra.compose("train", list(words))
 
 
 _once = cache(_composed)
-
-
-def _opened(configs: Path) -> AbstractContextManager[Any]:
-    """Hydra over a folder, unless a run has it open already."""
-    if GlobalHydra.instance().is_initialized():
-        return nullcontext()
-    return initialize_config_dir(str(configs.resolve()), version_base="1.3")
 
 
 def _is_own(configs: Path) -> bool:

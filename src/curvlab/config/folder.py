@@ -25,9 +25,6 @@ VARIANTS = "variants"
 PROVENANCE = "found"
 """The key of a recipe that says where its values are from."""
 
-LONGEST_NAME = 255
-"""Characters of a file's name, on most systems."""
-
 _ADDED: list[Path] = []
 
 
@@ -116,11 +113,11 @@ def comment_of(configs: Path, name: str) -> str:
     return found[1] if found else ""
 
 
-def choices(configs: Path, group: str, pattern: str = "*.yaml") -> list[str]:
-    """Names of a group's choices in all folders, sorted; `pattern` is of their files."""
+def choices(configs: Path, group: str) -> list[str]:
+    """Names of a group's choices in all folders, sorted; tables are named with their paper."""
     names = set()
     for folder in folders(configs):
-        for path in (folder / group).glob(pattern):
+        for path in (folder / group).glob("*/*.yaml" if group == "table" else "*.yaml"):
             name = path.relative_to(folder / group).with_suffix("").as_posix()
             names |= {name, *(f"{name}__{variant}" for variant in variants_of(path))}
     return sorted(names)
@@ -128,9 +125,8 @@ def choices(configs: Path, group: str, pattern: str = "*.yaml") -> list[str]:
 
 def is_group(configs: Path, name: str) -> bool:
     """Whether a folder has a group of this name."""
-    if len(name) > LONGEST_NAME:  # the system refuses to look for it
-        return False
-    return any((folder / name).is_dir() for folder in folders(configs))
+    fits = len(name) < 256  # the system refuses to look for a longer one
+    return fits and any((folder / name).is_dir() for folder in folders(configs))
 
 
 def add(place: str) -> Path:

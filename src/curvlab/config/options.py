@@ -3,28 +3,19 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.schema import MISSING, Option, options_of
+from curvlab.checked import shown
+from curvlab.config.schema import GROUPS, Option, options_of
 from curvlab.errors import UsageError
-from curvlab.kinds import UNIONS, Part, bare, in_words
 
 DECISIVE = (
     "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer", "search",
     "seed",
 )  # fmt: skip
 """Parts of a configuration that can decide a result."""
-
-GROUPS = {
-    "": "curvlab.run.options.RunOptions",
-    "dataset": "curvlab.run.options.DatasetOptions",
-    "paths": "curvlab.run.options.PathsOptions",
-    "search": "curvlab.search.options.SearchOptions",
-    "study": "curvlab.study.options.StudyOptions",
-}
-"""Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
 SMALLEST, LARGEST = 1e-30, 1e20
 """Of numbers other than 0: single precision has them, and their neighbours in a computation."""
@@ -63,12 +54,9 @@ def check_options(config: DictConfig) -> None:
     raw = dict(_mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in _mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
-            own = f"{path}.{name}" if path else str(name)
-            check_plain(own, value)
-            option = option_of(node, path, str(name))
-            if option is not None and option.settable:
-                other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
-                check_value(other[1] if other else own, option, value)
+            key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
+            other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
+            check_value(other[1] if other and option is not None else key, option, value)
 
 
 def check_setting(key: str, config: DictConfig, value: Any) -> None:
@@ -82,91 +70,33 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
     Raises:
         UsageError: it is of another kind than the key's, or out of bounds.
     """
-    check_plain(key, value)
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
-    option = option_of(node, path, name) if isinstance(node, DictConfig) else None
-    old = OmegaConf.select(config, key)
-    if name == "_target_" and not isinstance(value, str):
-        raise UsageError(f"{key}={_shown(value)} must name a class, as {key}={old}")
-    if isinstance(old, DictConfig):
-        may_go = value is None and option is not None and option.problem(None) is None
-        if not isinstance(value, dict) and not may_go:
-            names = [str(name) for name in old if not str(name).startswith("_")]
-            raise UsageError(
-                f"{key} has keys of its own, as {key}.{names[0] if names else '...'}: set these, "
-                f"not {_shown(value)}"
-            )
-        return
-    if option is not None:
-        check_value(key, option, value, old)
+    check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
 
 
-def check_plain(key: str, value: Any) -> None:
-    """Check what holds of every value: words fit on a line, numbers into single precision.
+def check_value(key: str, option: Option | None, value: Any) -> None:
+    """Check a plain value by its option.
 
-    Raises:
-        UsageError: with the key.
-    """
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, str) and not each.isprintable():
-            raise UsageError(f"{key}={each!r} must be one line of printable characters")
-        if isinstance(each, bool) or not isinstance(each, int | float):
-            continue
-        if isinstance(each, float) and not math.isfinite(each):
-            continue
-        if each and not SMALLEST <= abs(each) <= LARGEST:
-            raise UsageError(
-                f"{key}={_shown(each)} is no size to compute with: give 0, or a number from "
-                f"{SMALLEST:g} to {LARGEST:g} or from -{LARGEST:g} to -{SMALLEST:g}"
-            )
-
-
-def check_value(key: str, option: Option, value: Any, old: Any = MISSING) -> None:
-    """Check a value by its option.
-
-    Args:
-        key: dotted.
-        option: of the key.
-        value: a plain one.
-        old: what stands there, if anything.
+    Texts fit on a line and numbers into single precision, with any option.
 
     Raises:
         UsageError: it is of another kind, or out of bounds.
     """
-    if option.problem(value) is None:
-        return
-    old = option.default if old is MISSING else old
-    if isinstance(old, ListConfig):
-        old = list(old)
-    if _is_part(option.annotation):
-        raise UsageError(
-            f"{key} is null here and cannot be {_shown(value)}: choose another "
-            f"{key.partition('.')[0]}=... that has keys for it, or leave it null"
-        )
-    kind = bare(option.annotation)
-    is_finite = not isinstance(value, float) or math.isfinite(value)
-    wrong_kind = is_finite and Option("", kind, None, False, "").problem(value) is not None
-    if wrong_kind and old is not MISSING and old is not None and not _is_choice(option.annotation):
-        raise UsageError(
-            f"{key} is {in_words(kind)}, as in {key}={_shown(old)}, not {_shown(value)}"
-        )
-    raise UsageError(f"{key}={_shown(value)} must be {option.says}")
-
-
-def _is_part(kind: Any) -> bool:
-    return kind is Part or set(get_args(kind)) == {Part, type(None)}
-
-
-def _is_choice(kind: Any) -> bool:
-    parts = get_args(kind) if get_origin(kind) in UNIONS else (kind,)
-    return any(get_origin(part) is Literal for part in parts)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{','.join(_shown(v) for v in value)}]"
-    return "null" if value is None else str(value)
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str) and not each.isprintable():
+            raise UsageError(f"{key}={each!r} must be one line of printable characters")
+        sized = type(each) is int or (type(each) is float and math.isfinite(each))
+        if sized and each and not SMALLEST <= abs(each) <= LARGEST:
+            raise UsageError(
+                f"{key}={each} is no size to compute with: give 0, or a number from "
+                f"{SMALLEST:g} to {LARGEST:g} or from -{LARGEST:g} to -{SMALLEST:g}"
+            )
+    if key.endswith("_target_") and not isinstance(value, str):
+        raise UsageError(f"{key}={shown(value)} must name a class")
+    if option is not None and not option.spaces and option.problem(value) is not None:
+        typed = f"{key} with keys" if isinstance(value, dict) else f"{key}={shown(value)}"
+        raise UsageError(f"{typed} must be {option.says}")
 
 
 def _mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -174,7 +104,7 @@ def _mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any
     if isinstance(node, dict):
         yield path, node
         for key, value in node.items():
-            yield from _mappings(value, f"{path}.{key}" if path else str(key))
+            yield from _mappings(value, f"{path}.{key}".lstrip("."))
     elif isinstance(node, list):
         for i, value in enumerate(node):
             yield from _mappings(value, f"{path}[{i}]")

@@ -1,33 +1,63 @@
-"""Options of a class, read from its signature and docstring without importing it.
+"""Options of the classes that configurations name: kinds, bounds, defaults, documentation.
 
-A configuration names a class by `_target_`; what may stand beside it is said by the class alone.
-griffe parses the source, so that nothing waits for torch, and pydantic checks values by the
-annotations.
+`signatures.json` has those of the classes in this package's own files, so that a command line is
+checked before torch is imported; classes of others are imported. A result is identified by what
+differs from the defaults, so none moves without a revision of its class. After a change:
+
+    python -m curvlab.config.schema
 """
 
-import ast
-import builtins
 import collections.abc
+import dataclasses
+import inspect
+import json
+import re
+import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from pydoc import locate
+from typing import Any, get_args, get_origin, get_type_hints
 
 import annotated_types
-import griffe
 
 from curvlab import options as aliases
-from curvlab.kinds import UNIONS, Part, in_words, valid
-from curvlab.options import FROM_DATA, INCIDENTAL, PASSED
+from curvlab.checked import PLAIN, UNIONS, Part, in_words, marks_of, valid
+from curvlab.config.folder import CONFIGS
+from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE
+
+FILE = Path(__file__).with_name("signatures.json")
 
 LIBRARIES = ("torch", "torch_geometric", "lightning", "optuna", "geoopt", "hydra")
 """Packages whose signatures are long: a configuration has of them what its YAML names."""
 
+GROUPS = {
+    "": "curvlab.run.options.RunOptions",
+    "dataset": "curvlab.run.options.DatasetOptions",
+    "paths": "curvlab.run.options.PathsOptions",
+    "search": "curvlab.search.options.SearchOptions",
+    "study": "curvlab.study.options.StudyOptions",
+}
+"""Classes of those parts of a configuration that have no `_target_`, since they are not built."""
+
 MISSING = object()
 """A default that is no literal, such as a class: the constructor has it."""
+
+NAMES = {"Part": Part} | {
+    name: value
+    for source in (typing, collections.abc, annotated_types, aliases)
+    for name, value in vars(source).items()
+    if not name.startswith("_")
+}
+"""What names in stored types mean."""
+
+CONTAINERS = {
+    *(list, tuple, dict, set),
+    *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
+}
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True)
@@ -35,8 +65,7 @@ class Option:
     """One argument of a constructor.
 
     Attributes:
-        name: of the argument.
-        annotation: its type, as typing has it.
+        kind: its type, as text.
         default: a literal, or `MISSING`.
         required: whether there is no default, so that code passes it.
         doc: its line in the docstring; empty without one.
@@ -44,19 +73,22 @@ class Option:
         marks: `INCIDENTAL`, `FROM_DATA`, `PASSED`.
     """
 
-    name: str
-    annotation: Any
-    default: Any
-    required: bool
-    doc: str
+    kind: str
+    default: Any = MISSING
+    required: bool = False
+    doc: str = ""
     spaces: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
 
     @property
+    def annotation(self) -> Any:
+        """Its type."""
+        return _evaluated(self.kind)
+
+    @property
     def settable(self) -> bool:
         """Whether a configuration may give it."""
-        passed = FROM_DATA in self.marks or PASSED in self.marks
-        return not (self.required or self.spaces or passed)
+        return not (self.required or self.spaces or {FROM_DATA, PASSED}.intersection(self.marks))
 
     @property
     def incidental(self) -> bool:
@@ -74,45 +106,51 @@ class Option:
         return None if any(valid(self.annotation, v) for v in alike) else self.says
 
 
-@cache
-def options_of(target: str) -> Mapping[str, Option]:
-    """Arguments of a class or function by name, in order; empty for what is not found.
+@dataclass(frozen=True)
+class Signature:
+    """A class or a function.
 
-    Of a constructor that takes `**options`, those of the class above it as well.
+    Attributes:
+        summary: first line of its docstring.
+        classes: it and those above it, dotted.
+        attributes: of the class, those that are literals.
+        passes_on: whether it takes options that are in no signature here, as torch's are.
+        options: arguments by name, in order; of a constructor that takes `**options`, those of the
+            class above it as well.
+    """
+
+    summary: str = ""
+    classes: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    passes_on: bool = False
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+
+@cache
+def signature_of(target: str) -> Signature:
+    """What is known of a class or function; nothing of what is not found.
 
     Args:
         target: dotted, such as `curvlab.models.fpst.FPST`.
     """
-    found = locate(target)
-    if isinstance(found, griffe.Function):
-        return _arguments(found, found)
-    if not isinstance(found, griffe.Class):
-        return {}
-    merged: dict[str, Option] = {}
-    for parent in mro(target):
-        made = parent.members.get("__init__")
-        if isinstance(made, griffe.Function):
-            merged = merged | {
-                name: option
-                for name, option in _arguments(made, parent).items()
-                if name not in merged
-            }
-            if not any(p.kind is griffe.ParameterKind.var_keyword for p in made.parameters):
-                return merged
-        elif _is_dataclass(parent):
-            return merged | _fields(parent.path)
-    return merged
+    stored = _stored().get(target)
+    if stored is not None:
+        options = {name: Option(**option) for name, option in stored.get("options", {}).items()}
+        return Signature(**stored | {"options": options})
+    try:
+        return _inspected(locate(target))
+    except Exception:  # of a module that cannot be imported, which says so when it is built
+        return Signature()
 
 
-@cache
+def options_of(target: str) -> Mapping[str, Option]:
+    """Arguments of a class or function by name, in order; empty for what is not found."""
+    return signature_of(target).options
+
+
 def takes_others(target: str) -> bool:
     """Whether a constructor passes on options that are in no signature here, as torch's are."""
-    made = [parent.members["__init__"] for parent in mro(target) if "__init__" in parent.members]
-    return bool(made) and all(
-        isinstance(m, griffe.Function)
-        and any(p.kind is griffe.ParameterKind.var_keyword for p in m.parameters)
-        for m in made
-    )
+    return signature_of(target).passes_on
 
 
 def completed(target: str) -> Mapping[str, Option]:
@@ -123,9 +161,8 @@ def completed(target: str) -> Mapping[str, Option]:
 
 
 def is_subclass(target: str, base: str) -> bool:
-    """Whether a class is another one or below it, both dotted."""
-    sought = locate(base)
-    return sought is not None and any(c.path == sought.path for c in mro(target))
+    """Whether a class is another one or below it, both dotted; the other where it is defined."""
+    return base in signature_of(target).classes
 
 
 def spaces_of(target: str) -> tuple[str, ...]:
@@ -134,188 +171,175 @@ def spaces_of(target: str) -> tuple[str, ...]:
     A model without one embeds into flat space.
     """
     makers = (option.spaces for option in options_of(target).values())
-    return next((spaces for spaces in makers if spaces), ("curvlab.manifolds.Euclidean",))
+    flat = ("curvlab.manifolds.euclidean_space.Euclidean",)
+    return next((spaces for spaces in makers if spaces), flat)
 
 
 def attribute(target: str, name: str, default: Any = None) -> Any:
     """The literal that a class, or the next one above it, gives an attribute."""
-    for parent in mro(target):
-        member = parent.members.get(name)
-        if isinstance(member, griffe.Attribute) and member.value is not None:
-            value = _literal(member.value)
-            if value is not MISSING:  # else an instance's, set by its constructor
-                return value
-    return default
-
-
-def summary(target: str) -> str:
-    """First line of a docstring."""
-    found = locate(target)
-    return found.docstring.value.split("\n")[0] if found is not None and found.docstring else ""
+    return signature_of(target).attributes.get(name, default)
 
 
 @cache
-def mro(target: str) -> tuple[griffe.Class, ...]:
-    """A class and those above it whose sources are found, depth first."""
-    found = locate(target)
-    if not isinstance(found, griffe.Class):
-        return ()
-    above = (base for expr in found.bases for base in mro(_path(expr)))
-    return (found, *dict.fromkeys(above))
+def _stored() -> dict[str, Any]:
+    return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.is_file() else {}
 
 
 @cache
-def locate(path: str) -> griffe.Object | None:
-    """A class, function or attribute by its dotted path, through the imports of packages."""
-    module_path, _, name = path.rpartition(".")
-    module = _module(module_path) if module_path else None
-    if module is None:
-        return None
-    member = module.members.get(name)
-    if isinstance(member, griffe.Alias):
-        return locate(member.target_path)
-    if member is None:  # by `from .gcn_conv import *`
-        stars = (
-            m.target_path
-            for m in module.members.values()
-            if isinstance(m, griffe.Alias) and m.wildcard
-        )
-        return next((found for star in stars if (found := locate(f"{star}.{name}"))), None)
-    return member
+def _evaluated(kind: str) -> Any:
+    return eval(kind, dict(NAMES))
 
 
-@cache
-def _module(path: str) -> griffe.Module | None:
-    """A module's source, parsed; its packages are not imported."""
-    search, spec = None, None
-    parts = path.split(".")
-    for i in range(len(parts)):
-        spec = PathFinder.find_spec(".".join(parts[: i + 1]), search)
-        if spec is None:
-            return None
-        search = list(spec.submodule_search_locations or ())
-    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-        return None
-    file = Path(spec.origin)
-    return griffe.visit(path, filepath=file, code=file.read_text(encoding="utf-8"))
-
-
-def _arguments(function: griffe.Function, documented: griffe.Object) -> dict[str, Option]:
-    docs = _docs(documented) | _docs(function)
-    variadic = (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword)
-    return {
-        p.name: _option(p.name, p.annotation, p.default, docs.get(p.name, ""))
-        for p in function.parameters
-        if p.name != "self" and p.kind not in variadic and not p.name.startswith("_")
+def _inspected(found: Any) -> Signature:
+    """The signature of an object."""
+    if not inspect.isclass(found):
+        return Signature(_summary(found), options=_arguments(found, found))
+    classes = [c for c in found.__mro__ if c is not object]
+    made = [c for c in classes if inspect.isfunction(vars(c).get("__init__"))]
+    options: dict[str, Option] = {}
+    for above in made:
+        function = vars(above)["__init__"]
+        documented = classes if dataclasses.is_dataclass(above) else [above]
+        options |= {k: v for k, v in _arguments(function, *documented).items() if k not in options}
+        if not _is_variadic(function):
+            break
+    attributes = {
+        name: value
+        for above in reversed(classes)
+        if above.__module__.partition(".")[0] not in LIBRARIES
+        for name, value in vars(above).items()
+        if not name.startswith("_") and name not in options and _is_literal(value)
     }
-
-
-def _fields(target: str) -> dict[str, Option]:
-    """Options of a dataclass: its annotated attributes, those of its bases first."""
-    found: dict[str, Option] = {}
-    for parent in reversed(mro(target)):
-        docs = _docs(parent)
-        for name, member in parent.members.items():
-            if name.startswith("_") or not isinstance(member, griffe.Attribute):
-                continue
-            if member.annotation is not None:
-                doc = docs.get(name) or (found[name].doc if name in found else "")
-                found[name] = _option(name, member.annotation, member.value, doc)
-    return found
-
-
-def _option(name: str, annotation: Any, default: Any, doc: str) -> Option:
-    evaluated = _evaluated(annotation)
-    return Option(
-        name,
-        evaluated,
-        MISSING if default is None else _literal(default),
-        default is None,
-        doc,
-        _spaces(annotation),
-        tuple(m for m in (INCIDENTAL, FROM_DATA, PASSED) if m in _metadata(evaluated)),
+    return Signature(
+        summary=_summary(found),
+        classes=tuple(f"{c.__module__}.{c.__qualname__}" for c in classes),
+        attributes=attributes,
+        passes_on=bool(made) and all(_is_variadic(vars(above)["__init__"]) for above in made),
+        options=options,
     )
 
 
-def _docs(documented: griffe.Object) -> dict[str, str]:
-    if documented.docstring is None:
-        return {}
-    parser = {"returns_named_value": False, "warn_unknown_params": False, "warnings": False}
-    sections = griffe.Docstring(documented.docstring.value).parse("google", **parser)
-    kinds = (griffe.DocstringSectionKind.parameters, griffe.DocstringSectionKind.attributes)
-    return {
-        p.name: " ".join(p.description.split())
-        for section in sections
-        if section.kind in kinds
-        for p in section.value
-    }
-
-
-def _literal(value: Any) -> Any:
+def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
+    """The arguments of a function; lines of documentation are of the nearest class."""
+    docs: dict[str, str] = {}
+    for each in (function, *documented):
+        docs = _docs(inspect.getdoc(each) or "") | docs
     try:
-        return ast.literal_eval(str(value))
-    except (ValueError, SyntaxError):
-        return MISSING
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):  # of a library, for type checkers alone
+        hints = {}
+    found = {}
+    for name, argument in inspect.signature(function).parameters.items():
+        if name == "self" or name.startswith("_") or argument.kind in VARIADIC:
+            continue
+        kind, default = hints.get(name, Any), argument.default
+        marks = tuple(mark for mark in marks_of(kind) if isinstance(mark, str))
+        found[name] = Option(
+            kind=_text(kind),
+            default=default if _is_literal(default) else MISSING,
+            required=default is argument.empty,
+            doc=docs.get(name, ""),
+            spaces=_spaces(kind) if SPACE in marks else (),
+            marks=tuple(mark for mark in marks if mark != SPACE),
+        )
+    return found
 
 
-def _path(expression: Any) -> str:
-    if isinstance(expression, griffe.ExprSubscript):
-        expression = expression.left
-    return expression.canonical_path if isinstance(expression, griffe.Expr) else str(expression)
+def _is_variadic(function: Any) -> bool:
+    kinds = [argument.kind for argument in inspect.signature(function).parameters.values()]
+    return inspect.Parameter.VAR_KEYWORD in kinds
 
 
-def _is_dataclass(found: griffe.Class) -> bool:
-    return any("dataclass" in str(decorator.value) for decorator in found.decorators)
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_literal, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
-def _spaces(annotation: Any) -> tuple[str, ...]:
+def _summary(documented: Any) -> str:
+    return (inspect.getdoc(documented) or "").partition("\n")[0]
+
+
+def _docs(text: str) -> dict[str, str]:
+    """What a docstring says of arguments and attributes."""
+    section = re.search(r"(?m)^(?:Args|Attributes):\n((?:    .*\n|\n)*)", f"{text}\n")
+    found = re.findall(r"(?m)^ {4}(\w+).*?: (.*(?:\n {5,}.*)*)", section[1] if section else "")
+    return {name: " ".join(said.split()) for name, said in found}
+
+
+def _spaces(kind: Any) -> tuple[str, ...]:
     """Dotted classes X, Y of `SpaceMaker[X | Y]`."""
-    if not (isinstance(annotation, griffe.ExprSubscript) and str(annotation.left) == "SpaceMaker"):
-        return ()
-    names = annotation.slice
-    parts = names.iterate(flat=True) if isinstance(names, griffe.Expr) else ()
-    return tuple(p.canonical_path for p in parts if isinstance(p, griffe.ExprName))
+    made = get_args(get_args(kind)[0])[1]
+    return tuple(f"{c.__module__}.{c.__qualname__}" for c in get_args(made) or (made,))
 
 
-class _Names(dict[str, Any]):
-    """What names of an annotation mean: typing's, the aliases of `curvlab.options`, else a part."""
-
-    def __init__(self, module: griffe.Module | None) -> None:
-        super().__init__(vars(builtins))
-        self.module = module
-        for source in (typing, collections.abc, annotated_types, aliases):
-            self.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
-
-    def __missing__(self, name: str) -> Any:
-        member = self.module.members.get(name) if self.module else None
-        if isinstance(member, griffe.Alias):
-            member = locate(member.target_path)
-        if isinstance(member, griffe.Attribute) and member.value is not None:
-            return _evaluated(member.value)
-        return Part
-
-
-def _evaluated(annotation: Any) -> Any:
-    """The type that an annotation stands for."""
-    if annotation is None:
-        return Any
-    parts = annotation.iterate(flat=True) if isinstance(annotation, griffe.Expr) else ()
-    owners = (p.parent for p in parts if isinstance(p, griffe.ExprName))
-    module = next((o.module for o in owners if isinstance(o, griffe.Object)), None)
-    try:
-        return _without_callables(eval(str(annotation), {}, _Names(module)))
-    except (TypeError, SyntaxError, NameError, AttributeError):
-        return Part
+def _text(kind: Any) -> str:
+    """A type as text, with a `Part` for what no value of a file is."""
+    origin, args = get_origin(kind), get_args(kind)
+    if kind in PLAIN:
+        return "Any" if kind is Any else kind.__name__
+    if origin in UNIONS:
+        return " | ".join(dict.fromkeys(map(_text, args)))
+    if kind in (None, type(None), ...):
+        return "..." if kind is ... else "None"
+    if origin is typing.Literal:
+        return f"Literal[{', '.join(map(repr, args))}]"
+    if origin is typing.Annotated:
+        bounds = [
+            f"Predicate({mark.func.__name__})" if hasattr(mark, "func") else repr(mark)
+            for mark in args[1:]
+            if not isinstance(mark, str)
+        ]
+        return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
+    container = origin or kind
+    if container in CONTAINERS:
+        return (
+            f"{container.__name__}[{', '.join(map(_text, args))}]" if args else container.__name__
+        )
+    return "Part"
 
 
-def _without_callables(kind: Any) -> Any:
-    """A type in which what is called, and what no value of a file is, are parts."""
-    if get_origin(kind) is collections.abc.Callable or kind is collections.abc.Callable:
-        return Part
-    if get_origin(kind) in UNIONS:
-        return typing.Union[tuple(_without_callables(arg) for arg in get_args(kind))]  # noqa: UP007
-    return kind
+def _entry(target: str) -> dict[str, Any]:
+    """What the file has of a class: without what is not there."""
+    signature = _inspected(locate(target))
+    options = {
+        name: {k: v for k, v in vars(option).items() if v is not MISSING and (v or k == "default")}
+        for name, option in signature.options.items()
+    }
+    return {k: v for k, v in (vars(signature) | {"options": options}).items() if v}
 
 
-def _metadata(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind)[1:] if get_origin(kind) is typing.Annotated else ()
+def described(configs: Path = CONFIGS) -> dict[str, Any]:
+    """The signatures of all classes that the files of a folder name, as `FILE` has them."""
+    texts = (path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
+    named = {target for text in texts for target in re.findall(r"_target_: ([\w.]+)", text)}
+    return {target: _entry(target) for target in sorted({*named, *GROUPS.values()})}
+
+
+def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
+    found = []
+    for target in old.keys() & new.keys():
+        revisions = {each[target].get("attributes", {}).get("revision", 1) for each in (old, new)}
+        before, after = (each[target].get("options", {}) for each in (old, new))
+        for name in before.keys() & after.keys() if len(revisions) == 1 else ():
+            was, now = (each[name].get("default") for each in (before, after))
+            if was != now and INCIDENTAL not in after[name].get("marks", ()):
+                found.append(f"{target}.{name}: {was} -> {now}")
+    return sorted(found)
+
+
+def main() -> int:
+    """Write today's signatures, unless a default moved without a revision."""
+    new = json.loads(json.dumps(described()))
+    if wrong := moved(_stored(), new):
+        print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
+        return 2
+    text = json.dumps(new, indent=1, ensure_ascii=False)
+    lines = re.sub(r"\[[^\[\]{}]*\]|{[^{}]*}", lambda inner: " ".join(inner[0].split()), text)
+    FILE.write_text(f"{lines}\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -120,7 +120,7 @@ class TableSpec:
 
 def table_names(configs: Path) -> list[str]:
     """Names of all tables, such as `fpst/fig3`, from the files in `configs/table`."""
-    return choices(configs, "table", "**/*.yaml")
+    return choices(configs, "table")
 
 
 def load_table(configs: Path, name: str) -> list[TableSpec]:
