@@ -216,7 +216,7 @@ def test_graph_and_tokens_on_disk_are_of_a_revision(tmp_path, monkeypatch):
         options = {"transforms": [tokens], "steps_per_epoch": 1, "seed": 0}
         return TokenDataModule(
             8, 0, 1.0, accumulate=1, source=source, cache_dir=tmp_path, **options
-        )._store().folder  # fmt: skip
+        )._store().arrays.folder  # fmt: skip
 
     first = folder()
     assert folder() == first

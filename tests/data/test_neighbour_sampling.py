@@ -7,8 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
-from curvlab.data.loaders.neighbour_sampling import NeighbourSampler, distinct_integers
-from curvlab.errors import UsageError
+from curvlab.data.loaders.subgraphs import Subgraphs, distinct_integers
 from curvlab.models.sage import MeanSAGE
 
 
@@ -54,7 +53,7 @@ def test_bounds_may_differ():
 def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
     torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
-    sample = NeighbourSampler(graph, fan_outs)(seeds)
+    sample = Subgraphs(graph).sampled(seeds, fan_outs)
     assert sample.batch_size == 4
     assert torch.equal(sample.nodes[:4], seeds)
     assert sample.nodes.unique().numel() == sample.num_nodes
@@ -68,7 +67,7 @@ def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
 def test_a_node_has_as_many_neighbours_as_its_hop_allows_and_no_more(graph):
     torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
-    sample = NeighbourSampler(graph, [3, 2])(seeds)
+    sample = Subgraphs(graph).sampled(seeds, [3, 2])
     drawn = torch.bincount(sample.edge_index[1], minlength=sample.num_nodes)
     all_of_them = degrees(graph)[sample.nodes]
     assert torch.equal(drawn[:4], all_of_them[:4].clamp(max=3))
@@ -87,7 +86,7 @@ def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(gr
     torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
     fan_outs = [int(degrees(graph).max())] * hops
-    sample = NeighbourSampler(graph, fan_outs)(seeds)
+    sample = Subgraphs(graph).sampled(seeds, fan_outs)
     nodes, *_ = k_hop_subgraph(seeds, hops, graph.edge_index, num_nodes=61)
     inner, *_ = k_hop_subgraph(seeds, hops - 1, graph.edge_index, num_nodes=61)
     assert torch.equal(sample.nodes.sort().values, nodes)
@@ -104,10 +103,10 @@ def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(gr
 def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
     """And its variance that of draws without replacement, `s^2 / k (1 - k / d)`."""
     torch.manual_seed(0)
-    sampler = NeighbourSampler(graph, [3])
+    subgraphs = Subgraphs(graph)
     means = []
     for _ in range(4000):
-        sample = sampler(torch.tensor([0]))
+        sample = subgraphs.sampled(torch.tensor([0]), [3])
         means.append(sample.x[sample.edge_index[0]].mean(0))
     means = torch.stack(means)
     neighbours = graph.x[graph.edge_index[0][graph.edge_index[1] == 0]]
@@ -126,11 +125,11 @@ def test_two_hops_of_means_are_unbiased(graph):
         [torch.cat([children, leaves]), torch.cat([torch.zeros(4), (leaves - 5) // 5 + 1]).long()]
     )
     x = torch.randn(25, 3)
-    sampler = NeighbourSampler(Data(x=x, edge_index=edges, num_nodes=25), [2, 2])
+    subgraphs = Subgraphs(Data(x=x, edge_index=edges, num_nodes=25))
     torch.manual_seed(0)
     means = []
     for _ in range(4000):
-        sample = sampler(torch.tensor([0]))
+        sample = subgraphs.sampled(torch.tensor([0]), [2, 2])
         source, target = sample.edge_index
         means.append(sample.x[source[target > 0]].mean(0))
     means = torch.stack(means)
@@ -139,39 +138,24 @@ def test_two_hops_of_means_are_unbiased(graph):
 
 
 def test_the_seed_decides_and_draws_differ(graph):
-    sampler = NeighbourSampler(graph, [2, 2])
+    subgraphs = Subgraphs(graph)
     samples = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        samples.append(sampler(torch.tensor([0, 7])).nodes.tolist())
+        samples.append(subgraphs.sampled(torch.tensor([0, 7]), [2, 2]).nodes.tolist())
     assert samples[0] == samples[1] != samples[2]
 
 
 def test_directions_are_kept():
     graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
-    assert NeighbourSampler(graph, [5])(torch.tensor([0])).num_edges == 0
-    sample = NeighbourSampler(graph, [5, 5])(torch.tensor([2]))
+    assert Subgraphs(graph).sampled(torch.tensor([0]), [5]).num_edges == 0
+    sample = Subgraphs(graph).sampled(torch.tensor([2]), [5, 5])
     assert sample.nodes.tolist() == [2, 1, 0]
     assert sample.edge_index.tolist() == [[1, 2], [0, 1]]
 
 
-def test_a_seed_named_twice_is_refused_and_leaves_nothing_behind(graph):
-    sampler = NeighbourSampler(graph, [3])
-    with pytest.raises(UsageError, match="distinct"):
-        sampler(torch.tensor([1, 2, 1]))
-    assert bool((sampler._number == -1).all())
-    sampler(torch.tensor([1, 2]))
-    assert bool((sampler._number == -1).all())
-
-
-@pytest.mark.parametrize("fan_outs", [[], [0], [3, -1], [2.5], [True]])
-def test_impossible_fan_outs_are_refused(graph, fan_outs):
-    with pytest.raises(UsageError, match="fan_outs="):
-        NeighbourSampler(graph, fan_outs)
-
-
 def test_attributes_are_left_out_on_demand(graph):
     graph.train_mask = torch.ones(61, dtype=torch.bool)
-    sample = NeighbourSampler(graph, [3], without=["train_mask"])(torch.tensor([1]))
+    sample = Subgraphs(graph, without=["train_mask"]).sampled(torch.tensor([1]), [3])
     assert "train_mask" not in sample
     assert "train_mask" in graph

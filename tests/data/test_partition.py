@@ -2,7 +2,6 @@
 
 import os
 import signal
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning import LightningModule, Trainer
 from torch_geometric.data import Data
-from torch_geometric.utils import subgraph, to_dense_adj
+from torch_geometric.utils import to_dense_adj
 
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
-from curvlab.data.loaders import batches
-from curvlab.data.loaders.batches import PartitionDataModule
-from curvlab.data.loaders.partition import InducedSubgraphs, RandomPartition
+from curvlab.data.loaders.batches import PartitionDataModule, random_rounds
+from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS, RandomSplit
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.data.transforms.shortest_paths import ShortestPaths
@@ -69,10 +67,10 @@ def test_parts_are_disjoint_their_union_is_all_and_none_is_larger_than_the_size(
 ):
     parts = batches * -(-nodes // (size * batches))
     if parts > nodes:
-        with pytest.raises(UsageError, match="cannot be shared out"):
-            RandomPartition(nodes, size, batches, seed=0)
+        with pytest.raises(UsageError, match="use larger ones, fewer processes"):
+            random_rounds(nodes, size, batches, 0, number)
         return
-    rounds = RandomPartition(nodes, size, batches, seed=0).rounds(number)
+    rounds = random_rounds(nodes, size, batches, 0, number)
     assert all(len(round_) == batches for round_ in rounds)
     found = [part for round_ in rounds for part in round_]
     assert len(found) == parts
@@ -82,13 +80,9 @@ def test_parts_are_disjoint_their_union_is_all_and_none_is_larger_than_the_size(
     assert torch.equal(torch.cat(found).sort().values, torch.arange(nodes))
 
 
-def test_one_process_cuts_as_many_parts_as_the_papers():
-    assert len(RandomPartition(1000, 300, 1, seed=0).rounds(0)) == 4
-
-
 def test_every_pass_has_a_permutation_of_its_own_and_the_seed_decides():
     def first(seed, number):
-        return RandomPartition(100, 50, 1, seed).rounds(number)[0][0]
+        return random_rounds(100, 50, 1, seed, number)[0][0]
 
     assert torch.equal(first(0, 3), first(0, 3))
     assert not torch.equal(first(0, 3), first(0, 4))
@@ -99,20 +93,15 @@ def test_every_pass_has_a_permutation_of_its_own_and_the_seed_decides():
 def test_a_pass_does_not_repeat_the_permutation_of_a_split_with_the_same_seed(seed):
     data = graph()
     train = RandomSplit("random", 0.25, 0.25, False, seed)(data, 0).train_mask
-    shares = [
-        float(train[part].float().mean()) for (part,) in RandomPartition(300, 50, 1, seed).rounds(0)
-    ]
+    rounds = random_rounds(300, 50, 1, seed, 0)
+    shares = [float(train[part].float().mean()) for (part,) in rounds]
     assert all(0.2 < share < 0.8 for share in shares)
 
 
 def test_all_nodes_meet_all_nodes():
     """Over many passes two nodes share one of two halves about every other time."""
-    partition = RandomPartition(100, 50, 1, seed=0)
-    together = sum(
-        bool((partition.rounds(number)[0][0][:, None] == torch.tensor([3, 17])).any(0).all())
-        + bool((partition.rounds(number)[1][0][:, None] == torch.tensor([3, 17])).any(0).all())
-        for number in range(400)
-    )
+    halves = (part for number in range(400) for (part,) in random_rounds(100, 50, 1, 0, number))
+    together = sum(torch.isin(torch.tensor([3, 17]), part).all() for part in halves)
     assert together == pytest.approx(400 * 49 / 99, abs=4 * 10)
 
 
@@ -122,7 +111,7 @@ def test_the_subgraph_is_the_one_of_the_dense_adjacency_in_any_order(directed, s
     data = graph(directed=directed)
     dense = to_dense_adj(data.edge_index, edge_attr=data.edge_weight, max_num_nodes=300)[0]
     nodes = torch.randperm(300, generator=torch.Generator().manual_seed(seed))[:120]
-    part = InducedSubgraphs(data, [])(nodes)
+    part = Subgraphs(data, []).induced(nodes)
     found = to_dense_adj(part.edge_index, edge_attr=part.edge_weight, max_num_nodes=120)[0]
     assert torch.equal(found, dense[nodes][:, nodes])
     assert part.num_nodes == 120
@@ -130,42 +119,17 @@ def test_the_subgraph_is_the_one_of_the_dense_adjacency_in_any_order(directed, s
         assert torch.equal(part[name], data[name][nodes])
 
 
-def test_pygs_own_function_would_lose_the_order():
-    """It numbers the nodes by their rank, whatever the order in which they were named."""
-    data = graph()
-    nodes = torch.tensor([200, 10, 150, 20])
-    known, _ = subgraph(nodes, data.edge_index, relabel_nodes=True, num_nodes=300)
-    ascending, _ = subgraph(nodes.sort().values, data.edge_index, relabel_nodes=True, num_nodes=300)
-    assert torch.equal(known, ascending)
-    many = torch.randperm(300, generator=torch.Generator().manual_seed(1))[:100]
-    part = InducedSubgraphs(data, [])(many)
-    pairs = {(int(many[a]), int(many[b])) for a, b in part.edge_index.T.tolist()}
-    everything = set(map(tuple, data.edge_index.T.tolist()))
-    chosen = set(many.tolist())
-    assert pairs == {(a, b) for a, b in everything if a in chosen and b in chosen}
-
-
 def test_ascending_nodes_keep_edges_sorted():
     nodes = torch.arange(0, 300, 2)
-    assert InducedSubgraphs(graph(), [])(nodes).is_coalesced()
+    assert Subgraphs(graph(), []).induced(nodes).is_coalesced()
 
 
 def test_nodes_without_neighbours_and_empty_sets_are_graphs_too():
     data = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[1, 3], [3, 1]]), num_nodes=4)
-    lookup = InducedSubgraphs(data, [])
+    lookup = Subgraphs(data, []).induced
     assert lookup(torch.tensor([2, 0])).edge_index.shape == (2, 0)
     assert lookup(torch.tensor([3, 0, 1])).edge_index.tolist() == [[0, 2], [2, 0]]
     assert lookup(torch.tensor([], dtype=torch.long)).num_nodes == 0
-
-
-def test_a_node_named_twice_is_refused_and_nothing_is_left_behind():
-    data = graph()
-    lookup = InducedSubgraphs(data, [])
-    with pytest.raises(UsageError, match="distinct"):
-        lookup(torch.tensor([5, 9, 5]))
-    nodes = torch.arange(100)
-    again, fresh = lookup(nodes), InducedSubgraphs(data, [])(nodes)
-    assert torch.equal(again.edge_index, fresh.edge_index)
 
 
 class Degrees(GraphTransform):
@@ -190,7 +154,7 @@ def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
     for transform in transforms:
         data = transform(data)
     nodes = torch.arange(0, 300, 3)
-    part = InducedSubgraphs(data, transforms)(nodes)
+    part = Subgraphs(data, transforms).induced(nodes)
     dense = to_dense_adj(data.edge_index, max_num_nodes=300)[0][nodes][:, nodes]
     assert torch.equal(part.adj_t.to_dense(), dense.T)
     rows = part.by_degree.to_dense().sum(1)
@@ -202,7 +166,7 @@ def test_paths_between_nodes_are_those_within_the_subgraph():
     transform = ShortestPaths(6)
     data = transform(graph())
     nodes = torch.arange(0, 300, 3)
-    part = InducedSubgraphs(data, [transform])(nodes)
+    part = Subgraphs(data, [transform]).induced(nodes)
     expected = transform(Data(edge_index=part.edge_index, num_nodes=len(nodes))).hops
     assert torch.equal(part.hops, expected)
     assert not torch.equal(part.hops, data.hops[nodes][:, nodes])
@@ -211,7 +175,7 @@ def test_paths_between_nodes_are_those_within_the_subgraph():
 def test_a_matrix_that_nobody_can_make_anew_is_refused():
     data = SparseAdjacency(self_loops=False)(graph())
     with pytest.raises(UsageError, match="adj_t anew"):
-        InducedSubgraphs(data, [])
+        Subgraphs(data, [])
 
 
 def test_batches_go_on_from_window_to_window_through_the_passes():
@@ -293,18 +257,6 @@ def test_a_worker_that_is_killed_ends_the_run(monkeypatch):
     )
     with pytest.raises(RuntimeError, match="DataLoader worker"):
         list(data.train_dataloader())
-
-
-def test_workers_are_refused_where_shared_memory_cannot_hold_their_batches(monkeypatch):
-    data = module(workers=2)
-    batch = next(iter(module().train_dataloader()))
-    need = 2 * 2 * sum(t.nbytes for _, t in batch if torch.is_tensor(t))
-    usage = SimpleNamespace(free=need - 1)
-    monkeypatch.setattr(batches.shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(UsageError, match=r"hold 4 batches.*batching\.workers=0.*--shm-size"):
-        list(data.train_dataloader())
-    usage.free = need
-    assert len(list(module(workers=2).train_dataloader())) == 4
 
 
 @pytest.mark.parametrize("val", [0.25, 0.74])

@@ -134,7 +134,7 @@ def test_too_low_a_degree_makes_no_edge(tmp_path):
     assert data.edge_index.dtype == torch.int64
     stored = SyntheticLarge(**options).to_disk(tmp_path / "graph")
     assert stored.num_edges == 0
-    assert np.array_equal(stored.array("features"), data.x)
+    assert np.array_equal(stored.read("features"), data.x)
     with pytest.raises(UsageError, match=r"empty \(500 nodes, 0 edges\)"):
         check_graph(data)
 

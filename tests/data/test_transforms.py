@@ -14,13 +14,13 @@ from torch_geometric.nn import GCNConv, SAGEConv
 from torch_geometric.utils import to_undirected
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.eigenvectors import largest_eigenpairs
 from curvlab.data.transforms.graph import (
     IdentityFeatures,
     LaplacianEigenvectors,
     NormalisedAdjacency,
     SparseAdjacency,
     apply_transform,
-    largest_eigenpairs,
     normalised_adjacency_matrix,
 )
 from curvlab.errors import UsageError

@@ -87,9 +87,9 @@ def test_a_run_on_damaged_tokens_is_refused(run_here, tmp_path):
         file.write(b"\xff")
     with pytest.raises(UsageError, match=r"tokens\.bin is not what was written there: delete"):
         run_here(*words, "seed=1", folder="second")
-    (path,) = tmp_path.rglob("labels.npy")
+    (path,) = tmp_path.rglob("labels.bin")
     path.unlink()
-    with pytest.raises(UsageError, match=r"labels\.npy is not what was written there: delete"):
+    with pytest.raises(UsageError, match=r"labels\.bin is not what was written there: delete"):
         run_here(*words, "seed=1", folder="second")
 
 

@@ -1,5 +1,6 @@
-"""Scores of OGB's own evaluator, which tables of its graphs are made of. It works on the host."""
+"""Scores of OGB's own evaluator, which tables of its graphs are made of."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,13 +16,14 @@ def ogb_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
 
     Source: `ogb.nodeproppred.Evaluator`, metric `acc`.
     """
-    return _evaluated("ogbn-arxiv", logits.argmax(dim=1, keepdim=True), labels.unsqueeze(1))
+    known = ~labels.isnan()
+    return (logits.argmax(dim=1) == labels)[known].double().mean().float()
 
 
 def ogb_roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean area under the ROC curves of the labels that some nodes have and others have not.
 
-    Nodes whose label is NaN do not count for it.
+    Nodes whose label is NaN do not count for it. It is computed on the host.
 
     Args:
         logits: `[nodes, labels]`.
@@ -32,19 +34,16 @@ def ogb_roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
 
     Source: `ogb.nodeproppred.Evaluator`, metric `rocauc`.
     """
-    try:
-        return _evaluated("ogbn-proteins", logits.float(), labels)
-    except RuntimeError as error:
+    from sklearn.metrics import roc_auc_score  # takes a second to import
+
+    areas = []
+    for y, score in zip(labels.T.cpu().numpy(), logits.T.float().cpu().numpy(), strict=True):
+        if (y == 0).any() and (y == 1).any():
+            known = ~np.isnan(y)
+            areas.append(roc_auc_score(y[known], score[known]))
+    if not areas:
         raise UsageError(
             f"ROC-AUC is not defined where no label is both there and not there among the "
-            f"{len(labels)} nodes of a part ({error}): choose another split."
-        ) from error
-
-
-def _evaluated(name: str, predicted: Tensor, true: Tensor) -> Tensor:
-    from curvlab.data.files._ogb import Evaluator
-
-    evaluator = Evaluator(name)
-    evaluator.num_tasks = true.shape[1]
-    scores = evaluator.eval({"y_true": true, "y_pred": predicted})
-    return torch.tensor(scores[evaluator.eval_metric], device=true.device)
+            f"{len(labels)} nodes of a part: choose another split."
+        )
+    return torch.tensor(np.mean(areas), dtype=torch.float32, device=labels.device)

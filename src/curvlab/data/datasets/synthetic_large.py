@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt
 from torch_geometric.data import Data
 
 from curvlab.data.files.cleaning import simple_edges
-from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph, DiskGraphWriter
+from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph
 from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
 from curvlab.options import NonNegativeFloat, PositiveFloat, PositiveInt, Seed, Share
@@ -106,15 +106,16 @@ class SyntheticLarge(Generated):
     def to_disk(self, folder: Path) -> DiskGraph:
         """Write the same graph to a folder, its edges and features a piece at a time."""
         generator = np.random.default_rng(self.seed)
-        writer = DiskGraphWriter(folder, self.num_nodes)
+        graph = DiskGraph.create(folder)
         y = self._classes(generator)
-        writer.edges(self._edges(y, generator))
+        graph.write_edges(self._edges(y, generator), self.num_nodes)
         means = self._means(generator)
         starts = range(0, self.num_nodes, CHUNK_ROWS)
         chunks = (self._features(y[i : i + CHUNK_ROWS], means, generator) for i in starts)
-        writer.features(chunks, self.features)
-        writer.labels(np.arange(self.num_nodes), y, {})
-        return writer.finish(given=None)
+        graph.write_features(chunks, self.features)
+        graph.write_labels(np.arange(self.num_nodes), y, {})
+        graph.declare(given=None)
+        return graph
 
     def _classes(self, generator: np.random.Generator) -> np.ndarray:
         """Classes of the nodes; every class has one, so that an edge that asks for it finds it."""

@@ -1,14 +1,12 @@
-"""The data module for graphs that do not fit in one batch."""
+"""Data modules for graphs that do not fit in one batch."""
 
-import math
-import shutil
+import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, get_worker_info
@@ -16,20 +14,15 @@ from torch_geometric.data import Data
 
 from curvlab.data.files.cache import dense_parts
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.data.loaders.partition import ALL, InducedSubgraphs, RandomPartition
+from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
 
-AHEAD = 2
-"""Batches that a worker makes ahead: torch's `prefetch_factor`."""
-
-SHARED_MEMORY = Path("/dev/shm")
-
-WAYS_OUT = "set batching.workers=0, a smaller batching.size, or more of it (docker run --shm-size)"
+ALL = slice(None)
 
 
-class MiniBatches:
+class MiniBatches(Dataset[Data]):
     """An endless stream of batches, seen through a window: a sized iterable of the next ones.
 
     The stream goes on where the last window ended, so that an epoch of the trainer, the interval
@@ -54,15 +47,10 @@ class MiniBatches:
         module = self.module
         module.prepare_batches()
         workers = min(module.workers, len(self))
-        parts: Iterator[Tensor] = (part for _ in range(self.steps) for part in module.next_round())
-        if workers and not module.fits:
-            first = next(parts)
-            _check_room(module.batch(first), AHEAD * workers)
-            module.fits, parts = True, chain([first], parts)
         loader = DataLoader(
-            _ByPart(module),
+            self,
             batch_size=None,
-            sampler=parts,
+            sampler=(part for _ in range(self.steps) for part in module.next_round()),
             num_workers=workers,
             multiprocessing_context="fork" if workers else None,
             pin_memory=self.pinned,
@@ -74,14 +62,10 @@ class MiniBatches:
         except RuntimeError as error:
             if "shared memory" not in str(error):
                 raise
-            raise UsageError(f"{SHARED_MEMORY} is full: {WAYS_OUT}") from error
-
-
-class _ByPart(Dataset[Data]):
-    """The batches of a module, by the parts that they are made from."""
-
-    def __init__(self, module: "MiniBatchDataModule") -> None:
-        self.module = module
+            raise UsageError(
+                "/dev/shm is full: set batching.workers=0, a smaller batching.size, or more of it "
+                "(docker run --shm-size)"
+            ) from error
 
     def __getitem__(self, part: Tensor) -> Data:
         batch = self.module.batch(part)
@@ -92,19 +76,40 @@ class _ByPart(Dataset[Data]):
         return batch
 
 
-def _check_room(batch: Data, count: int) -> None:
-    """Refuse workers if shared memory cannot hold `count` batches, where there is a limit.
+def step_parts(count: int, size: int, batches: int) -> int:
+    """Number of parts of at most `size` that `count` things are cut into, a multiple of `batches`.
 
     Raises:
-        UsageError: with the ways out.
+        UsageError: There are fewer things than parts.
     """
-    sizes = [t.untyped_storage().nbytes() for t in dense_parts(batch.to_dict()).values()]
-    free = shutil.disk_usage(SHARED_MEMORY).free if SHARED_MEMORY.exists() else math.inf
-    if count * sum(sizes) > free:
+    parts = batches * -(-count // (size * batches))
+    if parts > count:
         raise UsageError(
-            f"{SHARED_MEMORY} has {free / 1e6:.0f} MB left, and workers hold {count} batches of "
-            f"{sum(sizes) / 1e6:.0f} MB there: {WAYS_OUT}"
+            f"{count} nodes or triples do not make {batches} batches a step of batching.size="
+            f"{size}: use larger ones, fewer processes or a smaller batching.accumulate."
         )
+    return parts
+
+
+def pass_generator(seed: int, number: int) -> np.random.Generator:
+    """Random numbers of one pass, the same in every process, others than a split draws."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+
+
+def random_rounds(
+    count: int, size: int, batches: int, seed: int, number: int
+) -> list[tuple[Tensor, ...]]:
+    """A random partition of `0, ..., count - 1`, `[rounds][batches]`: a part for each batch.
+
+    Parts are as few as can be shared out evenly, `batches * ceil(count / (size * batches))`, and
+    their sizes differ by one at most.
+
+    Source: the code of Hypformer for large graphs, after SGFormer; both cut off parts of exactly
+    `size` nodes and a smaller last one.
+    """
+    order = torch.from_numpy(pass_generator(seed, number).permutation(count))
+    parts = order.tensor_split(step_parts(count, size, batches))
+    return [parts[i : i + batches] for i in range(0, len(parts), batches)]
 
 
 class MiniBatchDataModule(GraphDataModule):
@@ -127,9 +132,6 @@ class MiniBatchDataModule(GraphDataModule):
 
     draws_at_windows = False
     """Whether each window draws a number as dropout does, on which older scores rest."""
-
-    fits = False
-    """Whether shared memory has been found large enough for the workers' batches."""
 
     def __init__(
         self,
@@ -166,9 +168,21 @@ class MiniBatchDataModule(GraphDataModule):
         """
 
     @property
-    def steps_per_pass(self) -> int:
-        """Batches of this process in the first pass."""
-        return self.accumulate * len(self.rounds(0, self._processes * self.accumulate))
+    def train_mask(self) -> Tensor:
+        """Which nodes are in the training set `[nodes]`.
+
+        Raises:
+            UsageError: The graph has no split.
+        """
+        mask = self.graph.get("train_mask")
+        if mask is None:
+            raise UsageError("the graph has no split: choose one of split=..., see --help")
+        return mask
+
+    @cached_property
+    def subgraphs(self) -> Subgraphs:
+        """Subgraphs of the graph, without its split."""
+        return Subgraphs(self.graph, self.transforms, without=PARTS)
 
     def next_round(self) -> list[Tensor]:
         """The parts of the stream's next step, those of this process's batches."""
@@ -192,7 +206,7 @@ class MiniBatchDataModule(GraphDataModule):
 
     def evaluation_batch(self, batch: Data) -> Data:
         """The whole graph, on the device of the step's batch."""
-        return self._whole_on(batch.edge_index.device)
+        return self._whole_on(next(v.device for _, v in batch if isinstance(v, Tensor)))
 
     def transfer_batch_to_device(
         self,
@@ -201,9 +215,15 @@ class MiniBatchDataModule(GraphDataModule):
         dataloader_idx: int,  # noqa: ARG002 - Lightning's signature
     ) -> Data:
         """Move a batch; of the whole graph, from which batches are cut here, a copy made once."""
-        if batch is self.graph:
-            return self._whole_on(device) if self.evaluates else batch
-        return batch.to(str(device), non_blocking=device.type == "cuda")
+        if batch is not self.graph:
+            return batch.to(str(device), non_blocking=device.type == "cuda")
+        trainer = self.trainer
+        evaluates = (
+            trainer is None
+            or trainer.is_global_zero
+            or getattr(trainer.lightning_module, "evaluates_together", False)
+        )
+        return self._whole_on(device) if evaluates else batch
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream is."""
@@ -215,7 +235,11 @@ class MiniBatchDataModule(GraphDataModule):
         self._rounds = None
 
     def _whole_on(self, device: torch.device) -> Data:
-        return self.whole_on(device, self.size)
+        """The whole graph on a device: a copy, made once."""
+        if self._whole is None or self._whole.edge_index.device != device:
+            self._whole = copy.copy(self.graph).to(str(device))
+            self._whole.chunk = self.size
+        return self._whole
 
 
 class PartitionDataModule(MiniBatchDataModule):
@@ -226,8 +250,7 @@ class PartitionDataModule(MiniBatchDataModule):
     Source: the code of Hypformer for large graphs, after SGFormer.
 
     Args:
-        **options: of `MiniBatchDataModule`; `size` is the most nodes of a batch, see
-            `RandomPartition`.
+        **options: of `MiniBatchDataModule`; `size` is the most nodes of a batch.
 
     Raises:
         UsageError: The graph has no split (when it is prepared).
@@ -235,26 +258,17 @@ class PartitionDataModule(MiniBatchDataModule):
 
     def prepare_batches(self) -> None:
         """Look up the edges by their source."""
-        _ = self._subgraphs
+        _ = self.subgraphs
 
     def batch(self, nodes: Tensor) -> Data:
         """The subgraph of nodes `[batch]`."""
-        data = self._subgraphs(nodes)
-        data.train_nodes = self._train_mask[nodes].nonzero().squeeze(-1)
+        data = self.subgraphs.induced(nodes)
+        data.train_nodes = self.train_mask[nodes].nonzero().squeeze(-1)
         return data
 
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """See `RandomPartition`; at least one part of every round has a training node."""
-        partition = RandomPartition(self.num_nodes, self.size, batches, self.seed)
-        return partition.rounds(number, own, self._train_mask)
-
-    @cached_property
-    def _subgraphs(self) -> InducedSubgraphs:
-        return InducedSubgraphs(self.graph, self.transforms, without=PARTS)
-
-    @property
-    def _train_mask(self) -> Tensor:
-        mask = self.graph.get("train_mask")
-        if mask is None:
-            raise UsageError("the graph has no split: choose one of split=..., see --help")
-        return mask
+        """See `random_rounds`; at least one part of every round has a training node."""
+        train = self.train_mask
+        rounds = random_rounds(self.num_nodes, self.size, batches, self.seed, number)
+        wanted = [parts for parts in rounds if any(train[part].any() for part in parts)]
+        return [[part.sort().values for part in parts[own]] for parts in wanted]

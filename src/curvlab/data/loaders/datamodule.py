@@ -1,6 +1,5 @@
 """The data module for full-batch training on one graph."""
 
-import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -205,25 +204,6 @@ class GraphDataModule(Checked, LightningDataModule):
     def evaluation_batch(self, batch: Data) -> Data:
         """The graph that is validated on after a step: here that of the step itself."""
         return batch
-
-    @property
-    def evaluates(self) -> bool:
-        """Whether this process does: of several the first, or all if the task says so."""
-        if self.trainer is None or self.trainer.is_global_zero:
-            return True
-        return bool(getattr(self.trainer.lightning_module, "evaluates_together", False))
-
-    def whole_on(self, device: torch.device, chunk: int) -> Data:
-        """The whole graph on a device: a copy, made once.
-
-        Args:
-            device: where it is evaluated.
-            chunk: nodes that a model with `encode_in_chunks` takes at a time there.
-        """
-        if self._whole is None or self._whole.edge_index.device != device:
-            self._whole = copy.copy(self.graph).to(str(device))
-            self._whole.chunk = chunk
-        return self._whole
 
     def transfer_batch_to_device(
         self,

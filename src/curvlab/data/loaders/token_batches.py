@@ -7,22 +7,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.config.words import in_words_of
-from curvlab.data.files.disk_graph import DiskGraph, open_disk_graph, write_disk_graph
-from curvlab.data.loaders.batches import MiniBatchDataModule
+from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
+from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
-from curvlab.data.loaders.partition import ALL
 from curvlab.data.loaders.token_store import TokenSpec, TokenStore
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat, PositiveInt
-from curvlab.results.leases import Holder, held
+from curvlab.results.leases import held
 
 log = logging.getLogger(__name__)
 
@@ -93,21 +91,14 @@ class TokenDataModule(MiniBatchDataModule):
 
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """Rows that lie together, in the order of pass `number`, `[rounds][batches]`."""
-        train = self.graph.train_mask.nonzero().squeeze(-1).numpy()
-        parts = batches * -(-len(train) // (self.size * batches))
-        if parts > len(train):
-            raise UsageError(
-                f"{len(train)} training nodes cannot be shared out in rounds of {batches} batches "
-                f"of batching.size={self.size}: use larger or fewer batches."
-            )
-        cut = [torch.from_numpy(part) for part in np.array_split(train, parts)]
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(number,))
-        order = np.random.default_rng(sequence).permutation(parts)
+        train = self.graph.train_mask.nonzero().squeeze(-1)
+        cut = train.tensor_split(step_parts(len(train), self.size, batches))
+        order = pass_generator(self.seed, number).permutation(len(cut))
         return [[cut[i] for i in some[own]] for some in order.reshape(-1, batches)]
 
     def _prepared(self) -> Data:
         store = self._store()
-        store.verify()
+        store.arrays.verify()
         data = store.graph.labelled()
         if self.split is not None:
             with in_words_of(self.split):
@@ -133,17 +124,13 @@ class TokenDataModule(MiniBatchDataModule):
                 "classification"
             )
         folder = Path(self.cache_dir) / "graphs" / key
-        graph = open_disk_graph(folder)
-        if graph is not None and self._tokens_of(graph).complete:
-            return self._tokens_of(graph)
+        graph = DiskGraph.open(folder)
+        if graph is not None and (store := self._tokens_of(graph)).complete:
+            return store
         folder.parent.mkdir(parents=True, exist_ok=True)
         lease = folder.with_name(f"{key}.lease")  # the folder itself is thrown away to be written
-
-        def wait(holder: Holder) -> None:
-            log.info("%s is at work in %s: waiting", holder, folder)
-
-        with held(lease, wait):
-            store = self._tokens_of(open_disk_graph(folder) or self._written(folder))
+        with held(lease, lambda holder: log.info("%s is at work in %s: waiting", holder, folder)):
+            store = self._tokens_of(DiskGraph.open(folder) or self._written(folder))
             if not store.complete:
                 store.compute(self.memory_bytes)
         return store
@@ -174,6 +161,7 @@ class TokenDataModule(MiniBatchDataModule):
         return int(self.graph.tokens.shape[2])
 
     def _whole_on(self, device: torch.device) -> Data:
+        """The graph on a device, but for the tokens, which are read a part at a time."""
         if self._whole is None or self._whole.y.device != device:
             tokens = self.graph.tokens
             rest = {name: value for name, value in self.graph if name != "tokens"}

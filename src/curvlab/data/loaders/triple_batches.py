@@ -9,11 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import MASKS
-from curvlab.data.loaders.batches import MiniBatchDataModule
+from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
-from curvlab.data.loaders.partition import ALL
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
-from curvlab.errors import UsageError
 from curvlab.options import PositiveInt
 
 
@@ -101,25 +99,13 @@ class TripleDataModule(MiniBatchDataModule):
         The permutation depends on seed and pass alone, so that every process makes the same one.
         """
         pair, _ = self._pairs
-        parts = batches * -(-len(pair) // (self.size * batches))
-        if parts > len(pair):
-            raise UsageError(
-                f"{len(pair)} training triples do not make {batches} batches a step of "
-                f"batching.size={self.size}: use larger ones, fewer devices or a smaller "
-                "batching.accumulate."
-            )
-        generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
+        generator = pass_generator(self.seed, number)
         order = generator.permutation(len(pair))
         if self.shuffle == "pairs":
             _, group = np.unique(pair.numpy(), return_inverse=True)
             order = order[np.argsort(generator.permutation(group.max() + 1)[group[order]])]
-        made = np.array_split(order, parts)
-        rounds = (made[i : i + batches][own] for i in range(0, parts, batches))
-        return [[torch.from_numpy(part.copy()) for part in some] for some in rounds]
-
-    def evaluation_batch(self, batch: Data) -> Data:
-        """All triples, on the device of the step's batch."""
-        return self._whole_on(batch.tail.device)
+        parts = torch.from_numpy(order).tensor_split(step_parts(len(pair), self.size, batches))
+        return [list(parts[i : i + batches][own]) for i in range(0, len(parts), batches)]
 
     @cached_property
     def _pairs(self) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,8 @@ from torch_geometric.utils import degree
 from curvlab.data.transforms.graph import (
     GraphTransform,
     IdentityFeatures,
-    directed_edges,
     normalised_matrix,
+    with_self_loops,
 )
 from curvlab.options import NonNegativeInt, PositiveInt
 
@@ -183,5 +183,6 @@ def _with_self_loops(data: Data) -> csr_array:
 
     Its numbers are of the type of the features.
     """
-    edges = torch.stack(directed_edges(data, self_loops=True))
-    return normalised_matrix(edges, int(data.num_nodes or 0)).astype(data.x.numpy().dtype)
+    nodes = int(data.num_nodes or 0)
+    edges, _ = with_self_loops(data.edge_index, None, nodes)
+    return normalised_matrix(edges, nodes).astype(data.x.numpy().dtype)

@@ -4,34 +4,28 @@ import logging
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from copy import copy
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import torch
-from scipy.linalg import eigh
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
-from torch_geometric.utils import remove_self_loops, to_undirected
+from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.checked import Checked
 from curvlab.data.files.cache import cached, fingerprint
+from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.transforms.eigenvectors import smallest_eigenvectors
 from curvlab.errors import UsageError
 from curvlab.layers.neighbour_sums import sparse_rows
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.options import NonNegativeFloat, PositiveInt
 
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
-DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos iterations
-LANCZOS_SEED = 0
-SAME_EIGENVALUE = 1e-8  # eigenvalues nearer than this are one that repeats
 
 log = logging.getLogger(__name__)
 
@@ -207,9 +201,8 @@ class LaplacianEigenvectors(GraphTransform):
                 "a graph of %d nodes has as many Laplacian eigenvectors: the other %d of %d are 0",
                 *(nodes, self.k - nodes, self.k),
             )
-        vectors = _smallest_eigenvectors(
-            normalised_adjacency_matrix(data.edge_index, nodes), self.k
-        )
+        adjacency = normalised_adjacency_matrix(data.edge_index, nodes)
+        vectors = smallest_eigenvectors(adjacency, self.k)
         data.eigenvectors = torch.from_numpy(vectors).to(torch.get_default_dtype())
         return data
 
@@ -234,8 +227,10 @@ class SparseAdjacency(GraphTransform):
     def forward(self, data: Data) -> Data:
         """Add `adj_t [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
-        source, target = directed_edges(data, self.self_loops)
-        data.adj_t = sparse_rows(target, source, torch.ones(len(source)), (nodes, nodes))
+        edges = data.edge_index
+        if self.self_loops:
+            edges, _ = with_self_loops(edges, None, nodes)
+        data.adj_t = sparse_rows(edges[1], edges[0], torch.ones(edges.shape[1]), (nodes, nodes))
         return data
 
 
@@ -267,39 +262,26 @@ class NormalisedAdjacency(GraphTransform):
     def forward(self, data: Data) -> Data:
         """Add `normalised_adj [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
-        directed = "edge_forward" in data
-        arcs = _forward(data) if directed else data
-        source, target = directed_edges(arcs, self.self_loops)
-        weight = self._weight(arcs, len(source))
-        weights = normalised_weights(source, target, nodes, weight, directed)
+        edges, weight = data.edge_index, data.get("edge_weight")
+        weight = None if weight is None else weight.double()
+        forward = data.get("edge_forward")
+        if forward is not None:
+            edges, weight = edges[:, forward], None if weight is None else weight[forward]
+        if self.self_loops:
+            edges, weight = with_self_loops(edges, weight, nodes)
+        source, target = edges
+        weights = normalised_weights(source, target, nodes, weight, directed=forward is not None)
         weights = weights.to(torch.get_default_dtype())
         data.normalised_adj = sparse_rows(target, source, weights, (nodes, nodes))
         return data
 
-    def _weight(self, data: Data, edges: int) -> Tensor | None:
-        """Weights of the edges as `directed_edges` orders them, in float64; None without."""
-        if "edge_weight" not in data:
-            return None
-        if not self.self_loops:
-            return data.edge_weight.double()
-        proper = data.edge_weight[data.edge_index[0] != data.edge_index[1]].double()
-        return torch.cat([proper, proper.new_ones(edges - len(proper))])
 
-
-def _forward(data: Data) -> Data:
-    """The edges of a directed graph, without the other directions of them."""
-    there = {n: data[n][..., data.edge_forward] for n in ("edge_index", "edge_weight") if n in data}
-    return Data(num_nodes=data.num_nodes, **there)
-
-
-def directed_edges(data: Data, self_loops: bool) -> tuple[Tensor, Tensor]:
-    """Sources and targets of the edges, with exactly one self-loop a node if asked for."""
-    source, target = data.edge_index
-    if not self_loops:
-        return source, target
-    loops = torch.arange(int(data.num_nodes or 0), device=source.device)
-    proper = source != target
-    return torch.cat([source[proper], loops]), torch.cat([target[proper], loops])
+def with_self_loops(
+    edge_index: Tensor, weight: Tensor | None, nodes: int
+) -> tuple[Tensor, Tensor | None]:
+    """The edges with exactly one self-loop a node, of weight 1, at their end."""
+    edge_index, weight = remove_self_loops(edge_index, weight)
+    return add_self_loops(edge_index, weight, num_nodes=nodes)
 
 
 def normalised_weights(
@@ -333,109 +315,4 @@ def normalised_matrix(edges: Tensor, nodes: int) -> csr_array:
 
 def normalised_adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
     """`D^{-1/2} A D^{-1/2}` of the simple undirected graph, in float64."""
-    proper = remove_self_loops(edge_index)[0]
-    return normalised_matrix(to_undirected(proper, num_nodes=num_nodes), num_nodes)
-
-
-def _smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
-    """Merge the components' eigenvectors and keep the k with the smallest Laplacian eigenvalue."""
-    count, component = connected_components(adjacency, directed=False)
-    members = np.split(
-        np.argsort(component, kind="stable"), np.cumsum(np.bincount(component, minlength=count))
-    )[:count]
-    solved = [_largest_eigenpairs(adjacency[nodes][:, nodes], k) for nodes in members]
-    # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
-    values = np.concatenate([np.round(1 - values, 10) for values, _ in solved])
-    owner = np.repeat(np.arange(count), [len(values) for values, _ in solved])
-    column = np.concatenate([np.arange(len(values)) for values, _ in solved])
-    result = np.zeros((adjacency.shape[0], k))
-    for position, best in enumerate(np.argsort(values, kind="stable")[:k]):
-        vectors = solved[owner[best]][1]
-        result[members[owner[best]], position] = _signed(vectors[:, column[best]])
-    return result
-
-
-def _largest_eigenpairs(adjacency: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The min(k, nodes) largest eigenvalues, descending, and their eigenvectors in columns."""
-    nodes = adjacency.shape[0]
-    k = min(k, nodes)
-    if nodes <= DENSE_EIGEN_NODES or k > nodes // 4:
-        return largest_eigenpairs(adjacency, k, dense=True)
-    return _solved(adjacency, k, dense=False)
-
-
-def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenvalues, descending, and eigenvectors that do not depend on the solver.
-
-    Of an eigenvalue that repeats, any basis of its space is as good. With `P` the projector on
-    that space, the first vector is the column of `P` at the node where it is longest, the next
-    that of what is left of `P`, and so on: a Cholesky factor of `P` with pivots.
-
-    Args:
-        matrix: symmetric, `[nodes, nodes]`.
-        k: at most the number of nodes.
-        dense: solve the dense matrix, else by Lanczos iterations.
-    """
-    nodes = matrix.shape[0]
-    values, vectors = _solved(matrix, k, dense)
-    more = values, vectors
-    while len(more[0]) < nodes and more[0][k - 1] - more[0][-1] < SAME_EIGENVALUE:
-        more = _solved(matrix, min(2 * len(more[0]), nodes), dense)  # the rest of the last space
-    if len(more[0]) > k and more[0][k - 1] - more[0][k] < SAME_EIGENVALUE:
-        values, vectors = more
-    starts = np.flatnonzero(values[:-1] - values[1:] >= SAME_EIGENVALUE) + 1
-    for space in np.split(np.arange(len(values)), starts):
-        if len(space) > 1:
-            vectors[:, space] = _canonical(vectors[:, space])
-        else:
-            vectors[:, space[0]] = _signed(vectors[:, space[0]])
-    return values[:k], vectors[:, :k]
-
-
-def _solved(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
-    nodes = matrix.shape[0]
-    if dense or k == nodes:
-        values, vectors = eigh(
-            matrix.toarray(), subset_by_index=(nodes - k, nodes - 1), overwrite_a=True
-        )
-    else:
-        values, vectors = _lanczos(matrix, k)
-    order = np.argsort(-values, kind="stable")
-    return values[order], vectors[:, order]
-
-
-def _lanczos(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenvalues and eigenvectors of a matrix whose eigenvalues are in [-1, 1]."""
-    nodes = matrix.shape[0]
-    start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
-    # rng draws the vector from which the iteration starts again where eigenvalues repeat.
-    solve = partial(
-        eigsh, which="LA", ncv=min(nodes, max(2 * k + 1, 20)), v0=start, rng=LANCZOS_SEED
-    )
-    values, vectors = solve(matrix, k)
-    while True:
-        # Lanczos iterations can miss a copy of an eigenvalue that repeats: it is the largest left.
-        rest = LinearOperator(matrix.shape, lambda x: matrix @ x - 2 * vectors @ (vectors.T @ x))
-        (missed,), vector = solve(rest, 1)
-        last = values.argmin()
-        if missed < values[last] + SAME_EIGENVALUE:
-            return values, vectors
-        values[last], vectors[:, last] = missed, vector[:, 0]
-
-
-def _canonical(vectors: np.ndarray) -> np.ndarray:
-    """A basis of the space of orthonormal columns `[nodes, m]`, see `largest_eigenpairs`."""
-    left, basis = vectors.copy(), np.empty_like(vectors)
-    for column in basis.T:
-        length = (left**2).sum(axis=1)
-        pivot = np.argmax(length >= (1 - 1e-6) * length.max())
-        direction = left[pivot] / np.sqrt(length[pivot])
-        column[:] = left @ direction
-        left -= np.outer(column, direction)
-    return basis
-
-
-def _signed(vector: np.ndarray) -> np.ndarray:
-    magnitude = np.abs(vector)
-    leading = np.argmax(magnitude >= (1 - 1e-6) * magnitude.max())
-    return vector * np.sign(vector[leading])
+    return normalised_matrix(simple_edges(edge_index, num_nodes), num_nodes)

@@ -84,7 +84,9 @@ class PolynomialTokens(GraphTransform):
         for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):
             torch.mul(signal, roots, out=tokens[:, order])
         tokens[:, 0] = x  # not rounded
-        data.tokens = _finite(tokens, x)
+        if bool(x.isfinite().all()):  # else the features are refused
+            check_finite(tokens)
+        data.tokens = tokens
         return data
 
     def _kept(self, x: Tensor) -> torch.dtype:
@@ -122,16 +124,14 @@ def _random_walk(
     return product, degree.sqrt()
 
 
-def _finite(tokens: Tensor, x: Tensor) -> Tensor:
-    """The tokens, if their type holds them.
+def check_finite(tokens: Tensor) -> None:
+    """Refuse tokens that their type does not hold.
 
     Raises:
-        UsageError: Some are not finite, although all features are.
+        UsageError: They are kept in float16 and some are not finite.
     """
-    half = tokens.dtype == torch.float16
-    if half and not bool(tokens.isfinite().all()) and bool(x.isfinite().all()):
+    if tokens.dtype == torch.float16 and not bool(tokens.isfinite().all()):
         raise UsageError(
             "float16 holds no number above 65,504, which some tokens exceed: use "
             "model.token_dtype=bfloat16 or float32, or scale the features."
         )
-    return tokens

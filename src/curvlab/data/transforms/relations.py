@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, normalised_weights
@@ -35,23 +35,16 @@ class NeighbourRelations(GraphTransform):
         if not self.orders:
             return data
         nodes = int(data.num_nodes or 0)
-        step = _within_a_step(data.edge_index.numpy(), nodes)
+        edges = csr_array((np.ones(data.num_edges), data.edge_index.numpy()), shape=(nodes, nodes))
+        step = ((edges + edges.T + eye_array(nodes)) > 0).astype(np.float32)
         blocks = [step]
         for _ in range(self.orders - 1):
             blocks.append(((blocks[-1] @ step) > 0).astype(np.float32))
-        edges = [torch.from_numpy(np.stack(block.nonzero())).long() for block in blocks]
-        weights = torch.cat([normalised_weights(ends[0], ends[1], nodes) for ends in edges])
-        row = torch.cat([ends[0] + r * nodes for r, ends in enumerate(edges)])
-        column = torch.cat([ends[1] for ends in edges])
+        pairs = [torch.from_numpy(np.stack(block.nonzero())).long() for block in blocks]
+        weights = torch.cat([normalised_weights(ends[0], ends[1], nodes) for ends in pairs])
+        row = torch.cat([ends[0] + r * nodes for r, ends in enumerate(pairs)])
+        column = torch.cat([ends[1] for ends in pairs])
         shape = self.orders * nodes, nodes
         weights = weights.to(torch.get_default_dtype())
         data.relations = sparse_rows(row, column, weights, shape)
         return data
-
-
-def _within_a_step(edges: np.ndarray, nodes: int) -> csr_array:
-    """The support of `A + A^T + I`, `[nodes, nodes]` of ones."""
-    loops = np.arange(nodes)
-    row, col = np.concatenate([edges, edges[::-1], np.stack([loops, loops])], axis=1)
-    matrix = csr_array((np.ones(len(row), np.float32), (row, col)), shape=(nodes, nodes))
-    return (matrix > 0).astype(np.float32)

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.eigenvectors import largest_eigenpairs
 from curvlab.data.transforms.graph import (
     GraphTransform,
     LaplacianEigenvectors,
-    largest_eigenpairs,
     normalised_adjacency_matrix,
 )
 from curvlab.errors import UsageError

@@ -1,0 +1,150 @@
+"""Subgraphs of one graph: those that sets of nodes induce, and sampled neighbourhoods."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.loader.utils import filter_data
+
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.errors import UsageError
+from curvlab.layers.sparse_graph import SparseGraph
+
+
+class Subgraphs:
+    """Subgraphs of one graph, in time proportional to the degrees of their nodes.
+
+    Node i of a subgraph is the i-th of its nodes, and so is row i of everything that has a row per
+    node. Matrices of nodes by nodes (an adjacency, normalised or not) are made anew from the
+    subgraph's own edges, and degrees with them, by the transform that made the graph's.
+
+    Args:
+        graph: The prepared graph, on the processor, with distinct edges; it is not changed.
+        transforms: All that were applied to it.
+        without: Attributes that subgraphs do not get.
+
+    Raises:
+        UsageError: The graph has a sparse matrix that none of the transforms makes.
+    """
+
+    def __init__(
+        self, graph: Data, transforms: Sequence[GraphTransform] = (), without: Sequence[str] = ()
+    ) -> None:
+        tensors = {name: value for name, value in graph if isinstance(value, Tensor)}
+        dense = {name for t in transforms if t.of_pairs for name in t.writes}
+        sparse = {name for name, value in tensors.items() if value.layout != torch.strided}
+        matrices = sparse | dense.intersection(tensors)
+        self._transforms = [t for t in transforms if matrices.intersection(t.writes)]
+        unknown = matrices.difference(*(t.writes for t in self._transforms))
+        if unknown:
+            raise UsageError(
+                f"mini-batches cannot make {', '.join(sorted(unknown))} anew for a subgraph: let a "
+                "transform of the model make it from the edges, or use batching=full."
+            )
+        self._graph = copy.copy(graph)
+        SparseGraph.forget(self._graph)
+        for name in matrices.union(without).intersection(graph.keys()):
+            del self._graph[name]
+        self._nodes = int(graph.num_nodes or 0)
+        self._number = torch.full((self._nodes,), -1)
+        self._lookups: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def induced(self, nodes: Tensor) -> Data:
+        """The edges between distinct nodes `[batch]`, in the order of the graph's."""
+        number, first, targets = self._lookup(0)
+        self._number[nodes] = torch.arange(len(nodes))
+        places, owner = _all_places(first[nodes], first[nodes + 1] - first[nodes])
+        target = self._number[targets[places]]
+        self._number[nodes] = -1
+        inside = target >= 0
+        return self._filtered(nodes, owner[inside], target[inside], number[places[inside]])
+
+    def sampled(self, seeds: Tensor, fan_outs: Sequence[int]) -> Data:
+        """Draw at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of those, etc.
+
+        The neighbours of a node, the sources of the edges to it, are drawn uniformly without
+        replacement, all where there are not more than asked for. The mean over those drawn is an
+        unbiased estimate of the mean over all. A node is drawn from once, at the hop at which it
+        is first met. A network of as many layers as there are fan-outs sees all that matters to
+        the seeds. Draws come from torch's global generator, in time proportional to the fan-outs,
+        not to the degrees. PyTorch Geometric's `NeighborLoader` needs a compiled package for this.
+
+        Args:
+            seeds: Distinct nodes.
+            fan_outs: Most neighbours of a node, hop by hop, each at least 1.
+
+        Returns:
+            The drawn edges between the seeds, in their order, and then the other nodes by the hop
+            at which they are met; `nodes`, their indices in the graph, and `batch_size`, the number
+            of seeds.
+
+        Source: GraphSAGE (Hamilton et al. 2017), Algorithm 2.
+        """
+        number, first, sources = self._lookup(1)
+        hops, drawn, owners, met = [seeds], [], [], len(seeds)
+        self._number[seeds] = torch.arange(met)
+        for fan_out in fan_outs:
+            targets = hops[-1]
+            degree = first[targets + 1] - first[targets]
+            many = degree > fan_out
+            places, owner = _all_places(first[targets[~many]], degree[~many])
+            some = first[targets[many]].unsqueeze(1) + distinct_integers(degree[many], fan_out)
+            drawn.append(torch.cat([places, some.flatten()]))
+            repeated = targets[many].repeat_interleave(fan_out)
+            owners.append(torch.cat([targets[~many][owner], repeated]))
+            source = sources[drawn[-1]]
+            hops.append(source[self._number[source] < 0].unique())
+            self._number[hops[-1]] = torch.arange(met, met := met + len(hops[-1]))
+        nodes, places = torch.cat(hops), torch.cat(drawn)
+        source, target = self._number[sources[places]], self._number[torch.cat(owners)]
+        self._number[nodes] = -1
+        data = self._filtered(nodes, source, target, number[places])
+        data.nodes, data.batch_size = nodes, len(seeds)
+        return data
+
+    def _lookup(self, end: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The edges by their source (0) or target (1): numbers, where nodes begin, other ends."""
+        if end not in self._lookups:
+            ends = self._graph.edge_index
+            order = ends[end].argsort(stable=True)
+            counts = torch.bincount(ends[end], minlength=self._nodes)
+            self._lookups[end] = order, F.pad(counts.cumsum(0), (1, 0)), ends[1 - end][order]
+        return self._lookups[end]
+
+    def _filtered(self, nodes: Tensor, source: Tensor, target: Tensor, edges: Tensor) -> Data:
+        """Rows of nodes and edges, and the matrices of these edges."""
+        data = filter_data(self._graph, nodes, source, target, edges)
+        data.num_nodes = len(nodes)
+        for transform in self._transforms:
+            data = transform(data)
+        return data
+
+
+def distinct_integers(below: Tensor, count: int) -> Tensor:
+    """A uniform subset of `count` integers from 0 up to each bound, `[bounds, count]`.
+
+    For j = bound - count, ..., bound - 1 draw t from 0 to j; take t, or j where t is taken.
+
+    Args:
+        below: bounds `[bounds]`, each at least `count`.
+        count: size of the subsets.
+
+    Source: Bentley and Floyd 1987, for all bounds at once.
+    """
+    chosen = below.new_full((len(below), count), -1)
+    for i in range(count):
+        j = below - count + i
+        t = (torch.rand(len(below), dtype=torch.float64) * (j + 1)).long()
+        taken = (chosen[:, :i] == t.unsqueeze(1)).any(1)
+        chosen[:, i] = torch.where(taken, j, t)
+    return chosen
+
+
+def _all_places(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """The places `first, ..., first + count - 1` of each owner, and the owners' positions."""
+    skipped = first - (count.cumsum(0) - count)
+    owner = torch.arange(len(count)).repeat_interleave(count)
+    return torch.arange(len(owner)) + skipped[owner], owner

@@ -1,0 +1,111 @@
+"""Eigenvectors of normalised adjacencies that do not depend on the solver."""
+
+from functools import partial
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos iterations
+LANCZOS_SEED = 0
+SAME_EIGENVALUE = 1e-8  # eigenvalues nearer than this are one that repeats
+
+
+def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
+    """Merge the components' eigenvectors and keep the k with the smallest Laplacian eigenvalue."""
+    count, component = connected_components(adjacency, directed=False)
+    members = np.split(
+        np.argsort(component, kind="stable"), np.cumsum(np.bincount(component, minlength=count))
+    )[:count]
+    solved = []
+    for nodes in members:
+        matrix, some = adjacency[nodes][:, nodes], min(k, len(nodes))
+        dense = len(nodes) <= DENSE_EIGEN_NODES or some > len(nodes) // 4
+        solve = largest_eigenpairs if dense else _solved
+        solved.append(solve(matrix, some, dense))
+    # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
+    values = np.concatenate([np.round(1 - values, 10) for values, _ in solved])
+    owner = np.repeat(np.arange(count), [len(values) for values, _ in solved])
+    column = np.concatenate([np.arange(len(values)) for values, _ in solved])
+    result = np.zeros((adjacency.shape[0], k))
+    for position, best in enumerate(np.argsort(values, kind="stable")[:k]):
+        vectors = solved[owner[best]][1]
+        result[members[owner[best]], position] = _signed(vectors[:, column[best]])
+    return result
+
+
+def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues, descending, and eigenvectors that do not depend on the solver.
+
+    Of an eigenvalue that repeats, any basis of its space is as good. With `P` the projector on
+    that space, the first vector is the column of `P` at the node where it is longest, the next
+    that of what is left of `P`, and so on: a Cholesky factor of `P` with pivots.
+
+    Args:
+        matrix: symmetric, `[nodes, nodes]`.
+        k: at most the number of nodes.
+        dense: solve the dense matrix, else by Lanczos iterations.
+    """
+    nodes = matrix.shape[0]
+    values, vectors = _solved(matrix, k, dense)
+    more = values, vectors
+    while len(more[0]) < nodes and more[0][k - 1] - more[0][-1] < SAME_EIGENVALUE:
+        more = _solved(matrix, min(2 * len(more[0]), nodes), dense)  # the rest of the last space
+    if len(more[0]) > k and more[0][k - 1] - more[0][k] < SAME_EIGENVALUE:
+        values, vectors = more
+    starts = np.flatnonzero(values[:-1] - values[1:] >= SAME_EIGENVALUE) + 1
+    for space in np.split(np.arange(len(values)), starts):
+        basis = _canonical if len(space) > 1 else _signed
+        vectors[:, space] = basis(vectors[:, space])
+    return values[:k], vectors[:, :k]
+
+
+def _solved(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
+    nodes = matrix.shape[0]
+    if dense or k == nodes:
+        values, vectors = eigh(
+            matrix.toarray(), subset_by_index=(nodes - k, nodes - 1), overwrite_a=True
+        )
+    else:
+        values, vectors = _lanczos(matrix, k)
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]
+
+
+def _lanczos(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues and eigenvectors of a matrix whose eigenvalues are in [-1, 1]."""
+    nodes = matrix.shape[0]
+    start = np.random.default_rng(LANCZOS_SEED).standard_normal(nodes)
+    # rng draws the vector from which the iteration starts again where eigenvalues repeat.
+    solve = partial(
+        eigsh, which="LA", ncv=min(nodes, max(2 * k + 1, 20)), v0=start, rng=LANCZOS_SEED
+    )
+    values, vectors = solve(matrix, k)
+    while True:
+        # Lanczos iterations can miss a copy of an eigenvalue that repeats: it is the largest left.
+        rest = LinearOperator(matrix.shape, lambda x: matrix @ x - 2 * vectors @ (vectors.T @ x))
+        (missed,), vector = solve(rest, 1)
+        last = values.argmin()
+        if missed < values[last] + SAME_EIGENVALUE:
+            return values, vectors
+        values[last], vectors[:, last] = missed, vector[:, 0]
+
+
+def _canonical(vectors: np.ndarray) -> np.ndarray:
+    """A basis of the space of orthonormal columns `[nodes, m]`, see `largest_eigenpairs`."""
+    left, basis = vectors.copy(), np.empty_like(vectors)
+    for column in basis.T:
+        length = (left**2).sum(axis=1)
+        pivot = np.argmax(length >= (1 - 1e-6) * length.max())
+        direction = left[pivot] / np.sqrt(length[pivot])
+        column[:] = left @ direction
+        left -= np.outer(column, direction)
+    return basis
+
+
+def _signed(vector: np.ndarray) -> np.ndarray:
+    magnitude = np.abs(vector)
+    leading = np.argmax(magnitude >= (1 - 1e-6) * magnitude.max())
+    return vector * np.sign(vector[leading])
