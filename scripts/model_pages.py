@@ -78,9 +78,10 @@ def _module_of(target: str) -> str:
 
 
 def _paper(target: str) -> str:
-    """The module's docstring, arXiv numbers as links."""
+    """The paper that a class names, else its module's docstring, arXiv numbers as links."""
+    named = re.search(r"^Paper: (.*?)(?=\n\n|\Z)", _says(target), re.M | re.S)
     path = SOURCE.joinpath(*_module_of(target).split(".")).with_suffix(".py")
-    text = docstring(path.read_text(encoding="utf-8"))
+    text = named[1] if named else docstring(path.read_text(encoding="utf-8"))
     text = re.sub(r"arXiv:(\d{4}\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
     return " ".join(text.split())
 

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.config.compose import compose, sets_a_key
 from curvlab.config.folder import choices
 from curvlab.config.resolvers import register_resolvers
-from curvlab.config.schema import attribute, is_subclass
+from curvlab.config.schema import attribute
 from curvlab.config.sources import read
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -80,10 +80,7 @@ def different_models() -> list[str]:
 @cache
 def tasks_of(model: str) -> tuple[str, ...]:
     """The tasks that a model's class is made for; none said: those of graphs."""
-    target = target_of(model)
-    if is_subclass(target, "curvlab.models.triple_scorer.TripleScorer"):
-        return tuple(attribute(target, "tasks", ("kg_completion",)))
-    return tuple(attribute(target, "tasks", ()))
+    return tuple(attribute(target_of(model), "tasks", ()))
 
 
 @cache

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from curvlab.errors import UsageError
-from curvlab.layers import compilation
+from curvlab.layers import StereographicAttention, StereographicFeedForward, compilation
 from curvlab.layers.compilation import Compilable, compile_parts
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPSTBlock
@@ -46,7 +46,9 @@ class Square(Compilable):
 def block(space, dropout=0.0):
     """A block of 8 coordinates and two heads with weights of its own."""
     torch.manual_seed(0)
-    made = FPSTBlock(space, 8, 2, 4, 1, torch.relu, True, "linear", True, dropout)
+    attention = StereographicAttention(8, 2, 4, space, "linear", True)
+    feed_forward = StereographicFeedForward(8, 8, torch.relu, space, weight_dropout=dropout)
+    made = FPSTBlock(space, 8, attention, feed_forward, True, dropout)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.3)
     return made

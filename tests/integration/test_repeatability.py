@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from curvlab.callbacks import LastCheckpoint
 from curvlab.errors import UsageError
-from curvlab.models.triples.roth import RotH
+from curvlab.models.triples.ball import RotH
 from curvlab.results.folder import BEST
 from curvlab.run import reporting
 from curvlab.run.hardware import prepare_determinism

@@ -25,7 +25,7 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
 from curvlab.models.hypformer import Hypformer
 from curvlab.models.polyformer import PolyFormer
-from curvlab.models.triples.murp import MuRP
+from curvlab.models.triples.ball import MuRP
 from curvlab.run import fit
 from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion

@@ -5,7 +5,6 @@ import torch
 
 from curvlab.layers import (
     CentroidAggregation,
-    CentroidAttention,
     HyboNetFeatureLinear,
     HyboNetLinear,
     LorentzPrototypes,
@@ -90,7 +89,6 @@ def test_every_layer_stays_on_the_hyperboloid(kappa):
         linear(space, activation="relu", dropout=0.4)(x),
         HyboNetFeatureLinear(3, 4, space, 0.3, None, **PLAIN)(100 * torch.randn(30, 3)),
         CentroidAggregation(space)(adjacency, x),
-        CentroidAttention(3, space, **PLAIN)(adjacency, x),
     ):
         torch.testing.assert_close(lorentz.inner(point, point), torch.full((30,), 1 / kappa))
         assert (point[:, 0] > 0).all()
@@ -152,20 +150,6 @@ def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activ
     torch.testing.assert_close(features(mostly_zero), expected)
 
 
-def test_dropout_of_the_first_layer_drops_time_and_features():
-    layer = HyboNetFeatureLinear(2, 3, fixed(-1.0), 0.5, None, **PLAIN)
-    with torch.no_grad():
-        layer.weight[:, 0] = 1.0
-    torch.manual_seed(0)
-    x = torch.tensor([[0.7, -0.2]]).expand(4000, 2)
-    seen = []
-    layer.point.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    layer(x)
-    assert len(seen[0].round(decimals=9).unique(dim=0)) == 8  # each of three is kept or not
-    layer.eval()(x[:1])
-    torch.testing.assert_close(seen[0].mean(0), seen[1][0], rtol=0, atol=0.05)
-
-
 def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_row():
     kappa = -0.7
     space, x = fixed(kappa), draw(kappa, 5, 3)
@@ -187,25 +171,6 @@ def test_a_node_without_neighbours_gets_a_gradient_by_itself_alone():
     assert x.grad.isfinite().all()
     assert (x.grad[:2] == 0).all()
     assert (x.grad[2] != 0).any()
-
-
-def test_attention_is_the_centroid_with_sigmoid_weights():
-    kappa = -2.0
-    space, x = fixed(kappa), draw(kappa, 4, 3)
-    layer = CentroidAttention(3, space, **PLAIN)
-    rows = torch.tensor([[1.0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
-    with torch.no_grad():
-        layer.offset.fill_(1.5)
-    found = layer(rows.to_sparse_csr(), x)
-    q, k = layer.queries(x), layer.keys(x)
-    scores = -2 / kappa + 2 * q @ lorentz.reflect_time(k).T
-    weights = rows * torch.sigmoid(scores / layer.scale + layer.offset)
-    for i in (0, 1, 3):
-        torch.testing.assert_close(found[i], lorentz.centroid(x, weights[i], kappa))
-    torch.testing.assert_close(found[2], x[2])
-    fresh = CentroidAttention(3, space, **PLAIN)
-    near = fresh(rows.to_sparse_csr(), lorentz.origin(3, kappa).expand(4, -1).contiguous())
-    torch.testing.assert_close(near[0], lorentz.origin(3, kappa))
 
 
 @pytest.mark.usefixtures("float32")

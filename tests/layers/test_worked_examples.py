@@ -44,7 +44,7 @@ def test_hypformers_linear_attention(power, features, output):
 def test_hypformers_softmax_attention():
     """Weights and centroid, from queries, keys and values set by hand."""
     space = Lorentz(-1.0, learnable=False)
-    layer = LorentzSoftmaxAttention(2, 1, 2, space)
+    layer = LorentzSoftmaxAttention(2, 1, space)
     parts = heads_of(QUERY, KEY, VALUE)
     layer.split = lambda x: parts
     points = layer(torch.zeros(3, 3))

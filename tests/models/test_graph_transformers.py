@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 import torch
-from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
@@ -50,19 +49,6 @@ def test_every_embedding_depends_on_all_nodes_and_on_its_neighbours_by_themselve
     assert (gradient.abs().sum(1) > 0).all()
     cut = Data(x=graph.x, edge_index=graph.edge_index[:, :0])
     assert (model(cut) - model(graph))[:7].abs().amax(1).min() > 1e-3
-
-
-def test_graphtrans_is_pytorchs_encoder_behind_the_network(graph):
-    model = graphtrans(heads=1)
-    x = model.norm(model.graph_network(graph))
-    for layer in model.layers:
-        q, k, v = nn.functional.linear(
-            x, layer.self_attn.in_proj_weight, layer.self_attn.in_proj_bias
-        ).chunk(3, 1)
-        mixed = (q @ k.T / DIM**0.5).softmax(1) @ v
-        x = layer.norm1(x + layer.self_attn.out_proj(mixed))
-        x = layer.norm2(x + layer.linear2(torch.relu(layer.linear1(x))))
-    torch.testing.assert_close(model(graph), x)
 
 
 def test_a_layer_of_graphgps_is_the_sum_of_its_parts(graph):
@@ -126,9 +112,3 @@ def test_degrees_are_told_apart_up_to_the_largest(graph):
     assert not torch.allclose(ends, alone)
     ends, middle = graphormer(largest_degree=2)(graph)[[0, 3]]
     assert not torch.allclose(ends, middle)
-
-
-def test_layers_share_one_bias_for_each_distance():
-    """Section 3.1.2 of arXiv:2106.05234: "shared across all layers"."""
-    biases = [p for name, p in graphormer(layers=3).named_parameters() if name.endswith(".bias")]
-    assert sum(bias.shape == (2, LONGEST + 2) for bias in biases) == 1

@@ -12,7 +12,6 @@ from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers import (
     LorentzLinear,
-    LorentzLinearAttention,
     LorentzPrototypes,
     LorentzSoftmaxAttention,
     PoincareDistanceAttention,
@@ -31,7 +30,7 @@ FEATURES = [(0.5, -1, 0.2), (1.5, 0.3, -0.7), (-0.4, 0.8, 1.1)]
 PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
 KAPPA_IN, KAPPA = -1.0, -0.5  # k from 1 to 2
 
-MODEL = {"in_channels": 3, "dim": 4, "heads": 2, "head_dim": 4, "graph_weight": 0.4}
+MODEL = {"in_channels": 3, "dim": 4, "heads": 2, "graph_weight": 0.4}
 
 
 def model(*, kappa=KAPPA, learnable=False, branch=None, **options):
@@ -66,7 +65,7 @@ def wave(*shape):
 def fill(made):
     """Give a model the weights of the worked example, each head's matrices filled by themselves,
     and return its two decoders as the one that reads both branches, `[nodes, 8] -> [nodes, 2]`."""
-    dim, heads = made.dim, MODEL["heads"]
+    dim, heads = made.dim_out // 2, MODEL["heads"]
     cosine = 0.05 * torch.cos(torch.arange(float(dim)))
     with torch.no_grad():
         for name, parameter in made.named_parameters():
@@ -76,7 +75,7 @@ def fill(made):
                 parameter.copy_(cosine[:dim].repeat(3 * heads))
             elif parameter.dim() == 2:
                 parameter.copy_(wave(*parameter.shape))
-            elif "function" not in name and "norms" not in name:
+            elif "input_map" not in name and "norms" not in name:
                 parameter.copy_(cosine[: len(parameter)])
     alpha = made.graph_weight
     decoder = nn.Linear(2 * dim, 2)
@@ -149,10 +148,9 @@ def test_the_lift_of_the_graphs_vectors(k, input_lift):
 def test_a_linear_decoder_draws_a_map_of_each_branch():
     """With 1 / sqrt(dim), as `nn.Linear(dim, logits)` twice, or one with 1 / sqrt(2 dim)."""
     dim, logits = 64, 50
-    sizes = {"dim": dim, "head_dim": dim}
 
     def drawn(**options):
-        made = model(**sizes, **options)
+        made = model(dim=dim, **options)
         torch.manual_seed(1)
         return decoder_of(made, "auto", logits, "geometric")
 
@@ -209,11 +207,7 @@ OPTIONS = {
     "maps": {"layer_norm": True, "input_activation": True},
     "recalibrated": {"curvature_mode": "recalibrate", "layers": 2},
     "recalibrated maps": {"curvature_mode": "recalibrate", "layers": 2, "layer_norm": True},
-    "deep": {"layers": 3, "residual": False, "positional_encoding": False},
-    "concatenated": {
-        "attention": partial(LorentzLinearAttention, heads_fusion="concat"),
-        "head_dim": 2,
-    },
+    "deep": {"layers": 3, "residual": False},
     "softmax": {"attention": LorentzSoftmaxAttention, "layers": 2},
     "distances": {"attention": TangentDistanceAttention, "layers": 2},
     "distances of HNN++": {"attention": PoincareDistanceAttention, "fusion": "midpoint"},
@@ -323,7 +317,6 @@ def test_parameters_are_those_of_the_formula(size, fusion):
     made = model(
         in_channels=d,
         dim=h,
-        head_dim=h,
         heads=heads,
         layers=layers,
         layer_norm=norm,

@@ -13,17 +13,17 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.cat import CAT
-from curvlab.models.triples.atth import AttH
-from curvlab.models.triples.ball_distance import arsinh_squared, squared_to_rays
-from curvlab.models.triples.complex import ComplEx
-from curvlab.models.triples.distmult import DistMult
-from curvlab.models.triples.murp import MuRP
-from curvlab.models.triples.planes import reflect, rotate
-from curvlab.models.triples.relation_frequency import RelationFrequency
-from curvlab.models.triples.reverse_lookup import ReverseLookup
-from curvlab.models.triples.rotate import RotatE
-from curvlab.models.triples.roth import RotH
-from curvlab.models.triples.transe import TransE
+from curvlab.models.triples.ball import (
+    AttH,
+    MuRP,
+    RotH,
+    arsinh_squared,
+    reflect,
+    rotate,
+    squared_to_rays,
+)
+from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
+from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.tasks import one_vs_all
 from manifold_reference import exact, mobius_add, mp
 

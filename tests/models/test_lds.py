@@ -7,8 +7,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.splits.halved_validation import HalvedValidation
 from curvlab.errors import UsageError
-from curvlab.layers.graph_sampling import propagated, sampled_graph
-from curvlab.models.lds import LDS
+from curvlab.models.lds import LDS, propagated, sampled_graph
 from graphs import dense_adjacency, symmetric
 
 OPTIONS = {
@@ -147,12 +146,6 @@ def test_weights_start_again_when_the_inner_loss_has_settled(batch):
     model(batch)
     assert model.steps == 3
     assert not torch.allclose(model.first, first)
-
-
-def test_weights_start_again_at_the_limit(batch):
-    model = network(batch, inner_limit=6)
-    steps = [model(batch) is not None and model.steps.item() for _ in range(5)]
-    assert steps == [3, 6, 3, 6, 3]
 
 
 def test_evaluation_is_the_same_again_and_draws_nothing_from_the_shared_generator(batch):

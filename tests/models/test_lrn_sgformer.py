@@ -35,7 +35,7 @@ def data(float64):
 
 
 def branches(encoder, data):
-    return encoder.transformer(data.x), encoder.graph_branch(data.x, data.normalised_adj)
+    return encoder.by_attention(data), encoder.by_graph(data)
 
 
 @pytest.mark.parametrize("kappa", [-0.5, -1.0])

@@ -10,14 +10,12 @@ from torch_geometric.data import Data
 from composing import composed
 from curvlab.analysis.filters import load_filters
 from curvlab.config.building import build
-from curvlab.config.rules import validate
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention
-from curvlab.models import PolyAttn, PolyFormer, TokenFeedForward, UniFilter
+from curvlab.models import PolyAttn, PolyFormer, UniFilter
 from curvlab.run.parts import build_encoder
 from curvlab.run.reporting import save_filters
-from curvlab.search.space import check_search
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
 from graphs import random_graph
@@ -140,39 +138,6 @@ def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     assert not model(9, 4, 8, 1, 2, 6, 1.0, 1.0).filters_nodes
 
 
-@torch.no_grad()
-def test_the_feed_forward_network_drops_its_output_and_nothing_inside():
-    torch.manual_seed(0)
-    network, tokens = TokenFeedForward(8, 6, 0.5), torch.randn(3, 800, 8)
-    whole = network.eval()(tokens) - tokens
-    dropped = network.train()(tokens) - tokens
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * whole[kept], atol=1e-5, rtol=1e-4)
-    assert kept.double().mean() == pytest.approx(0.5, abs=0.02)
-
-
-@pytest.mark.usefixtures("float64")
-@torch.no_grad()
-def test_the_head_drops_before_and_after_its_layer_and_nothing_else_drops():
-    """With a layer that changes nothing, an entry is kept twice, each time divided by 1/2."""
-    torch.manual_seed(0)
-    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0, dropout=0.5)
-    encoder.hidden.weight.copy_(torch.eye(8))
-    encoder.hidden.bias.zero_()
-    data = graph(orders=4, x=torch.randn(800, 9))
-    whole, dropped = encoder.eval()(data), encoder.train()(data)
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 4 * whole[kept])
-    assert kept[whole > 0].double().mean() == pytest.approx(0.25, abs=0.04)
-    encoder.hidden.weight.fill_(1)  # a row's entries become one sum, of what the first has kept
-    whole, dropped = encoder.eval()(data), encoder.train()(data)
-    rows = (whole[:, 0] > 0) & (dropped != 0).any(1)
-    sums = dropped[rows].amax(1, keepdim=True)
-    assert torch.isclose(dropped[rows], sums).logical_or(dropped[rows] == 0).all()
-    assert (dropped[rows] == 0).any(1).double().mean() > 0.9
-    assert torch.isclose(sums, 4 * whole[rows, :1]).double().mean() < 0.1
-
-
 @pytest.mark.parametrize("heads", [1, 2, 4, None])
 @torch.no_grad()
 def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
@@ -245,24 +210,9 @@ def test_attention_alone_learns_and_decays_at_its_own_rates():
     assert own | others == {name for name, _ in task.named_parameters()}
 
 
-def test_one_rate_of_dropout_is_of_the_head_and_the_other_of_the_layers():
-    config = composed("model=polyformer", "dataset=pubmed__quota")
-    encoder = build_encoder(config, Described(500, 3))
-    assert encoder.dropout == 0.5
-    assert [part.dropout for part in (*encoder.mixers, *encoder.feed_forwards)] == [0.8] * 4
-
-
 def test_table_6_has_about_50_000_parameters():
     config = composed("table=polyformer/table6", "model=polyformer", "dataset=roman_empire")
     with torch.device("meta"):
         encoder = build_encoder(config, Described(300, 18))
     found = sum(p.numel() for p in encoder.parameters())
     assert found + (encoder.dim_out + 1) * 18 == 49868
-
-
-@pytest.mark.parametrize("model", ["polyformer", "polyformer_cheb"])
-def test_the_papers_search_is_one(model):
-    config = composed(f"search={model}", "dataset=minesweeper")
-    assert config.model.name == model
-    check_search(config)
-    validate(config)

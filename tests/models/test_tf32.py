@@ -12,19 +12,15 @@ from torch_geometric.data import Data
 from composing import CONFIGS
 from curvlab.config.folder import choices
 from curvlab.data.datasets.synthetic import SyntheticWeb
-from curvlab.layers.graph_learning import half_squared_distances
-from curvlab.layers.lorentz_attention import LorentzSoftmaxAttention
-from curvlab.layers.lorentz_distance_attention import PoincareLinear
+from curvlab.layers.lorentz_attention import LorentzSoftmaxAttention, PoincareLinear
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, PseudoHyperboloid, Stereographic, products
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
-from curvlab.models.triples.distances import squared_distances
-from curvlab.models.triples.murp import MuRP
-from curvlab.models.triples.rotate import RotatE
-from curvlab.models.triples.roth import RotH
-from curvlab.models.triples.transe import TransE
+from curvlab.models.idgl import half_squared_distances
+from curvlab.models.triples.ball import MuRP, RotH
+from curvlab.models.triples.flat import RotatE, TransE
 from reduced_products import tf32
 from tiny_data import said
 
@@ -37,11 +33,6 @@ def near_each_other(*shape, centre=2.0, spread=0.02):
     """Vectors that are much farther from 0 than from each other."""
     generator = torch.Generator().manual_seed(0)
     return centre + spread * torch.randn(shape, generator=generator)
-
-
-def distances():
-    x = near_each_other(20, 8).requires_grad_()
-    return squared_distances(x, x.detach().flip(0)), x
 
 
 def learned_graph():
@@ -69,7 +60,7 @@ def prototypes():
 def softmax_attention():
     space = Lorentz(kappa=-1.0)
     torch.manual_seed(0)
-    layer = LorentzSoftmaxAttention(4, 1, 4, space)
+    layer = LorentzSoftmaxAttention(4, 1, space)
     x = space.expmap0(near_each_other(10, 4, spread=0.3)).requires_grad_()
     return layer.weighted_sums(x[None], x[None], space.expmap0(near_each_other(1, 10, 4))), x
 
@@ -116,7 +107,6 @@ SPACES = {
     "pseudo": lambda: PseudoHyperboloid(time_dims=2),
 }
 PINNED = {
-    "distances": distances,
     "learned graph": learned_graph,
     "prototypes": prototypes,
     "softmax attention": softmax_attention,

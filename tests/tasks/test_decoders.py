@@ -8,16 +8,31 @@ from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.models.encoder import Encoder
-from curvlab.tasks.decoders import TangentLogits, decoder_of, logits_decoder
+from curvlab.tasks.decoders import TangentLogits, decoder_of
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
+class Placed(Encoder):
+    """An encoder of points of a space."""
+
+    manifold_out = None
+
+    def __init__(self, space, dim, logits=False):
+        super().__init__()
+        vars(self)["manifold_out"] = space
+        self.dim_out, self.gives_logits = dim, logits
+
+
+def decoder(kind, space, dim, *options):
+    return decoder_of(Placed(space, dim), kind, 3, *options)
+
+
 def test_by_itself_it_is_what_the_space_asks_for():
-    curved = logits_decoder("auto", Stereographic(2, -1.0), 4, 3, "paper")
+    curved = decoder("auto", Stereographic(2, -1.0), 4, "paper")
     assert isinstance(curved, StereographicLogits)
     assert curved.curvature == "paper"
-    flat = logits_decoder("auto", Euclidean(2), 4, 3, "geometric")
+    flat = decoder("auto", Euclidean(2), 4)
     assert isinstance(flat, TangentLogits)
     x = torch.randn(5, 4)
     torch.testing.assert_close(flat(x), x @ flat.weight.T + flat.bias)
@@ -25,57 +40,43 @@ def test_by_itself_it_is_what_the_space_asks_for():
 
 def test_on_the_lorentz_model_it_is_prototypes_of_the_points():
     space = Lorentz(-0.5)
-    made = logits_decoder("auto", space, 5, 3, "geometric")
+    made = decoder("auto", space, 5)
     assert isinstance(made, LorentzPrototypes)
     assert made.prototypes.shape == (3, 5)
     logits = made(made.prototypes)
     torch.testing.assert_close(logits.diagonal(), torch.zeros(3), atol=1e-12, rtol=0)
     assert (logits.argmax(1) == torch.arange(3)).all()
-    released = logits_decoder("auto", space, 5, 3, "geometric", "as_released")
+    released = decoder("auto", space, 5, "geometric", "as_released")
     released.load_state_dict(made.state_dict())
     product = (logits - 4) / 2  # <m, P>, of k = 2
     torch.testing.assert_close(released(made.prototypes), 4 + 2 * product / 2)
-    linear = logits_decoder("linear", space, 5, 3, "geometric")
-    x = space.expmap0(torch.randn(6, 4))
-    torch.testing.assert_close(linear(x), space.logmap0(x) @ linear.weight.T + linear.bias)
 
 
-def test_linear_on_a_curved_space_is_of_the_logarithms():
-    space = Stereographic(2, -1.0)
-    made = logits_decoder("linear", space, 4, 3, "geometric")
+@pytest.mark.parametrize(("space", "dim"), [(Stereographic(2, -1.0), 4), (Lorentz(-0.5), 5)])
+def test_linear_on_a_curved_space_is_of_the_logarithms(space, dim):
+    made = decoder("linear", space.double(), dim)
     x = space.expmap0(torch.randn(5, 4))
     torch.testing.assert_close(made(x), space.logmap0(x) @ made.weight.T + made.bias)
 
 
-def test_what_there_is_not_is_refused():
-    with pytest.raises(UsageError, match=r"auto, stereographic, prototype or linear.*'softmax'"):
-        logits_decoder("softmax", Euclidean(), 4, 3, "geometric")
-    with pytest.raises(
-        UsageError, match=r"inner='as_released' .* leave it None with decoder='linear'"
-    ):
-        logits_decoder("auto", Euclidean(), 4, 3, "geometric", inner="as_released")
-    with pytest.raises(UsageError, match="'printed'"):
-        logits_decoder("auto", Stereographic(), 4, 3, "printed")
-    with pytest.raises(UsageError, match=r"prototypes.*Lorentz model.*Euclidean.*decoder='auto'"):
-        logits_decoder("prototype", Euclidean(), 4, 3, "geometric")
-    with pytest.raises(UsageError, match=r"Lorentz space.*decoder='linear'"):
-        logits_decoder("stereographic", Lorentz(), 5, 3, "geometric")
-
-
-class MakesLogits(Encoder):
-    """An encoder whose embeddings are the logits."""
-
-    manifold_out = Euclidean()
-    dim_out = 3
-    gives_logits = True
-
-    def forward(self, batch):
-        return batch.x
+@pytest.mark.parametrize(
+    ("kind", "space", "options", "says"),
+    [
+        ("softmax", Euclidean(), (), r"auto, stereographic, prototype or linear.*'softmax'"),
+        ("auto", Euclidean(), ("geometric", "as_released"), r"leave it None with decoder='linear'"),
+        ("auto", Stereographic(), ("printed",), "'printed'"),
+        ("prototype", Euclidean(), (), r"'prototype': there is none on Euclidean.*'auto'"),
+        ("stereographic", Lorentz(), (), r"none on Lorentz space.*decoder='linear'"),
+    ],
+)
+def test_what_there_is_not_is_refused(kind, space, options, says):
+    with pytest.raises(UsageError, match=says):
+        decoder(kind, space, 4, *options)
 
 
 def test_no_decoder_follows_logits():
-    assert isinstance(decoder_of(MakesLogits(), "auto", 3, "geometric"), torch.nn.Identity)
-    with pytest.raises(UsageError, match=r"leave decoder='auto'"):
-        decoder_of(MakesLogits(), "linear", 3, "geometric")
-    with pytest.raises(UsageError, match=r"inner='as_released' .* makes the logits itself"):
-        decoder_of(MakesLogits(), "auto", 3, "geometric", "as_released")
+    made = Placed(Euclidean(), 3, logits=True)
+    assert isinstance(decoder_of(made, "auto", 3), torch.nn.Identity)
+    for given in (("linear", 3), ("auto", 3, "geometric", "as_released")):
+        with pytest.raises(UsageError, match=r"makes the logits itself; leave decoder='auto'"):
+            decoder_of(made, *given)

@@ -11,7 +11,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam
-from curvlab.tasks.link_decoders import FermiDirac, LorentzianScore, link_decoder
+from curvlab.tasks.decoders import FermiDirac, LorentzianScore, link_decoder
 from curvlab.tasks.link_prediction import LinkPrediction, link_scores
 
 

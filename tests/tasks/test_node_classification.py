@@ -8,8 +8,7 @@ from torch_geometric.utils import stochastic_blockmodel_graph
 
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
-from curvlab.models.fpst import FPST
-from curvlab.models.gcn import GCN
+from curvlab.models import FPST, GCN
 from curvlab.optim import Adam
 from curvlab.tasks import node_classification
 from curvlab.tasks.node_classification import NodeClassification, split_parts

@@ -86,10 +86,7 @@ def check_task_of_model(config: DictConfig) -> None:
     model, task = config.model, config.task
     of_triples = is_of_triples(config)
     tasks = attribute(model._target_, "tasks")
-    scores = is_subclass(model._target_, TRIPLES)
-    fits = scores == of_triples if tasks is None else kind_of(task) in tasks
-    if not fits:
-        tasks = tasks or (["kg_completion"] if scores else None)
+    if not (kind_of(task) in tasks if tasks else not of_triples):
         made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
         others = "a model made for triples, such as distmult" if of_triples else "another of them"
         raise UsageError(

@@ -1,10 +1,7 @@
 """Sums over all processes that a gradient goes through."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 
 def summed_over_processes(x: Tensor) -> Tensor:
@@ -24,25 +21,8 @@ def summed_over_processes(x: Tensor) -> Tensor:
             backward, equally often and in the same order.
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return _SumOverProcesses.apply(x)
+        from torch.distributed.nn.functional import all_reduce  # not in builds without processes
+
+        summed: Tensor = all_reduce(x)
+        return summed
     return x
-
-
-class _SumOverProcesses(Function):
-    """The sum, forward and backward."""
-
-    @staticmethod
-    def forward(_ctx: Any, x: Tensor) -> Tensor:
-        """Sum."""
-        return _sum(x)
-
-    @staticmethod
-    def backward(_ctx: Any, grad: Tensor) -> Tensor:
-        """Sum of the gradients."""
-        return _sum(grad)
-
-
-def _sum(x: Tensor) -> Tensor:
-    total = x.detach().clone(memory_format=torch.contiguous_format)
-    torch.distributed.all_reduce(total)
-    return total

@@ -32,9 +32,6 @@ LONGEST_TANGENT = 10.0
 FIRST_SCALE = 10.0
 """What exp(log_scale) starts with."""
 
-FIRST_OFFSET = 20.0
-"""What is first added to the logits of attention, so that all neighbours count."""
-
 
 class SigmoidTime(OnSpaces, nn.Module):
     r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
@@ -76,7 +73,7 @@ class SigmoidTime(OnSpaces, nn.Module):
         return torch.cat([time, of_space * factor], -1)
 
 
-class HyboNetLinear(OnSpaces, nn.Linear):
+class HyboNetLinear(OnSpaces, FeatureLinear):
     r"""Linear map of all coordinates of a point, `y = SigmoidTime(W drop(act(x)) + b)`.
 
     Activation and dropout act on the time too, as in the code. `W` `[1 + out, 1 + in]` is drawn
@@ -106,23 +103,28 @@ class HyboNetLinear(OnSpaces, nn.Linear):
         time_offset: float,
         max_scale: float | None,
     ) -> None:
-        super().__init__(1 + in_features, 1 + out_features)
-        self.dropout = dropout
+        super().__init__(1 + in_features, 1 + out_features, dropout=dropout)
+        self.space = space
         self.activation = None if activation is None else activation_function(activation)
         self.point = SigmoidTime(space, time_offset, max_scale)
 
     def reset_parameters(self) -> None:
         """Draw the weight, and set its first column and the bias to 0."""
-        _draw(self)
+        bound = self.out_features**-0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        with torch.no_grad():
+            self.weight[:, 0].zero_()
+            self.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points to points."""
         if self.activation is not None:
             x = self.activation(x)
-        return self.point(super().forward(dropout(x, self.dropout, self.training)))
+        x = dropout(x, self.dropout, self.training)
+        return self.point(F.linear(x, self.weight, self.bias))
 
 
-class HyboNetFeatureLinear(OnSpaces, FeatureLinear):
+class HyboNetFeatureLinear(HyboNetLinear):
     r"""`HyboNetLinear` of Euclidean features, which the exponential at the origin sends to points.
 
     exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Since c is one number a
@@ -130,33 +132,17 @@ class HyboNetFeatureLinear(OnSpaces, FeatureLinear):
     through sparse products, as in `FeatureLinear`; not so with an activation, of all coordinates.
 
     Shapes: `[nodes, in_features]` to `[nodes, 1 + out_features]`.
-
-    Args: as `HyboNetLinear`.
     """
-
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        space: Lorentz,
-        dropout: float,
-        activation: str | None,
-        time_offset: float,
-        max_scale: float | None,
-    ) -> None:
-        super().__init__(1 + in_features, 1 + out_features, dropout=dropout)
-        self.space = space
-        self.activation = None if activation is None else activation_function(activation)
-        self.point = SigmoidTime(space, time_offset, max_scale)
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters as `HyboNetLinear` does."""
-        _draw(self)
 
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features to points."""
         x = as_features(x)
-        time, factor = self._lifted(x.once(_squared_norm))
+        squared = x.once(_squared_norm)
+        kappa = curvature_like(self.space.kappa, squared.dtype, squared)
+        z = kappa * squared
+        cut = LONGEST_TANGENT * (-z).clamp(min=LONGEST_TANGENT**2).rsqrt()
+        factor = sin_ratio(z.clamp(min=-(LONGEST_TANGENT**2))) * cut
+        time = (factor.square() * squared - 1 / kappa).sqrt()
         if self.activation is not None:
             point = self.activation(torch.cat([time, factor * x.dense], dim=-1))
             point = F.dropout(point, self.dropout, self.training)
@@ -165,27 +151,11 @@ class HyboNetFeatureLinear(OnSpaces, FeatureLinear):
         h = torch.addcmul(self.bias, time, self.weight[:, 0])
         return self.point(torch.addcmul(h, factor, self.product(x, self.weight[:, 1:])))
 
-    def _lifted(self, squared: Tensor) -> tuple[Tensor, Tensor]:
-        """Time of the lifted features and what multiplies them, `[nodes, 1]` each."""
-        kappa = curvature_like(self.space.kappa, squared.dtype, squared)
-        z = kappa * squared
-        cut = LONGEST_TANGENT * (-z).clamp(min=LONGEST_TANGENT**2).rsqrt()
-        factor = sin_ratio(z.clamp(min=-(LONGEST_TANGENT**2))) * cut
-        return (factor.square() * squared - 1 / kappa).sqrt(), factor
-
 
 def _squared_norm(x: Tensor) -> Tensor:
     """Squared norms, the same to the last digit whether a derivative is recorded or not."""
     with torch.enable_grad():
         return squared_norm(working(x))
-
-
-def _draw(linear: nn.Linear) -> None:
-    bound = linear.out_features**-0.5
-    nn.init.uniform_(linear.weight, -bound, bound)
-    with torch.no_grad():
-        linear.weight[:, 0].zero_()
-        linear.bias.zero_()
 
 
 class CentroidAggregation(OnSpaces, nn.Module):
@@ -210,53 +180,6 @@ class CentroidAggregation(OnSpaces, nn.Module):
         """Aggregate along a matrix `[nodes, nodes]` (sparse CSR, at least 0, rows are targets)."""
         adjacency = as_matrix(adjacency)
         u = adjacency @ x
-        return lorentz.normalise(
-            _or_else(u, x) if adjacency.has_empty_rows else u, self.space.kappa
-        )
-
-
-class CentroidAttention(OnSpaces, nn.Module):
-    r"""Centroid of a node's neighbours, weighted by `sigmoid((2 k + 2 <q_i, k_j>_L) / sigma + b)`.
-
-    k = -1 / kappa, so that 2 k + 2 <q, k>_L is minus the squared Lorentzian distance; q and k are
-    linear maps of the points, sigma is learned and starts at sqrt(1 + dim), b at 20, where all
-    neighbours weigh the same.
-
-    Shapes: points `[nodes, 1 + dim]` to the same.
-
-    Args:
-        dim: space-like coordinates of the points.
-        space: where they lie.
-        time_offset: see `SigmoidTime`.
-        max_scale: see `SigmoidTime`.
-
-    Source: the local attention of HyboNet's code.
-    """
-
-    def __init__(
-        self, dim: int, space: Lorentz, time_offset: float, max_scale: float | None
-    ) -> None:
-        super().__init__()
-        self.space = space
-        self.queries, self.keys = (
-            HyboNetLinear(dim, dim, space, 0.0, None, time_offset, max_scale) for _ in range(2)
-        )
-        self.scale = nn.Parameter(torch.tensor((1 + dim) ** 0.5))
-        self.offset = nn.Parameter(torch.tensor(FIRST_OFFSET))
-
-    def forward(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
-        """Aggregate along the entries of a matrix `[nodes, nodes]` (sparse CSR)."""
-        adjacency = as_matrix(adjacency)
-        target, source = adjacency.ends
-        query = self.queries(x).index_select(0, target)
-        key = self.keys(x).index_select(0, source)
-        near = 2 * lorentz.inner(query, key) - 2 / self.space.kappa
-        weights = adjacency.rows[2] * torch.sigmoid(near / self.scale + self.offset)
-        messages = weights.unsqueeze(-1) * x.index_select(0, source)
-        u = torch.zeros_like(x).index_add(0, target, messages)
-        return lorentz.normalise(_or_else(u, x), self.space.kappa)
-
-
-def _or_else(u: Tensor, x: Tensor) -> Tensor:
-    """Sums u of points, or x where nothing was summed, `[nodes, 1 + dim]`."""
-    return torch.where(u[..., :1] > 0, u, x)
+        if adjacency.has_empty_rows:
+            u = torch.where(u[..., :1] > 0, u, x)
+        return lorentz.normalise(u, self.space.kappa)

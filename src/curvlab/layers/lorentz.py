@@ -10,13 +10,11 @@ paper's Eq. 8, which does not).
 Under autocast matrix products are in half precision and points in float32.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd import Function
 
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.spaces import OnSpaces
@@ -38,7 +36,7 @@ def lift(space_part: Tensor, space: Lorentz) -> Tensor:
     return lorentz.from_space(working(space_part), space.kappa)
 
 
-class LorentzLinear(OnSpaces, nn.Linear):
+class LorentzLinear(OnSpaces, FeatureLinear):
     r"""HTC: a linear map of all coordinates of a point, `[..., 1 + in] -> [..., 1 + out]`.
 
     With `f = W x + b` and `r = kappa_1 / kappa_2`,
@@ -51,10 +49,9 @@ class LorentzLinear(OnSpaces, nn.Linear):
     Args:
         in_features: space-like coordinates of the input.
         out_features: space-like coordinates of the output.
-        space_in: where the input lies.
-        space_out: where the output lies.
+        space_in: space of the input.
+        space_out: space of the output.
         curvature_mode: `rescale` or `recalibrate`; the same where both spaces are one.
-        bias: add `b`.
 
     Raises:
         UsageError: the curvature mode is neither.
@@ -70,17 +67,15 @@ class LorentzLinear(OnSpaces, nn.Linear):
         space_in: Lorentz,
         space_out: Lorentz,
         curvature_mode: CurvatureMode,
-        bias: bool = True,
     ) -> None:
-        super().__init__(1 + in_features, out_features, bias)
+        super().__init__(1 + in_features, out_features)
         self.space_in, self.space_out = space_in, space_out
         self.curvature_mode = curvature_mode
 
     def reset_parameters(self) -> None:
         """Draw `W` (Xavier-uniform, gain `sqrt 2`) and set the bias to 0."""
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., 1 + in_features]` to points `[..., 1 + out_features]`."""
@@ -88,61 +83,20 @@ class LorentzLinear(OnSpaces, nn.Linear):
 
     def space_part(self, x: Tensor) -> Tensor:
         """The space part `[..., out_features]` of the result, whose time is not computed."""
-        return product(x, *self._scaled())
-
-    def _scaled(self) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias times the factor of the change of curvature."""
-        factor = rescaling(self.space_in, self.space_out, self.curvature_mode)
+        factor = self.factor
         if factor is None:
-            return self.weight, self.bias
-        return self.weight * factor, None if self.bias is None else self.bias * factor
+            return F.linear(x, self.weight, self.bias)
+        return F.linear(x, self.weight * factor, self.bias * factor)
+
+    @property
+    def factor(self) -> Tensor | None:
+        """`sqrt(kappa_1 / kappa_2)`, `[]`; None for 1."""
+        if self.curvature_mode == "recalibrate":
+            return None
+        return rescaling(self.space_in, self.space_out)
 
 
-class _Product(Function):
-    """`x W^T + b`, `[..., in] -> [..., out]`.
-
-    A point has an odd number of coordinates, and a product whose result has rows of odd length
-    takes a fifth longer: the gradient by x is made with rows of whole cache lines.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        return F.linear(x, weight, bias)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (g,) = grads
-        x, weight = ctx.saved_tensors
-        g_x = g_weight = g_bias = None
-        if ctx.needs_input_grad[0]:
-            padded = F.pad(weight, (0, -weight.shape[1] % _CACHE_LINE))
-            g_x = (g @ padded)[..., : weight.shape[1]]
-        if ctx.needs_input_grad[1]:
-            g_weight = g.reshape(-1, g.shape[-1]).T @ x.reshape(-1, x.shape[-1])
-        if ctx.needs_input_grad[2]:
-            g_bias = g.reshape(-1, g.shape[-1]).sum(0)
-        return g_x, g_weight, g_bias
-
-
-_CACHE_LINE = 16
-"""Numbers in float32."""
-
-
-def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`x W^T + b` of points, `[..., 1 + in] -> [..., out]`; autocast chooses its own types."""
-    if torch.is_autocast_enabled(x.device.type):
-        return F.linear(x, weight, bias)
-    out: Tensor = _Product.apply(x, weight, bias)
-    return out
-
-
-class LorentzFeatureLinear(OnSpaces, FeatureLinear):
+class LorentzFeatureLinear(LorentzLinear):
     r"""`LorentzLinear` of Euclidean features, which the exponential at the origin sends to points.
 
     `exp_0(x) = (t, c x)` with `c = sinh(sqrt(-kappa) |x|) / (sqrt(-kappa) |x|)` and `|x|` cut at 10
@@ -157,8 +111,8 @@ class LorentzFeatureLinear(OnSpaces, FeatureLinear):
     Args:
         in_features: number of features.
         out_features: space-like coordinates of the output.
-        space_in: where the features are lifted to.
-        space_out: where the output lies.
+        space_in: space to which the features are lifted.
+        space_out: space of the output.
         curvature_mode: `rescale` or `recalibrate`, as in `LorentzLinear`.
         input_lift: `exp0` or `exp0_ref`.
 
@@ -175,23 +129,17 @@ class LorentzFeatureLinear(OnSpaces, FeatureLinear):
         curvature_mode: CurvatureMode,
         input_lift: InputLift,
     ) -> None:
-        super().__init__(1 + in_features, out_features)
-        self.space_in, self.space_out = space_in, space_out
-        self.curvature_mode, self.input_lift = curvature_mode, input_lift
-
-    def reset_parameters(self) -> None:
-        """Draw the weight and the bias as `LorentzLinear` does."""
-        nn.init.xavier_uniform_(self.weight, gain=2**0.5)
-        nn.init.zeros_(self.bias)
+        super().__init__(in_features, out_features, space_in, space_out, curvature_mode)
+        self.input_lift = input_lift
 
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
         x = as_features(x)
-        time, factor = _lift_factors(x.once(_squared_norm), self.space_in, self.input_lift)
-        out = factor * self.product(x, self.weight[:, 1:])
+        time, c = _lift_factors(x.once(_squared_norm), self.space_in, self.input_lift)
+        out = c * self.product(x, self.weight[:, 1:])
         out = out + F.linear(time, self.weight[:, :1], self.bias)
-        scale = rescaling(self.space_in, self.space_out, self.curvature_mode)
-        return lift(out if scale is None else out * scale, self.space_out)
+        factor = self.factor
+        return lift(out if factor is None else out * factor, self.space_out)
 
 
 def _squared_norm(x: Tensor) -> Tensor:
@@ -223,71 +171,41 @@ class LorentzMap(OnSpaces, nn.Module):
     """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
 
     Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
-    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`, and lift once. A
-    function of several points, as concatenation, gets their space parts.
+    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`, and lift once.
 
     Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
 
     Args:
         function: acts on space parts.
-        space: where the input lies, and the output.
-        space_out: where the output lies if elsewhere: it is rescaled, as by `LorentzLinear`.
+        space: space of the input and the output.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Tensor],
-        space: Lorentz,
-        space_out: Lorentz | None = None,
-    ) -> None:
+    def __init__(self, function: nn.Module, space: Lorentz) -> None:
         super().__init__()
-        self.function = function
-        self.space_in = space
-        self.space_out = space if space_out is None else space_out
+        self.function, self.space = function, space
 
-    def forward(self, *points: Tensor) -> Tensor:
-        """Map points `[..., 1 + dim]` to a point `[..., 1 + out]`."""
-        out = self.function(*(lorentz.space(x) for x in points))
-        factor = rescaling(self.space_in, self.space_out, "rescale")
-        return lift(out if factor is None else out * factor, self.space_out)
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., 1 + dim]` to points `[..., 1 + out]`."""
+        return lift(self.function(lorentz.space(x)), self.space)
 
 
-class LorentzMidpoint(OnSpaces, nn.Module):
-    r"""Midpoint of points of one hyperboloid or of two, the residual of Hypformer (Eqs. 4 and 20).
+def rescaling(space_in: Lorentz, space_out: Lorentz) -> Tensor | None:
+    """The factor `sqrt(kappa_1 / kappa_2)`, `[]`, of a change of curvature; None for none."""
+    return None if space_in is space_out else (space_in.kappa / space_out.kappa).sqrt()
 
-    `s / (sqrt(-kappa) sqrt(-<s, s>_L))`, `s = x + weight y`, of points as they are: where y lies on
-    another hyperboloid, the sum takes it from there and the midpoint is on that of x.
+
+def midpoint(x: Tensor, y: Tensor, space: Lorentz, space_other: Lorentz) -> Tensor:
+    r"""Midpoint of points of two hyperboloids as they are, the residual of Hypformer (Eq. 4).
+
+    `s / (sqrt(-kappa) sqrt(-<s, s>_L))`, `s = x + y`, on the hyperboloid of x.
 
     Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
-
-    Args:
-        space: where x and the midpoint lie.
-        space_other: where y lies if elsewhere.
-        weight: of y; that of x is 1.
     """
-
-    def __init__(
-        self, space: Lorentz, space_other: Lorentz | None = None, weight: float = 1.0
-    ) -> None:
-        super().__init__()
-        self.space, self.weight = space, weight
-        self.space_other = space if space_other is None else space_other
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Midpoint of points x and y, both `[..., 1 + dim]`."""
-        factor = rescaling(self.space_other, self.space, "rescale")
-        if factor is None:
-            return lorentz.midpoint(x, y, self.space.kappa, self.weight / (1 + self.weight))
-        # y is 1 / factor times a point of the space.
-        share = self.weight / (self.weight + factor)
-        return lorentz.midpoint(x, y * factor, self.space.kappa, share)
-
-
-def rescaling(space_in: Lorentz, space_out: Lorentz, curvature_mode: str) -> Tensor | None:
-    """The factor `sqrt(kappa_1 / kappa_2)`, `[]`, of a change of curvature; None for none."""
-    if space_in is space_out or curvature_mode == "recalibrate":
-        return None
-    return (space_in.kappa / space_out.kappa).sqrt()
+    factor = rescaling(space_other, space)
+    if factor is None:
+        return lorentz.midpoint(x, y, space.kappa, 0.5)
+    # y is 1 / factor times a point of the space.
+    return lorentz.midpoint(x, y * factor, space.kappa, 1 / (1 + factor))
 
 
 def inner_factor(space: Lorentz, inner: Inner | None) -> Tensor | float:

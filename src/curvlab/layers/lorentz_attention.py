@@ -1,12 +1,15 @@
-r"""Attention between points of a hyperboloid (Hypformer, Section 4.3), linear and softmax.
+r"""Attention between points of a hyperboloid: Hypformer's, and two by geodesic distance.
 
-Queries, keys and values of all heads are one product with the points. Linear attention compares
-and sums their space parts alone; the time of the result is the only one that is computed.
+Queries, keys and values of all heads are one map of the points. Linear attention (Hypformer,
+Section 4.3) compares and sums their space parts alone; the time of the result is the only one that
+is computed. Hyperbolic Attention Networks and Hyperbolic Networks++ weigh values by a softmax of
+negative distances and take their Einstein midpoint, which in the ball is the gyromidpoint (HNN++)
+and on the hyperboloid the normalised sum of the points.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
@@ -14,12 +17,12 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from curvlab.errors import UsageError
-from curvlab.layers.lorentz import Inner, LorentzLinear, inner_factor, lift
+from curvlab.layers.lorentz import LONGEST_TANGENT, Inner, LorentzLinear, inner_factor, lift
+from curvlab.layers.row_blocks import in_blocks
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.manifolds.kernels import dot, working
-from curvlab.manifolds.products import full_precision
+from curvlab.manifolds.kernels import curvature_like, dot, working
+from curvlab.manifolds.products import full_precision, linear, product
 
 SMALLEST = 1e-6
 """Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""
@@ -123,36 +126,38 @@ def focused_attention(
     return attention_quotient(focused_features(query, power, smallest), S, n, smallest)
 
 
-class _Heads(nn.Module):
-    """Queries, keys and values of all heads by one map of points.
+class _Heads(OnSpaces, nn.Module):
+    """Queries, keys and values of all heads, each as wide as the model, by one map of points.
 
-    Its rows are `[3, heads, head_dim]`: queries, keys, values, each head after head.
+    Its rows are `[3, heads, dim]`: queries, keys, values, each head after head.
     """
 
-    def __init__(self, heads: int, head_dim: int, space: Lorentz) -> None:
-        super().__init__()
-        self.heads, self.head_dim, self.space = heads, head_dim, space
+    projection: Any
 
-    @abstractmethod
+    def __init__(self, heads: int, dim: int, space: Lorentz) -> None:
+        super().__init__()
+        self.heads, self.dim, self.space = heads, dim, space
+
     def projected(self, x: Tensor) -> Tensor:
-        """What the map makes of points `[nodes, 1 + dim]`, `[nodes, 3 * heads * head_dim]`."""
+        """What the map makes of points `[nodes, 1 + dim]`, `[nodes, 3 * heads * dim]`."""
+        return self.projection.space_part(x)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value `[nodes, heads, head_dim]`, views of one array."""
-        parts = self.projected(x).unflatten(-1, (3, self.heads, self.head_dim))
+        """Query, key and value `[nodes, heads, dim]`, views of one array."""
+        parts = self.projected(x).unflatten(-1, (3, self.heads, self.dim))
         query, key, value = parts.unbind(-3)
         return query, key, value
 
 
-def _heads_linear(dim: int, heads: int, head_dim: int, space: Lorentz) -> LorentzLinear:
+def _heads_linear(dim: int, heads: int, space: Lorentz) -> LorentzLinear:
     """One HTC for all heads, each head's matrix drawn by itself (Xavier-uniform, gain `sqrt 2`)."""
-    linear = LorentzLinear(dim, 3 * heads * head_dim, space, space, "rescale")
-    bound = (12 / (1 + dim + head_dim)) ** 0.5
-    nn.init.uniform_(linear.weight, -bound, bound)
-    return linear
+    projection = LorentzLinear(dim, 3 * heads * dim, space, space, "rescale")
+    bound = (12 / (1 + 2 * dim)) ** 0.5
+    nn.init.uniform_(projection.weight, -bound, bound)
+    return projection
 
 
-class LorentzLinearAttention(OnSpaces, _Heads):
+class LorentzLinearAttention(_Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
     `lift( mean_heads( phi(q) S / (phi(q) n) + psi(v) ) )`, `S = phi(k)^T v`, `n = phi(k)^T 1`, psi
@@ -163,16 +168,11 @@ class LorentzLinearAttention(OnSpaces, _Heads):
     and values as a coordinate.
 
     Args:
-        dim: space-like coordinates of the input and the output.
-        heads: number of heads.
-        head_dim: width of one head; `dim` where heads are averaged.
-        space: where input and output lie.
+        dim: space-like coordinates of the input, the output and each head.
+        heads: number of heads, whose mean is taken.
+        space: space of the input and the output.
         power: the exponent p of the focused feature map.
         phi_on_value: apply phi to the values too (the paper's Eq. 15, not its authors' code).
-        heads_fusion: `mean` of the heads, or `concat` and a linear map.
-
-    Raises:
-        UsageError: the heads do not fit.
 
     The curvature of the output differs from that of the values in Eq. 18; here both are one, and
     the factor, 1. The scalar t of Eq. 19 cancels and is left out (`focused_features`).
@@ -182,26 +182,14 @@ class LorentzLinearAttention(OnSpaces, _Heads):
         self,
         dim: int,
         heads: int,
-        head_dim: int,
         space: Lorentz,
         power: Annotated[float, Ge(1)] = 2.0,
         phi_on_value: bool = False,
-        heads_fusion: Literal["mean", "concat"] = "mean",
     ) -> None:
-        if heads_fusion == "mean" and head_dim != dim:
-            raise UsageError(
-                f"heads that are averaged have the model's width {dim}, not {head_dim}: choose "
-                "heads_fusion=concat or that width"
-            )
-        super().__init__(heads, head_dim, space)
-        self.projection = _heads_linear(dim, heads, head_dim, space)
-        self.power, self.phi_on_value, self.heads_fusion = power, phi_on_value, heads_fusion
-        self.psi = nn.Linear(head_dim, head_dim)
-        self.out = nn.Linear(heads * head_dim, dim) if heads_fusion == "concat" else None
-
-    def projected(self, x: Tensor) -> Tensor:
-        """Space parts of the HTC of points `[nodes, 1 + dim]`, side by side."""
-        return self.projection.space_part(x)
+        super().__init__(heads, dim, space)
+        self.projection = _heads_linear(dim, heads, space)
+        self.power, self.phi_on_value = power, phi_on_value
+        self.psi = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
@@ -209,7 +197,7 @@ class LorentzLinearAttention(OnSpaces, _Heads):
         return self._fuse(query, value, *attention_sums(key, value))
 
     def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """S `[heads, head_dim, head_dim]` and n `[heads, head_dim]` of points `[nodes, 1 + dim]`.
+        """S `[heads, dim, dim]` and n `[heads, dim]` of points `[nodes, 1 + dim]`.
 
         Those of disjoint sets of nodes add up to those of their union.
         """
@@ -233,50 +221,38 @@ class LorentzLinearAttention(OnSpaces, _Heads):
         return focused_features(query, self.power), focused_features(key, self.power), value
 
     def _fuse(self, query: Tensor, value: Tensor, S: Tensor, n: Tensor) -> Tensor:
-        heads = attention_quotient(query, S, n)
-        if self.out is None:
-            # psi is affine, so that of the mean is the mean of it.
-            return lift(_mean_of_heads(heads) + self.psi(_mean_of_heads(value)), self.space)
-        return lift(self.out((heads + self.psi(value)).flatten(-2)), self.space)
+        # psi is affine, so that of the mean is the mean of it.
+        mixed, mean = (
+            x.squeeze(-2) if self.heads == 1 else x.mean(-2)
+            for x in (attention_quotient(query, S, n), value)
+        )
+        return lift(mixed + self.psi(mean), self.space)
 
 
-def _mean_of_heads(x: Tensor) -> Tensor:
-    return x.squeeze(-2) if x.shape[-2] == 1 else x.mean(-2)
-
-
-class PointAttention(OnSpaces, _Heads):
+class PointAttention(_Heads):
     """Attention whose queries, keys and values are points, of heads as wide as the model.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
 
     Args:
-        dim: space-like coordinates of the input and the output.
-        heads: number of heads.
-        head_dim: width of one head: `dim`, since the heads' midpoint is the output.
-        space: where input and output lie.
-
-    Raises:
-        UsageError: the heads are not as wide as the model.
+        dim: space-like coordinates of the input, the output and each head.
+        heads: number of heads, whose midpoint is the output.
+        space: space of the input and the output.
     """
 
-    def __init__(self, dim: int, heads: int, head_dim: int, space: Lorentz) -> None:
-        if head_dim != dim:
-            raise UsageError(
-                f"the midpoint of heads has their width, {head_dim}, where the model's is {dim}: "
-                "let both be the same"
-            )
-        super().__init__(heads, head_dim, space)
+    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
+        super().__init__(heads, dim, space)
 
     @abstractmethod
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Sums of values for each query, points `[heads, nodes, 1 + head_dim]` as all three."""
+        """Sums of values for each query, points `[heads, nodes, 1 + dim]` as all three."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
         return self._joined(self.weighted_sums(*(self.points(part) for part in self.split(x))))
 
     def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values `[nodes, heads, head_dim]` of points `[nodes, 1 + dim]`."""
+        """Keys and values `[nodes, heads, dim]` of points `[nodes, 1 + dim]`."""
         _, key, value = self.split(x)
         return key, value
 
@@ -289,11 +265,11 @@ class PointAttention(OnSpaces, _Heads):
         return self._joined(self.weighted_sums(self.points(self.split(x)[0]), key, value))
 
     def points(self, part: Tensor) -> Tensor:
-        """Points `[heads, nodes, 1 + head_dim]` of space parts `[nodes, heads, head_dim]`."""
+        """Points `[heads, nodes, 1 + dim]` of space parts `[nodes, heads, dim]`."""
         return lift(part.movedim(-2, 0), self.space)
 
     def _joined(self, sums: Tensor) -> Tensor:
-        """The heads' midpoint `[nodes, 1 + head_dim]` of sums `[heads, nodes, 1 + head_dim]`."""
+        """The heads' midpoint `[nodes, 1 + dim]` of sums `[heads, nodes, 1 + dim]`."""
         points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
         if self.heads == 1:
             return points.squeeze(-2)
@@ -304,7 +280,7 @@ class LorentzSoftmaxAttention(PointAttention):
     r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
 
     `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
-    and the midpoint of the heads. `s` is learned and starts at `sqrt(head_dim)`. What the squared
+    and the midpoint of the heads. `s` is learned and starts at `sqrt(dim)`. What the squared
     distance `-2 / |kappa| - 2 <q, k>_L` and the authors' code add to the logits cancels in the
     softmax and is left out. Time is quadratic in the nodes; the scores are made in blocks, or not
     larger than once, by `torch.nn.functional.scaled_dot_product_attention`.
@@ -312,7 +288,7 @@ class LorentzSoftmaxAttention(PointAttention):
     With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the authors' code
     since its second release. It does not cancel: the softmax starts flatter.
 
-    Shapes, further arguments and errors: see `PointAttention`.
+    Shapes, and further arguments: see `PointAttention`.
 
     Args:
         inner: the product of the scores: None, <q, k>, or `as_released`, divided by k.
@@ -322,21 +298,16 @@ class LorentzSoftmaxAttention(PointAttention):
         self,
         dim: int,
         heads: int,
-        head_dim: int,
         space: Lorentz,
         inner: Inner | None = None,
     ) -> None:
-        super().__init__(dim, heads, head_dim, space)
+        super().__init__(dim, heads, space)
         self.inner = inner
-        self.projection = _heads_linear(dim, heads, head_dim, space)
-        self.scale = nn.Parameter(torch.tensor(head_dim**0.5))
-
-    def projected(self, x: Tensor) -> Tensor:
-        """Space parts of the HTC of points `[nodes, 1 + dim]`, side by side."""
-        return self.projection.space_part(x)
+        self.projection = _heads_linear(dim, heads, space)
+        self.scale = nn.Parameter(torch.tensor(dim**0.5))
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Sums of values by a softmax of products, points `[heads, nodes, 1 + head_dim]`."""
+        """Sums of values by a softmax of products, points `[heads, nodes, 1 + dim]`."""
         query = lorentz.reflect_time(query) * (
             2 * inner_factor(self.space, self.inner) / self.scale
         )
@@ -344,3 +315,109 @@ class LorentzSoftmaxAttention(PointAttention):
         # far out: float32 in full, under autocast, too.
         with torch.autocast(query.device.type, enabled=False), full_precision():
             return F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
+
+
+class PoincareLinear(OnSpaces, nn.Module):
+    r"""The fully connected layer of HNN++, between points in the hyperboloid's coordinates.
+
+    In the ball of curvature -c, with `lambda = 2 / (1 - c |x|^2)`, weights `z_k` and offsets `r_k`,
+
+        v_k = (2 |z_k| / sqrt c) arsinh( lambda sqrt c <x, z_k / |z_k|> cosh(2 sqrt c r_k)
+                                         - (lambda - 1) sinh(2 sqrt c r_k) ),
+        w_k = sinh(sqrt c v_k) / sqrt c,     y = w / (1 + sqrt(1 + c |w|^2)).
+
+    On the hyperboloid `lambda x` is the space part of the input, `lambda - 1` is `sqrt c` times its
+    time, and w is the space part of the output: nothing else is left. `sqrt c v_k` and
+    `2 sqrt c r_k` are cut where sinh would overflow.
+
+    Shapes: `[..., 1 + in_features] -> [..., out_features]`, the space part of the point.
+
+    Args:
+        in_features: space-like coordinates of the input.
+        out_features: those of the output.
+        space: where input and output lie.
+
+    Source: Shimizu et al. 2021, Section 3.2, with its initialisation.
+    """
+
+    def __init__(self, in_features: int, out_features: int, space: Lorentz) -> None:
+        super().__init__()
+        self.space = space
+        deviation = (2 * in_features * out_features) ** -0.5
+        self.weight = nn.Parameter(deviation * torch.randn(out_features, in_features))
+        self.offset = nn.Parameter(torch.zeros(out_features))
+
+    def space_part(self, x: Tensor) -> Tensor:
+        """Space parts `[..., out_features]` of the points that x `[..., 1 + in]` is mapped to."""
+        root = (-curvature_like(self.space.kappa, self.weight.dtype, self.weight)).sqrt()
+        length = torch.linalg.vector_norm(self.weight, dim=-1)
+        normal = self.weight / length.clamp(min=torch.finfo(length.dtype).tiny).unsqueeze(-1)
+        shift = (2 * root * self.offset).clamp(-2 * LONGEST_TANGENT, 2 * LONGEST_TANGENT)
+        plane = torch.cat([-shift.sinh().unsqueeze(-1), normal * shift.cosh().unsqueeze(-1)], -1)
+        distance = (root * working(linear(x, plane))).asinh()
+        scaled = (2 * length * distance).clamp(-LONGEST_TANGENT, LONGEST_TANGENT)
+        return scaled.sinh() / root
+
+
+class _DistanceAttention(PointAttention):
+    r"""Softmax of negative distances, `A_ij ~ exp(-beta d(q_i, k_j) - c)`, and Einstein midpoints.
+
+    `m_i = sum_j A_ij gamma_j v_j / sum_j A_ij gamma_j` in the Klein model is the normalised sum of
+    points on the hyperboloid; heads are joined by their midpoint. `beta` is positive and learned; c
+    cancels in the softmax and is left out. Time is quadratic in the nodes, memory is that of a
+    block of distances (`in_blocks`).
+    """
+
+    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
+        super().__init__(dim, heads, space)
+        self.raw_beta = nn.Parameter(torch.zeros(()))
+
+    def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Sums of values by a softmax of distances, points `[heads, nodes, 1 + dim]`."""
+        beta = F.softplus(self.raw_beta)
+
+        def of_rows(rows: slice) -> Tensor:
+            distances = self.space.pairwise_dist(query[:, rows], key)
+            return product((-beta * distances).softmax(-1), value)
+
+        return in_blocks(of_rows, query.shape[1], self.heads * key.shape[1])
+
+
+class TangentDistanceAttention(_DistanceAttention):
+    r"""Attention of Hyperbolic Attention Networks: queries, keys and values are `exp_0(W log_0 x)`.
+
+    Weights are a softmax of `-beta d(q_i, k_j)`, `beta > 0` learned, and values are joined by their
+    Einstein midpoint. Tangent vectors are cut where the exponential would overflow.
+
+    Shapes and arguments: see `PointAttention`.
+
+    Source: Gulcehre et al. 2019, Section 3, with the linear maps of Ganea et al. 2018.
+    """
+
+    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
+        super().__init__(dim, heads, space)
+        self.projection = nn.Linear(dim, 3 * heads * dim, bias=False)
+
+    def projected(self, x: Tensor) -> Tensor:
+        """Tangent vectors at the origin of points `[nodes, 1 + dim]`, side by side."""
+        return self.projection(self.space.logmap0(x))
+
+    def points(self, part: Tensor) -> Tensor:
+        """Points `[heads, nodes, 1 + dim]` of tangent vectors `[nodes, heads, dim]`."""
+        return self.space.lift(part.movedim(-2, 0), LONGEST_TANGENT)
+
+
+class PoincareDistanceAttention(_DistanceAttention):
+    """Attention of Hyperbolic Networks++: queries, keys and values are `PoincareLinear` maps.
+
+    Weights are a softmax of `-tau d(q_i, k_j)`, `tau > 0` learned, and values are joined by their
+    gyromidpoint. Heads have maps of their own, where the paper splits the result of one.
+
+    Shapes and arguments: see `PointAttention`.
+
+    Source: Shimizu et al. 2021, Section 3.4.
+    """
+
+    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
+        super().__init__(dim, heads, space)
+        self.projection = PoincareLinear(dim, 3 * heads * dim, space)

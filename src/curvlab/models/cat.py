@@ -20,9 +20,11 @@ from curvlab.layers.curved_branches import (
     SphericalBranch,
     entropy,
 )
-from curvlab.models.cat_tokens import NodeTokens, TripleTokens
+from curvlab.layers.dropout import Dropout as DropoutLayer
+from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder, LastPass
-from curvlab.models.triple_scorer import DotProductScorer
+from curvlab.models.triple_scorer import DotProductScorer, table
 from curvlab.options import (
     Activation,
     Dropout,
@@ -80,13 +82,66 @@ class RoutingEntropy(Checked, nn.Module):
         return term
 
 
+class TripleTokens(nn.Module):
+    """Tokens of queries (h, r), a sequence each: x = Drop(Drop(e_h) + Drop(e_r)).
+
+    Source: CAT, Section 4.5.
+    """
+
+    def __init__(self, num_entities: int, num_relations: int, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.entities = table(num_entities, dim)
+        self.relations = table(num_relations, dim)
+        self.drop = DropoutLayer(dropout)
+
+    def forward(self, batch: Data) -> tuple[Tensor, None]:
+        """Tokens `[queries, 1, dim]`, and no mask."""
+        head, relation = self.entities(batch.head), self.relations(batch.relation)
+        return self.drop(self.drop(head) + self.drop(relation)).unsqueeze(1), None
+
+
+class NodeTokens(nn.Module):
+    """Tokens of nodes: Drop(W x + b). Source: CAT, Appendix (Cora).
+
+    The paper's attention is of all nodes to all, so that edges are not used.
+
+    Args:
+        in_channels: number of features.
+        dim: width of the tokens.
+        dropout: of the tokens.
+        together: all nodes are one sequence; False: each node is one of its own.
+        masked: nodes attend to their neighbours and themselves alone.
+    """
+
+    def __init__(
+        self, in_channels: int, dim: int, dropout: float, together: bool, masked: bool
+    ) -> None:
+        super().__init__()
+        self.map = FeatureLinear(in_channels, dim)
+        self.drop = DropoutLayer(dropout)
+        self.together, self.masked = together, masked
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor | None]:
+        """Tokens `[sequences, tokens, dim]`, and which node (row) may attend to which, if not all.
+
+        The mask is `[nodes, nodes]`.
+        """
+        tokens = self.drop(self.map(SparseGraph.of(batch).features))
+        if not self.masked:
+            return tokens.unsqueeze(0 if self.together else 1), None
+        allowed = torch.eye(len(tokens), dtype=torch.bool, device=tokens.device)
+        source, target = batch.edge_index
+        allowed[target, source] = True
+        return tokens.unsqueeze(0), allowed
+
+
 class CurvatureBlock(nn.Module):
     """Y = sum_g a_g Y_g of branches g, with weights a of a router, or equal ones.
 
     A single branch has no router. Neither residual nor norm is around the sum. Source: CAT, Eq. 12.
 
     Args:
-        branches: maps `[batch, tokens, dim]` to the same; told who may attend to whom, if not all.
+        branches: maps `[batch, tokens, dim]` to the same, under a mask of who may attend to whom.
         router: weights `[batch, tokens, branches]` of tokens; None for equal ones.
     """
 
@@ -95,12 +150,11 @@ class CurvatureBlock(nn.Module):
         self.branches = nn.ModuleList(branches)
         self.router = router
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Tokens of the same shape, and the weights; with a mask `[tokens, tokens]` for all."""
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Tokens of the same shape, and the router's weights; with a mask `[tokens, tokens]`."""
         outputs = torch.stack([branch(x, mask) for branch in self.branches], -1)
-        count = len(self.branches)
         if self.router is None:
-            return outputs.mean(-1), outputs.new_full((*x.shape[:-1], count), 1 / count)
+            return outputs.mean(-1), None
         weights = self.router(x)
         return torch.linalg.vecdot(outputs, weights.unsqueeze(-2).to(outputs.dtype)), weights
 
@@ -126,8 +180,8 @@ class CAT(FlatEncoder, DotProductScorer):
         ffn_ratio: width inside the feed-forward networks over `dim`.
         activation: of the feed-forward networks and the router.
         dropout: of embeddings and tokens.
-        token_layout: of triples: `single`, `batch` or `cls_h_r`, see `TripleTokens`; of nodes:
-            `graph` or `single`, see `NodeTokens`.
+        token_layout: of nodes: `graph`, all are one sequence, or `single`, each is one of its own,
+            as the query of a triple always is.
         attention_mask: of nodes in one sequence: `adjacency` attends to neighbours alone; None to
             all.
         branches: of a block; a branch may occur several times.
@@ -156,7 +210,7 @@ class CAT(FlatEncoder, DotProductScorer):
         ffn_ratio: PositiveInt = 2,
         activation: Activation = "relu",
         dropout: Dropout = 0.2,
-        token_layout: Literal["single", "batch", "cls_h_r", "graph"] = "single",
+        token_layout: Literal["single", "graph"] = "single",
         attention_mask: Literal["adjacency"] | None = None,
         branches: Sequence[Branch] = ("euclidean", "hyperbolic", "spherical"),
         routed: bool = True,
@@ -175,23 +229,25 @@ class CAT(FlatEncoder, DotProductScorer):
         }
         if not branches:
             raise UsageError(f"branches=[] must be a list of {', '.join(kinds)}")
+        together = token_layout == "graph"
+        if attention_mask and not (together and num_entities is None):
+            raise UsageError(
+                f"attention_mask={attention_mask!r} is of nodes of a graph in one sequence: use it "
+                "with token_layout='graph'; queries of triples have none (attention_mask=None)"
+            )
         self.tokens: NodeTokens | TripleTokens
         if num_entities is None:
-            self.tokens = NodeTokens(in_channels or 0, dim, dropout, token_layout, attention_mask)
-        elif attention_mask is None:
-            self.tokens = TripleTokens(num_entities, num_relations or 0, dim, dropout, token_layout)
+            masked = attention_mask is not None
+            self.tokens = NodeTokens(in_channels or 0, dim, dropout, together, masked)
+        elif together:
+            raise UsageError("token_layout='graph' is of nodes: for triples use 'single'")
         else:
-            raise UsageError(
-                f"attention_mask={attention_mask!r} is of nodes of a graph: queries of triples "
-                "have none (attention_mask=None)"
-            )
+            self.tokens = TripleTokens(num_entities, num_relations or 0, dim, dropout)
+        options = {"dim": dim, "ffn_ratio": ffn_ratio, "activation": activation}
         routed = routed and len(branches) > 1
         self.blocks = nn.ModuleList(
             CurvatureBlock(
-                [
-                    kinds[name](dim=dim, ffn_ratio=ffn_ratio, activation=activation)
-                    for name in branches
-                ],
+                [kinds[name](**options) for name in branches],
                 BranchRouter(dim, len(branches), activation) if routed else None,
             )
             for _ in range(layers)
@@ -203,7 +259,7 @@ class CAT(FlatEncoder, DotProductScorer):
             name if count == 1 else f"{name}_{count}"
             for name, count in zip(branches, counts, strict=True)
         ]
-        self.dim = dim
+        self.dim_out = dim
         self._weights = LastPass()
 
     @property
@@ -214,16 +270,17 @@ class CAT(FlatEncoder, DotProductScorer):
 
     def forward(self, batch: Data) -> Tensor:
         """Outputs `[queries, dim]` of queries, or `[nodes, dim]` of nodes."""
-        x, mask, weights = self.tokens(batch), self.tokens.mask(batch), []
+        (x, mask), found = self.tokens(batch), []
         for block in self.blocks:
-            x, of_block = block(x, mask)
-            weights.append(self.tokens.readout(of_block))
-        self._weights = LastPass(weights)
-        return self.tokens.readout(x)
+            x, weights = block(x, mask)
+            if weights is not None:
+                found.append(weights.flatten(0, 1))
+        self._weights = LastPass(found)
+        return x.flatten(0, 1)
 
     def share_at_rim(self, batch: Data) -> Tensor:
         """Mean share of the hyperbolic branches' values; 0 without such a branch."""
-        x, mask, shares = self.tokens(batch), self.tokens.mask(batch), []
+        (x, mask), shares = self.tokens(batch), []
         for block in self.blocks:
             balls = [part for part in block.modules() if isinstance(part, HyperbolicBranch)]
             shares += [branch.share_at_rim(x) for branch in balls]
@@ -242,6 +299,4 @@ class CAT(FlatEncoder, DotProductScorer):
 
         None without a router.
         """
-        if self.entropy is None or not self._weights:
-            return None
-        return torch.stack(self._weights).mean(0)
+        return torch.stack(self._weights).mean(0) if self._weights else None

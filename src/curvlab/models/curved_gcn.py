@@ -1,4 +1,4 @@
-"""Graph convolutions between tangent spaces at the origin: what HGCN, HGAT, HAT, ... share.
+"""Graph convolutions between tangent spaces at the origin: HGCN, HGAT, HAT, HGNN, kappa-GCN, Q-GCN.
 
 Layers return logarithms at the origin: the exponential at the end of a layer and the logarithm at
 the beginning of the next cancel, except for points at the rim of the ball. So an activation
@@ -10,18 +10,26 @@ Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-lo
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.utils import softmax
 
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
+from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
-from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix
-from curvlab.layers.stereographic import StereographicLinear
-from curvlab.manifolds import EmbeddingSpace, PoincareBall, Stereographic
-from curvlab.models.encoder import Encoder
-from curvlab.options import Activation, Dropout, PositiveInt
+from curvlab.layers.dropout import dropout
+from curvlab.layers.features import FeatureLinear
+from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix, neighbourhood_mean
+from curvlab.layers.stereographic import Midpoint, StereographicLinear
+from curvlab.manifolds import EmbeddingSpace, PoincareBall, PseudoHyperboloid, Stereographic
+from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.kernels import working
+from curvlab.models.encoder import Encoder, check_divides
+from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 S = TypeVar("S", bound=EmbeddingSpace)
 
@@ -38,7 +46,7 @@ class CurvedGCN(Encoder, Generic[S]):
     Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns `[nodes, dim]`.
 
     Args:
-        space: where the embeddings lie.
+        space: space of the embeddings.
         dim: width of layers and embeddings.
         layers: number of layers.
         activation: of the tangent vectors.
@@ -59,7 +67,7 @@ class CurvedGCN(Encoder, Generic[S]):
     ) -> None:
         super().__init__()
         self.space = space
-        self.dim, self.depth, self.dropout = dim, layers, dropout
+        self.dim_out, self.depth, self.dropout = dim, layers, dropout
         self.activation = activation_function(activation)
         self.skip_average = skip_average
 
@@ -68,11 +76,6 @@ class CurvedGCN(Encoder, Generic[S]):
         """The space of the embeddings."""
         return self.space
 
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.dim
-
     def transforms(self) -> Sequence[GraphTransform]:
         """Neighbourhoods with self-loops."""
         return (SparseAdjacency(self_loops=True),)
@@ -80,36 +83,331 @@ class CurvedGCN(Encoder, Generic[S]):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
         v, adjacency = batch.x, SparseGraph.of(batch).matrix("adj_t")
-        for layer in range(self.depth):
+        for layer in self.linears:
             own, aggregated = self.propagate(layer, v, adjacency)
             v = self.activation(aggregated)
         return self.embed((self.tangent(own) + v) / 2 if self.skip_average else v)
 
     @abstractmethod
-    def propagate(self, layer: int, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
+    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """What a layer maps tangent vectors to, and the tangent vectors that aggregate it."""
 
     def tangent(self, own: Tensor) -> Tensor:
         """The tangent vectors of what a layer maps to."""
         return own
 
-    @abstractmethod
     def embed(self, v: Tensor) -> Tensor:
         """Points of tangent vectors."""
+        return self.space.expmap0(v)
+
+    def widths(self, in_channels: int) -> list[int]:
+        """Input widths of the layers."""
+        return [in_channels] + [self.dim_out] * (self.depth - 1)
 
 
 class StereographicGCN(CurvedGCN[Stereographic]):
     """A `CurvedGCN` in a product of stereographic spaces."""
 
-    def of_one_space(self, in_channels: int) -> nn.ModuleList:
+    def linear_maps_from(self, in_channels: int) -> nn.ModuleList:
         """Linear maps without bias from the features on, into the space of the embeddings."""
+        options = {"bias": False, "weight_dropout": self.dropout}
         return nn.ModuleList(
-            StereographicLinear(
-                width, self.dim, self.space, bias=False, weight_dropout=self.dropout
-            )
-            for width in [in_channels] + [self.dim] * (self.depth - 1)
+            StereographicLinear(width, self.dim_out, self.space, **options)
+            for width in self.widths(in_channels)
         )
 
     def embed(self, v: Tensor) -> Tensor:
         """Points of tangent vectors, inside the ball."""
         return self.space.expmap0_projected(v)
+
+
+class HGCN(StereographicGCN):
+    r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) (+) exp_0(b_l))))`, embeddings `exp_0(v_L)`.
+
+    Every layer has a curvature of its own, and so have the embeddings.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the space of a layer.
+        **options: those of `CurvedGCN`.
+
+    Paper: HGCN: Hyperbolic graph convolutional neural networks (Chami et al. 2019,
+    arXiv:1910.12933).
+
+    Source: Section 4 and the authors' code, with its initialisation (Xavier, gain `sqrt 2`) and its
+    means at the origin, without attention.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Stereographic] = PoincareBall,
+        **options: Any,
+    ) -> None:
+        super().__init__(manifold(), **options)
+        self.linears = nn.ModuleList(
+            StereographicLinear(width, self.dim_out, manifold(), weight_dropout=self.dropout)
+            for width in self.widths(in_channels)
+        )
+        for linear in self.linears:
+            nn.init.xavier_uniform_(linear.weight, gain=2**0.5)
+
+    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
+        """Logarithms `[nodes, dim]` and their aggregation."""
+        own = layer.space.logmap0(layer.from_tangent(v))
+        return own, self.aggregate(layer, adjacency, own)
+
+    def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:  # noqa: ARG002
+        """Means of the neighbours' logarithms `[nodes, dim]`."""
+        return neighbourhood_mean(adjacency, u)
+
+
+class HGAT(HGCN):
+    r"""HGCN with weighted neighbours: `mean_N(sigmoid(a^T [u_i ; u_j] + b) u_j)`.
+
+    `u` are the logarithms that HGCN takes the mean of; the weights do not add up to 1.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the space of a layer.
+        **options: those of `CurvedGCN`.
+
+    Paper: HGAT: HGCN with the attention of its released code (Chami et al. 2019, arXiv:1910.12933).
+
+    Source: HGCN's code with attention, which is what Hypformer's Table 2 calls HGAT.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Stereographic] = PoincareBall,
+        **options: Any,
+    ) -> None:
+        super().__init__(in_channels, manifold, **options)
+        for linear in self.linears:
+            linear.attention = nn.Linear(2 * self.dim_out, 1)
+
+    def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:
+        """The weighted mean; a score is a sum of two numbers, the target's and the source's."""
+        target, source = adjacency.ends
+        of_target, of_source = F.linear(u, layer.attention.weight.view(2, -1)).unbind(-1)
+        scores = of_target.index_select(0, target) + of_source.index_select(0, source)
+        weights = (scores + layer.attention.bias).sigmoid()
+        messages = weights.unsqueeze(-1) * u.index_select(0, source)
+        sums = messages.new_zeros(u.shape).index_add(0, target, messages)
+        return sums / adjacency.degrees.clamp(min=1).unsqueeze(-1)
+
+
+class HAT(StereographicGCN):
+    r"""`v_l = act(sum_j alpha_ij log_0 h_j)`, `h = exp_0(W_l v_{l-1})`, embeddings `exp_0(v_L)`.
+
+    `alpha_ij` is the softmax over the neighbours j of i of `-d(h_i, h_j)`. The space of a head is a
+    component of a product, so that the heads' sums are concatenated in the tangent space.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes a space of as many components as heads.
+        heads: of the attention, which divide `dim`.
+        **options: those of `CurvedGCN`.
+
+    Paper: HAT: Hyperbolic graph attention network (Zhang et al. 2021, arXiv:1912.03046).
+
+    Source: the paper's description.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Stereographic] = FIXED_BALL,
+        heads: PositiveInt = 2,
+        **options: Any,
+    ) -> None:
+        super().__init__(manifold(components=heads), **options)
+        check_divides("heads", heads, self.dim_out)
+        self.linears = self.linear_maps_from(in_channels)
+
+    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
+        """Logarithms `[nodes, dim]`, and their sums weighted by the attention."""
+        target, source = adjacency.ends
+        h = layer.from_tangent(v)
+        own = self.space.logmap0(h)
+        x, y = (self.space.split(h.index_select(0, nodes)) for nodes in (target, source))
+        weights = softmax(-k_space.dist(x, y, self.space.kappa), target, num_nodes=len(h))
+        neighbours = self.space.split(own).index_select(0, source)
+        messages = self.space.merge(weights.unsqueeze(-1) * neighbours)
+        return own, messages.new_zeros(h.shape).index_add(0, target, messages)
+
+
+class HGNN(StereographicGCN):
+    r"""`h_l = act(exp_0(drop(mean_N(W_l log_0 h_{l-1}))))`, with `log_0 h_0 = act(W_0 x + b_0)`.
+
+    The activation is of the coordinates of points, which relu, elu and tanh do not lengthen.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the space.
+        dropout: of the means over neighbours.
+        **options: those of `CurvedGCN`; `layers` are those behind the features' map.
+
+    Paper: HGNN: Hyperbolic graph neural networks (Liu et al. 2019, arXiv:1910.12892).
+
+    Source: the paper and its code, which divides by artanh in the logarithm, where one multiplies.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Stereographic] = FIXED_BALL,
+        dropout: Dropout = 0.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(manifold(), dropout=dropout, **options)
+        dim = self.dim_out
+        self.features = FeatureLinear(in_channels, dim)
+        self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(self.depth))
+        for linear in (self.features, *self.linears):
+            nn.init.xavier_uniform_(linear.weight)
+        # Next to random ones all nodes look the same, and relu goes silent: features are small.
+        nn.init.zeros_(self.features.bias)
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        graph = SparseGraph.of(batch)
+        v = self.activation(self.features(graph.features))
+        for layer in self.linears:
+            own, v = self.propagate(layer, v, graph.matrix("adj_t"))
+            h = self.space.project(self.activation(self.space.expmap0_projected(v)))
+            v = self.space.logmap0(h)
+        return self.embed((own + v) / 2) if self.skip_average else h
+
+    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
+        """Linear maps of the tangent vectors and their means, dropped out."""
+        own = layer(v)
+        return own, dropout(neighbourhood_mean(adjacency, own), self.dropout, self.training)
+
+
+class KappaGCN(StereographicGCN):
+    r"""`v_l = act(log_0(midpoint_N(exp_0(W_l v_{l-1}))))`, embeddings `exp_0(v_L)`.
+
+    The gyro-midpoint averages neighbours in each component of a product space, whose curvatures
+    have any sign and are those of all layers.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes a space with the number of `components`.
+        components: of the product, which divide `dim`.
+        midpoint: of neighbours; null: on their side of a sphere; `paper`: the printed quotient,
+            which jumps to the antipode beyond the equator.
+        **options: those of `CurvedGCN`.
+
+    Paper: kappa-GCN: Constant curvature graph convolutional networks. Bachmann et al. 2020,
+    arXiv:1911.05076.
+
+    Source: Section 3.
+    """
+
+    revision = 3  # 2: midpoints stay on their neighbours' side of a sphere; 3: as `Encoder`
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Stereographic] = Stereographic,
+        components: PositiveInt = 2,
+        midpoint: Midpoint | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(manifold(components=components), **options)
+        check_divides("components", components, self.dim_out)
+        self.printed = midpoint == "paper"
+        self.linears = self.linear_maps_from(in_channels)
+
+    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
+        """Points `[nodes, dim]` and the logarithms of their neighbourhoods' midpoints."""
+        own = layer.from_tangent(v)
+        return own, self.space.logmap0(self.midpoints(adjacency, own))
+
+    def tangent(self, own: Tensor) -> Tensor:
+        """The logarithms of points."""
+        return self.space.logmap0(own)
+
+    def midpoints(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
+        """Gyro-midpoints of the points of each neighbourhood, by one sparse product."""
+        factor = self.space.conformal_factor(x)
+        weighted = self.space.merge(factor.unsqueeze(-1) * self.space.split(working(x)))
+        sums = as_matrix(adjacency) @ torch.cat([weighted, factor - 1], -1)
+        numerator, denominator = sums.split([self.dim_out, self.space.components], -1)
+        middle = k_space.midpoint_from_sums(
+            self.space.split(numerator), denominator, self.space.kappa, self.printed
+        )
+        return self.space.project(self.space.merge(middle))
+
+
+class PseudoLinear(nn.Linear):
+    """`log_0` of the point `exp_0(W v)`, moved by b: between tangent vectors at the origin.
+
+    Args:
+        in_features: width of the vectors.
+        out_features: width of the space's tangent vectors.
+        space: where the bias moves.
+        weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, space: PseudoHyperboloid, weight_dropout: float
+    ) -> None:
+        super().__init__(in_features, out_features)
+        self.space, self.weight_dropout = space, weight_dropout
+
+    def reset_parameters(self) -> None:
+        """Draw `W` (Xavier-uniform, gain `sqrt 2`, as the authors' code) and set the bias to 0."""
+        nn.init.xavier_uniform_(self.weight, gain=2**0.5)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, v: Tensor) -> Tensor:
+        """Map `[nodes, in_features]` to `[nodes, out_features]`."""
+        weight = F.dropout(self.weight, self.weight_dropout, self.training)
+        x = self.space.expmap0(F.linear(v, weight))
+        return self.space.logmap0(self.space.move(x, self.bias))
+
+
+class QGCN(CurvedGCN[PseudoHyperboloid]):
+    r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) moved by b_l)))`, embeddings `exp_0(v_L)`.
+
+    On pseudo-hyperboloids. Every layer has a curvature of its own, and so have the embeddings.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the space of a layer.
+        dim: coordinates of the embeddings, times among them.
+        **options: those of `CurvedGCN`.
+
+    Raises:
+        UsageError: The space has more axes of time than there are coordinates.
+
+    Paper: Q-GCN: Pseudo-Riemannian graph convolutional networks (Xiong et al. 2022,
+    arXiv:2106.03134).
+
+    Source: Section 4, with means at the origin, and the authors' code.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[PseudoHyperboloid] = PseudoHyperboloid,
+        dim: PositiveInt = 16,
+        **options: Any,
+    ) -> None:
+        super().__init__(manifold(), dim, **options)
+        if self.space.time_dims > dim:
+            raise UsageError(
+                f"time_dims={self.space.time_dims} are more axes than the coordinates, dim={dim}"
+            )
+        self.linears = nn.ModuleList(
+            PseudoLinear(width, dim - 1, manifold(), self.dropout)
+            for width in [in_channels] + [dim - 1] * (self.depth - 1)
+        )
+
+    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
+        """Tangent vectors `[nodes, dim - 1]` and their means."""
+        own = layer(v)
+        return own, neighbourhood_mean(adjacency, own)

@@ -4,10 +4,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, complete
+from curvlab.errors import UsageError
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import EmbeddingSpace, Euclidean
 
@@ -20,52 +22,54 @@ class LastPass(list[Tensor]):
 
 
 class Encoder(OnSpaces, nn.Module):
-    """Maps a prepared graph to points, one a node, of `manifold_out`.
+    """Maps a prepared graph to points of `manifold_out`, one per node.
 
     Attributes:
+        tasks: the only tasks that the model supports; empty for all of graphs.
         tied: why a trained model works on its own graph alone; empty for one that is inductive.
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
-        unused_parameters: whether a step may leave parameters without a gradient; several processes
-            then look for them in every step.
+        whole_graph: whether every step needs the whole graph.
+        node_wise: whether nodes never see each other, so that `of_nodes` makes only what it
+            returns.
+        in_chunks: whether `encode_in_chunks` takes less memory than `forward`. The processes of a
+            group then share the chunks.
+        unused_parameters: whether a step may leave parameters without a gradient. Several processes
+            then search for them in every step.
+        gives_logits: whether the embeddings are the logits, so that no decoder follows.
+        linear_maps: number of equal-width branches concatenated in the embedding.
+        dim_out: width of the embeddings: their coordinates, of which a Lorentz point has one more.
+            A constructor sets it.
     """
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
-    tied: str = ""
+    tasks: tuple[str, ...] = ()
+    tied = ""
     directed = False
+    whole_graph = False
+    node_wise = False
+    in_chunks = False
     unused_parameters = False
+    gives_logits = False
+    linear_maps = 1
+    dim_out: int
 
     @property
     @abstractmethod
     def manifold_out(self) -> EmbeddingSpace:
-        """The space that the embeddings lie in."""
-
-    @property
-    @abstractmethod
-    def dim_out(self) -> int:
-        """Width of the embeddings: their coordinates, which a Lorentz point has one more of."""
-
-    @property
-    def gives_logits(self) -> bool:
-        """Whether the embeddings are the logits of the classes, so that no decoder follows."""
-        return False
-
-    @property
-    def linear_maps(self) -> int:
-        """Of how many equal parts the embeddings are, of which a linear decoder maps each alone."""
-        return 1
+        """The space of the embeddings."""
 
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
 
-    @property
-    def node_wise(self) -> bool:
-        """Whether nodes never see each other, so that `of_nodes` makes no more than it returns."""
-        return False
-
     def of_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
         """Embeddings `[some nodes, dim_out]` of nodes, indices `[some nodes]`."""
         return self(batch).index_select(0, nodes)
+
+    @torch.no_grad()
+    def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:  # noqa: ARG002
+        """What `forward` returns in evaluation, `chunk` nodes at a time where `in_chunks`."""
+        return self(batch)
 
     def auxiliary_loss(self) -> Tensor | None:
         """What the last forward pass adds to the loss of a training step; None for nothing."""
@@ -76,7 +80,7 @@ class Encoder(OnSpaces, nn.Module):
         return []
 
     def transforms(self) -> Sequence[GraphTransform]:
-        """What makes the attributes that `forward` reads beside `x` and `edge_index`."""
+        """Transforms that make the attributes that `forward` reads next to `x` and `edge_index`."""
         return ()
 
     def __call__(self, batch: Data) -> Tensor:
@@ -90,13 +94,7 @@ class Encoder(OnSpaces, nn.Module):
 
 
 class FlatEncoder(Encoder):
-    """An encoder into flat space with the ordinary distance.
-
-    Attributes:
-        dim: width of the embeddings; an encoder sets it.
-    """
-
-    dim: int
+    """An encoder into flat space with the ordinary distance; its constructor sets `dim_out`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +105,13 @@ class FlatEncoder(Encoder):
         """Flat space."""
         return self.space
 
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.dim
+
+def check_divides(name: str, parts: int, dim: int) -> None:
+    """Check that `dim` coordinates split into the number of equal parts that an option has.
+
+    Raises:
+        UsageError: with the divisors of `dim`.
+    """
+    if dim % parts:
+        divisors = ", ".join(str(n) for n in range(1, dim + 1) if dim % n == 0)
+        raise UsageError(f"{name}={parts} does not divide dim={dim}; {divisors} do")

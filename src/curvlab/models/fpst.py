@@ -5,14 +5,13 @@ Layer `l` lives on a product of one constant-curvature space per head, with lear
 curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.checked import Checked
 from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
 from curvlab.layers.activations import activation_function
 from curvlab.layers.compilation import Compilable
@@ -27,19 +26,16 @@ from curvlab.layers.stereographic import (
     TokenLinear,
     first_tokens,
 )
-from curvlab.manifolds import Space, Stereographic
-from curvlab.models.encoder import Encoder
-from curvlab.models.widths import check_divides
+from curvlab.manifolds import Euclidean, Space, Stereographic
+from curvlab.models.encoder import Encoder, check_divides
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
-
-Fusion = Literal["sum", "linear"]
 
 
 class TokenFeatures(FeatureLinear, TokenLinear):
     """A linear map of features that may be sparse, else in the layout of tokens."""
 
 
-class GraphTokens(Checked, nn.Module):
+class GraphTokens(nn.Module):
     """Node and edge tokens of a graph (FPS-T, Section 4.1; TokenGT).
 
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
@@ -54,7 +50,6 @@ class GraphTokens(Checked, nn.Module):
         in_channels: number of input features.
         eigenvectors: `k`, number of eigenvectors.
         dim: width of a token.
-        fusion: `sum` adds the three parts; `linear` maps their concatenation to `dim`.
         sign_flips: in training, turn a random half of the eigenvectors around in each step: their
             signs are arbitrary (TokenGT).
         shared_identifiers: project both ends of an edge alike, as printed.
@@ -65,7 +60,6 @@ class GraphTokens(Checked, nn.Module):
         in_channels: int,
         eigenvectors: int,
         dim: int,
-        fusion: Fusion,
         sign_flips: bool,
         shared_identifiers: bool = False,
     ) -> None:
@@ -74,38 +68,22 @@ class GraphTokens(Checked, nn.Module):
         self.ends = 1 if shared_identifiers else 2
         self.identifiers = nn.Linear(self.ends * eigenvectors, dim, bias=False)
         self.types = nn.Embedding(2, dim)
-        self.fusion = TokenLinear(3 * dim, dim) if fusion == "linear" else None
         self.sign_flips = sign_flips
 
     def forward(self, batch: Data) -> Tensor:
         """Tokens of one graph."""
         source, target = batch.edge_index
-        nodes, edges = len(batch.x), source.numel()
+        vectors: Tensor = batch.eigenvectors
+        if self.sign_flips and self.training:
+            vectors = vectors * (2 * torch.randint(2, vectors.shape[1:], device=vectors.device) - 1)
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
-        eigenvectors = self._eigenvectors(batch)
         halves = self.identifiers.weight.chunk(self.ends, dim=1)
-        first, second = (half @ eigenvectors.T for half in (halves[0], halves[-1]))
+        first, second = (half @ vectors.T for half in (halves[0], halves[-1]))
         of_pairs = first.index_select(1, source) + second.index_select(1, target)
-        identifiers = torch.cat([first + second, of_pairs], dim=1).T
         features = self.features(SparseGraph.of(batch).features)
         node_type, edge_type = self.types.weight
-        if self.fusion is None:
-            of_nodes = features + identifiers[:nodes] + node_type
-            of_edges = identifiers[nodes:] + edge_type
-        else:
-            zeros = features.new_zeros(edges, features.shape[1])
-            parts = (features, identifiers[:nodes], node_type.expand(nodes, -1))
-            of_nodes = self.fusion(torch.cat(parts, dim=-1))
-            parts = (zeros, identifiers[nodes:], edge_type.expand(edges, -1))
-            of_edges = self.fusion(torch.cat(parts, dim=-1))
-        return torch.cat([of_nodes.T, of_edges.T], dim=1).T
-
-    def _eigenvectors(self, batch: Data) -> Tensor:
-        """The graph's eigenvectors, with signs of this step."""
-        vectors: Tensor = batch.eigenvectors
-        if not (self.sign_flips and self.training):
-            return vectors
-        return vectors * (2 * torch.randint(2, vectors.shape[1:], device=vectors.device) - 1)
+        of_nodes = features + (first + second).T + node_type
+        return torch.cat([of_nodes.T, (of_pairs.T + edge_type).T], dim=1).T
 
 
 class FPSTBlock(Compilable):
@@ -118,26 +96,17 @@ class FPSTBlock(Compilable):
         self,
         space: Space,
         dim: int,
-        heads: int,
-        head_dim: int,
-        ffn_ratio: int,
-        activation: Callable[[Tensor], Tensor],
+        attention: StereographicAttention,
+        feed_forward: StereographicFeedForward,
         layer_norm: bool,
-        attention: AttentionKind,
-        out_proj: bool,
         dropout: float,
-        midpoint: Midpoint | None = None,
     ) -> None:
         super().__init__()
         self.space = space
         self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else None
-        self.attention = StereographicAttention(
-            dim, heads, head_dim, space, attention, out_proj, midpoint
-        )
+        self.attention = attention
         self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else None
-        self.feed_forward = StereographicFeedForward(
-            dim, ffn_ratio * dim, activation, space, weight_dropout=dropout
-        )
+        self.feed_forward = feed_forward
         self.dropout = nn.Dropout(dropout)  # not `layers.dropout`, which cannot be compiled
 
     def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
@@ -153,18 +122,15 @@ class FPSTBlock(Compilable):
         if self.norm1 is not None:
             points = self.space.lift(self.norm1.tangent(tangent))
         x = first_tokens(x, rows)
-        x = self.space.add(self._drop(self.attention.from_lifted(*points, rows), tangent), x)
+        attended = self.attention.from_lifted(*points, rows)
+        if self.training and self.dropout.p > 0:  # by the random numbers of all tokens
+            kept = self.dropout(attended.new_ones(tangent.shape[::-1]).T)
+            attended = attended * kept[: len(attended)]
+        x = self.space.add(attended, x)
         tangent = self.space.logmap0(x)
         if self.norm2 is not None:
             tangent = self.space.clip(self.norm2.tangent(tangent))
         return self.space.add(self.feed_forward.from_tangent(tangent), x)
-
-    def _drop(self, attended: Tensor, tokens: Tensor) -> Tensor:
-        """Dropout of the first tokens by the random numbers of all of them."""
-        if not self.training or self.dropout.p == 0:
-            return attended
-        kept = self.dropout(attended.new_ones(tokens.shape[::-1]).T)
-        return attended * kept[: len(attended)]
 
 
 class FPST(Encoder):
@@ -190,7 +156,6 @@ class FPST(Encoder):
             quotient, which jumps to the antipode beyond the equator.
         dropout: of attention's output and of the feed-forward weights.
         eigenvectors: of the Laplacian, in the tokens' node identifiers.
-        token_fusion: of features, identifiers and types, see `GraphTokens`.
         sign_flips: turn a random half of the eigenvectors around in every training step.
         shared_identifiers: one projection of node identifiers for both ends of an edge, as printed.
 
@@ -222,45 +187,30 @@ class FPST(Encoder):
         midpoint: Midpoint | None = None,
         dropout: Dropout = 0.0,
         eigenvectors: PositiveInt = 32,
-        token_fusion: Fusion = "sum",
         sign_flips: bool = False,
         shared_identifiers: bool = False,
     ) -> None:
         super().__init__()
         check_divides("heads", heads, dim)
-        self.tokens = GraphTokens(
-            in_channels, eigenvectors, dim, token_fusion, sign_flips, shared_identifiers
-        )
-        self.eigenvectors = eigenvectors
-        blocks = [
-            FPSTBlock(
-                manifold(components=heads),
-                dim,
-                heads,
-                head_dim or dim // heads,
-                ffn_ratio,
-                activation_function(activation),
-                layer_norm,
-                attention,
-                out_proj,
-                dropout,
-                midpoint,
+        self.tokens = GraphTokens(in_channels, eigenvectors, dim, sign_flips, shared_identifiers)
+        self.eigenvectors, self.dim_out = eigenvectors, dim
+        blocks, function = [], activation_function(activation)
+        for _ in range(layers):
+            space = manifold(components=heads)
+            mixer = StereographicAttention(
+                dim, heads, head_dim or dim // heads, space, attention, out_proj, midpoint
             )
-            for _ in range(layers)
-        ]
+            network = StereographicFeedForward(
+                dim, ffn_ratio * dim, function, space, weight_dropout=dropout
+            )
+            blocks.append(FPSTBlock(space, dim, mixer, network, layer_norm, dropout))
         self.spaces = [block.space for block in blocks]
-        self.dim = dim
         self.blocks = nn.Sequential(*blocks)
 
     @property
     def manifold_out(self) -> Space:
         """Space of the embeddings: the last layer's."""
         return self.spaces[-1]
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings: the model's."""
-        return self.dim
 
     def transforms(self) -> Sequence[GraphTransform]:
         """Eigenvectors for the tokens."""
@@ -273,3 +223,25 @@ class FPST(Encoder):
         for block, space in zip(others, self.spaces, strict=False):
             x = space.logmap0(block(x))
         return last(x, len(batch.x))
+
+
+class TokenGT(FPST):
+    """FPS-T on the Euclidean space, on which no map is computed.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the Euclidean space.
+        **options: those of `FPST`.
+
+    Paper: TokenGT (Kim et al. 2022, arXiv:2207.02505) with kernelised attention, FPS-T's flat
+    counterpart.
+
+    Source: TokenGT (Kim et al. 2022), as the baseline of FPS-T's Section 5.
+    """
+
+    revision = 2  # 2: as `Encoder`; flat space has no other side
+
+    def __init__(
+        self, in_channels: int, manifold: SpaceMaker[Euclidean] = Euclidean, **options: Any
+    ) -> None:
+        super().__init__(in_channels, manifold, **options)

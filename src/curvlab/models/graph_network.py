@@ -1,12 +1,14 @@
-"""Graph networks: a stack of layers of one kind, which GCN, GAT, SAGE and their like share."""
+"""Graph networks: a stack of layers of one kind, which GCN, GAT, GraphSAGE and their like share."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv, SimpleConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
@@ -15,10 +17,9 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.manifolds.kernels import working
-from curvlab.models.encoder import FlatEncoder
-from curvlab.models.widths import check_divides
+from curvlab.layers.neighbour_sums import sparse_rows
+from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix, neighbourhood_mean
+from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
 NORMALISATIONS = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}
@@ -43,8 +44,8 @@ class GraphNetwork(FlatEncoder):
         in_channels: number of input features.
         layer: makes one layer from its input and output widths; with several heads it takes
             `concat=False` for their mean.
-        adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a sparse matrix,
-            for layers that aggregate before they project.
+        adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a `SparseMatrix`
+            (None for a graph without edges).
         dim: width of hidden layers and embeddings.
         layers: number of layers.
         activation: of the layers.
@@ -92,24 +93,25 @@ class GraphNetwork(FlatEncoder):
                 "skip_average and last_activation both say what becomes of the last layer's "
                 "output: set one of them to false"
             )
-        self.logits = classes if logits and not last_activation else None
+        self.gives_logits = bool(logits and classes and not last_activation)
+        self.dim_out = classes if self.gives_logits and classes else dim
         inputs = [dim if input_layer else in_channels] + [dim] * (layers - 1)
-        outputs = [dim] * (layers - 1) + [self.logits or dim]
+        outputs = [dim] * (layers - 1) + [self.dim_out]
         made = [layer(width, dim // heads) for width in inputs[:-1]]
-        if self.logits is None:
-            made.append(layer(inputs[-1], dim // heads))
+        if self.gives_logits:
+            options: dict[str, Any] = {"concat": False} if heads > 1 else {}
+            options |= {} if last_heads is None else {"heads": last_heads}
+            made.append(layer(inputs[-1], self.dim_out, **options))
         else:
-            options: dict[str, int] = {"concat": False} if heads > 1 else {}
-            if last_heads is not None:
-                options["heads"] = last_heads
-            made.append(layer(inputs[-1], self.logits, **options))
+            made.append(layer(inputs[-1], dim // heads))
         self.layers = nn.ModuleList(made)
-        self.self_loops = adjacency == "edge_index" and _give_up_self_loops(self.layers)
+        # Edges of nodes to themselves are made once per graph, not by PyG's layers in every step.
+        self.self_loops = adjacency == "edge_index" and getattr(made[0], "add_self_loops", False)
+        for part in made if self.self_loops else ():
+            part.add_self_loops = False  # type: ignore[assignment]
         first = dropout if input_dropout else 0.0
         self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
-        self.takes_features = (
-            not input_layer and adjacency != "csr" and _take_features(self.layers, first)
-        )
+        self.takes_features = not input_layer and _take_features(self.layers, first)
         self.input_layer = FeatureLinear(in_channels, dim, dropout=first) if input_layer else None
         widths = zip(inputs, outputs, strict=True) if residual else ()
         self.shortcuts = nn.ModuleList(nn.Linear(*width) for width in widths)
@@ -117,17 +119,11 @@ class GraphNetwork(FlatEncoder):
             self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=first)
         activated = layers if last_activation else layers - 1
         self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
-        self.dim = outputs[-1]
         self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
         self.skip_average = skip_average
         self.last_activation = last_activation
-
-    @property
-    def gives_logits(self) -> bool:
-        """Whether the last layer's outputs are the logits."""
-        return self.logits is not None
 
     def transforms(self) -> Sequence[GraphTransform]:
         """A matrix, for layers that take one."""
@@ -135,72 +131,56 @@ class GraphNetwork(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        graph, x = self._graph(batch), SparseGraph.of(batch).features.tensor()
+        x, graph = SparseGraph.of(batch).features.tensor(), self.graph(batch)
         if self.input_layer is not None:
             x = self.input_layer(x)
         for i, norm in enumerate(self.norms):
-            x = self.activation(norm(self._propagate(i, x, graph)))
+            x = self.activation(norm(self._propagate(i, x, *graph)))
         if self.last_activation:
             return dropout(x, self.dropout, self.training)
+        i, mapped = len(self.norms), []
+        layer: Any = self.layers[i]
         if not self.skip_average:
-            return self._propagate(len(self.norms), x, graph)
-        last, alone = self._last(x, graph, batch)
+            return self._propagate(i, x, *graph)
+        drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
+        if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
+            last = self._propagate(i, x, *graph)
+            alone = self._propagate(i, x, *self._without_edges(batch))
+            return (alone + self.activation(last)) / 2
+        # Without edges these are `W x + b`, whose product with W is that of the edges.
+        linear = layer if isinstance(layer, nn.Linear) else layer.lin
+        with linear.register_forward_hook(lambda *call: mapped.append(call[2])):
+            alone = last = self._propagate(i, x, *graph)
+        if layer is not linear:
+            heads = mapped[0].unflatten(-1, (-1, layer.out_channels))
+            alone = heads.flatten(-2) if getattr(layer, "concat", True) else heads.mean(-2)
+            alone = alone + layer.bias
         return (alone + self.activation(last)) / 2
 
-    def _last(self, x: Tensor, graph: tuple[Tensor, ...], batch: Data) -> tuple[Tensor, Tensor]:
-        """The last layer with the edges and without, where it is `W x + b` of GCN and GAT.
-
-        `W x` is computed once, unless each of the two has dropout of its own.
-        """
-        i = len(self.norms)
-        layer: Any = self.layers[i]
-        drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
-        mapped: list[Tensor] = []
-        if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
-            last = self._propagate(i, x, graph)
-            return last, self._propagate(i, x, self._no_edges(batch, graph))
-        if isinstance(layer, nn.Linear):
-            last = self._propagate(i, x, graph)
-            return last, last
-        with layer.lin.register_forward_hook(lambda *call: mapped.append(call[2])):
-            last = self._propagate(i, x, graph)
-        heads = mapped[0].unflatten(-1, (-1, layer.out_channels))
-        concat = getattr(layer, "concat", True)
-        return last, (heads.flatten(-2) if concat else heads.mean(-2)) + layer.bias
-
-    def _graph(self, batch: Data) -> tuple[Tensor, ...]:
+    def graph(self, batch: Data) -> tuple[Any, ...]:
         """What a layer gets after its input."""
-        if self.adjacency == "none":
-            return ()
-        return (batch.adj_t,) if self.adjacency == "csr" else (self._edges(batch),)
+        if self.adjacency == "csr":
+            return (SparseGraph.of(batch).matrix("adj_t"),)
+        return () if self.adjacency == "none" else (self._edges(batch),)
 
-    def _no_edges(self, batch: Data, graph: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def _without_edges(self, batch: Data) -> tuple[Any, ...]:
         """What a layer gets of the same nodes without the edges between them."""
-        if not graph:
-            return ()
+        if self.adjacency != "edge_index":
+            return (None,) if self.adjacency == "csr" else ()
         edges = self._edges(batch)
-        loops = len(batch.x) if self.self_loops else 0
-        return (edges[:, edges.shape[1] - loops :],)
+        return (edges[:, edges.shape[1] - (len(batch.x) if self.self_loops else 0) :],)
 
     def _edges(self, batch: Data) -> Tensor:
-        """Edges `[2, edges]`, those of nodes to themselves last, if the layers need these.
-
-        They are looked for when a graph is first seen, which makes a device wait.
-        """
+        """Edges `[2, edges]`, for layers that need these with those of nodes to themselves last."""
         if not self.self_loops:
             return batch.edge_index
         return SparseGraph.of(batch).derived("looped_edges", ("edge_index", "x"), _looped_edges)
 
-    def _propagate(self, i: int, x: Tensor, graph: tuple[Tensor, ...]) -> Tensor:
+    def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
         if i > 0 or not self.takes_features:
             x = dropout(x, self.dropouts[i], self.training)
-        if self.adjacency == "csr":
-            # A processor's sparse products have no half precision.
-            with torch.autocast(x.device.type, enabled=False):
-                out = self.layers[i](working(x), *graph)
-        else:
-            out = self.layers[i](x, *graph)
+        out = self.layers[i](x, *graph)
         return out + self.shortcuts[i](x) if self.shortcuts else out
 
 
@@ -208,32 +188,14 @@ def _looped_edges(batch: Data) -> Tensor:
     return add_self_loops(remove_self_loops(batch.edge_index)[0], num_nodes=batch.num_nodes)[0]
 
 
-def _give_up_self_loops(layers: nn.ModuleList) -> bool:
-    """Let layers of PyTorch Geometric that add edges from nodes to themselves leave that out.
-
-    Returns:
-        Whether they did, and want these edges.
-    """
-    wanting = [layer for layer in layers if getattr(layer, "add_self_loops", False)]
-    for layer in wanting:
-        layer.add_self_loops = False  # type: ignore[assignment]
-    return bool(wanting)
-
-
 def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
-    """Let the first layer's linear map be one of features, where it acts on them as they come.
-
-    Weights and random numbers stay what they are. Layers of PyTorch Geometric call this map `lin`.
-
-    Returns:
-        Whether it could; dropout of the features is then that map's.
-    """
+    """Replace the first layer's linear map, `lin`, by one that may take sparse features."""
     first = layers[0]
     linear = first if isinstance(first, nn.Linear) else getattr(first, "lin", None)
-    if linear is None:
+    if linear is None or isinstance(first, SGConv):
         return False
-    out_features, in_features = linear.weight.shape
     with torch.random.fork_rng(devices=[]):
+        out_features, in_features = linear.weight.shape
         made = FeatureLinear(in_features, out_features, linear.bias is not None, dropout)
     made.load_state_dict(linear.state_dict())
     if first is linear:
@@ -241,3 +203,241 @@ def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
     else:
         first.lin = made
     return True
+
+
+class MLP(GraphNetwork):
+    """Multi-layer perceptron of each node's features.
+
+    Args:
+        in_channels: number of input features.
+        **options: those of `GraphNetwork`.
+
+    Paper: MLP: the multi-layer perceptron, which sees features and no edge.
+    """
+
+    def __init__(self, in_channels: int, **options: Any) -> None:
+        super().__init__(in_channels, nn.Linear, "none", **options)
+
+
+class SIGN(MLP):
+    """MLP of a node's features and their mixtures along the edges, stacked by `StackedHops`.
+
+    The mixtures are part of `batch.x`, so that `in_channels` counts them: in a loop of your own,
+    apply `curvlab.data.transforms.features.StackedHops(hops)` to the graph first.
+
+    Paper: SIGN: Scalable inception graph neural networks (Frasca et al. 2020, arXiv:2004.11198).
+    """
+
+
+class MatrixGCN(GCNConv):
+    """`GCNConv` by a product with the normalised adjacency; None for a graph without edges."""
+
+    def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
+        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
+        mapped = self.lin(x)
+        return (mapped if adjacency is None else adjacency @ mapped) + self.bias
+
+
+class GCN(GraphNetwork):
+    """Graph convolutional network, `D^-1/2 (A + I) D^-1/2 X W + b` in each layer.
+
+    Args:
+        in_channels: number of input features.
+        **options: those of `GraphNetwork`.
+
+    Paper: GCN: Semi-supervised classification with graph convolutional networks. Kipf and Welling
+    2017, arXiv:1609.02907.
+    """
+
+    def __init__(self, in_channels: int, **options: Any) -> None:
+        super().__init__(in_channels, MatrixGCN, "csr", **options)
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """None: `graph` normalises the edges."""
+        return ()
+
+    def graph(self, batch: Data) -> tuple[Any, ...]:
+        """The normalised adjacency."""
+        return (SparseGraph.of(batch).derived("gcn", ("edge_index", "x"), _normalised),)
+
+
+def _normalised(batch: Data) -> SparseMatrix:
+    nodes = len(batch.x)
+    (source, target), weights = gcn_norm(batch.edge_index, None, nodes, dtype=batch.x.dtype)
+    return SparseMatrix(sparse_rows(target, source, weights, (nodes, nodes)))
+
+
+class DropEdge(GraphNetwork):
+    """A GCN that sees a random part of the edges in each training step, the same in all layers.
+
+    Each undirected edge is left out with probability p, in both of its directions, by a weight of
+    0: as `torch_geometric.utils.dropout_edge(force_undirected=True)` in distribution, but of one
+    shape in every step, so that no device waits for a count. The layers normalise by the degrees
+    that are left.
+
+    Args:
+        in_channels: number of input features.
+        edge_dropout: p, the probability that a step leaves out an undirected edge.
+        **options: those of `GraphNetwork`.
+
+    Paper: DropEdge: towards deep graph convolutional networks on node classification. Rong et al.
+    2020, arXiv:1907.10903.
+    """
+
+    def __init__(self, in_channels: int, edge_dropout: Dropout = 0.3, **options: Any) -> None:
+        super().__init__(in_channels, GCNConv, "edge_index", **options)
+        self.edge_dropout = edge_dropout
+
+    def graph(self, batch: Data) -> tuple[Any, ...]:
+        """The edges, in training with a weight of 0 or 1 each, `[edges]`."""
+        edges = self._edges(batch)
+        if not self.training:
+            return (edges,)
+        pair, pairs = SparseGraph.of(batch).derived("pairs", ("edge_index", "x"), _undirected)
+        kept = torch.rand(pairs, device=edges.device) >= self.edge_dropout
+        weights = kept.to(batch.x.dtype)[pair]
+        return edges, torch.cat([weights, weights.new_ones(edges.shape[1] - len(weights))])
+
+
+def _undirected(batch: Data) -> tuple[Tensor, int]:
+    """The number `[edges]` of each edge's undirected one, without loops, and how many those are."""
+    edge_index, nodes = remove_self_loops(batch.edge_index)[0], len(batch.x)
+    first, second = edge_index.amin(0), edge_index.amax(0)
+    pairs, pair = torch.unique(first * nodes + second, return_inverse=True)
+    return pair, len(pairs)
+
+
+class GAT(GraphNetwork):
+    """Graph attention network.
+
+    Args:
+        in_channels: number of input features.
+        heads: of width `dim / heads`, concatenated.
+        last_heads: heads of the layer that makes the logits; null: as many as the others.
+        attention_dropout: of the attention's weights.
+        **options: those of `GraphNetwork`.
+
+    Paper: GAT: Graph attention networks (Velickovic et al. 2018, arXiv:1710.10903).
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        heads: PositiveInt = 2,
+        last_heads: PositiveInt | None = None,
+        attention_dropout: Dropout = 0.0,
+        **options: Any,
+    ) -> None:
+        layer = partial(GATConv, heads=heads, dropout=attention_dropout)
+        options |= {"heads": heads, "last_heads": last_heads}
+        super().__init__(in_channels, layer, "edge_index", **options)
+
+
+class ChebNet(GraphNetwork):
+    """Convolutions by Chebyshev polynomials of the Laplacian.
+
+    Args:
+        in_channels: number of input features.
+        K: number of polynomials, one more than the highest order.
+        **options: those of `GraphNetwork`.
+
+    Paper: ChebNet: Convolutional neural networks on graphs with fast localized spectral filtering.
+    Defferrard et al. 2016, arXiv:1606.09375.
+    """
+
+    def __init__(self, in_channels: int, K: PositiveInt = 3, **options: Any) -> None:
+        super().__init__(in_channels, partial(ChebConv, K=K), "edge_index", **options)
+
+
+class MeanSAGE(nn.Module):
+    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
+
+    Its bias starts at 0, and no draw of random numbers is that of `SAGEConv`.
+
+    Shapes: `[nodes, in_channels]`, `[2, edges]`; returns `[nodes, out_channels]`.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.lin = nn.Linear(in_channels, 2 * out_channels, bias=False)
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.mean = SimpleConv(aggr="mean")
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Map features `[nodes, in_channels]`."""
+        neighbours, own = self.lin(x).chunk(2, dim=-1)
+        return self.mean(neighbours, edge_index) + own + self.bias
+
+
+class MatrixSAGE(SAGEConv):
+    """`SAGEConv` with the mean of a sparse matrix, which projects first unless that widens."""
+
+    def forward(self, x: Tensor, adjacency: Tensor | SparseMatrix | None) -> Tensor:
+        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
+        if adjacency is None:
+            return self.lin_r(x) + self.lin_l.bias
+        adjacency = as_matrix(adjacency)
+        if self.in_channels < self.out_channels:
+            return self.lin_l(neighbourhood_mean(adjacency, x)) + self.lin_r(x)
+        weights = torch.cat([self.lin_l.weight, self.lin_r.weight])
+        neighbours, own = (x @ weights.T).chunk(2, dim=-1)
+        return neighbourhood_mean(adjacency, neighbours) + own + self.lin_l.bias
+
+
+class GraphSAGE(GraphNetwork):
+    """GraphSAGE with mean aggregation.
+
+    Args:
+        in_channels: number of input features.
+        project_first: read `edge_index` instead of `adj_t`, and draw both weights as one matrix
+            (`MeanSAGE`).
+        **options: those of `GraphNetwork`.
+
+    Paper: GraphSAGE: Inductive representation learning on large graphs. Hamilton et al. 2017,
+    arXiv:1706.02216.
+    """
+
+    def __init__(self, in_channels: int, project_first: bool = False, **options: Any) -> None:
+        if project_first:
+            super().__init__(in_channels, MeanSAGE, "edge_index", **options)
+        else:
+            super().__init__(in_channels, MatrixSAGE, "csr", **options)
+
+
+class MatrixSGC(SGConv):
+    """`SGConv` by products with a normalised matrix, which projects first unless that widens."""
+
+    def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
+        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
+        widens = self.in_channels < self.out_channels
+        x = x if widens else x @ self.lin.weight.T
+        for _ in range(self.K if adjacency is not None else 0):
+            x = adjacency @ x
+        return self.lin(x) if widens else x + self.lin.bias
+
+
+class SGC(GraphNetwork):
+    """Simplified graph convolution, `(D^-1/2 (A + I) D^-1/2)^K X W + b` in each layer.
+
+    Args:
+        in_channels: number of input features.
+        K: hops of a layer.
+        cached: read by earlier versions only, which kept the propagated features.
+        **options: those of `GraphNetwork`.
+
+    Paper: SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153).
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        K: PositiveInt = 1,
+        cached: bool = False,  # noqa: ARG002
+        **options: Any,
+    ) -> None:
+        super().__init__(in_channels, partial(MatrixSGC, K=K), "csr", **options)
+
+    def graph(self, batch: Data) -> tuple[Any, ...]:
+        """The normalised adjacency."""
+        graph = SparseGraph.of(batch)
+        return (graph.derived("sgc", ("adj_t",), lambda g: SparseMatrix(gcn_norm(g.adj_t)[0])),)

@@ -6,23 +6,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
-from curvlab.layers.hybonet import (
-    CentroidAggregation,
-    CentroidAttention,
-    HyboNetFeatureLinear,
-    HyboNetLinear,
-)
+from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds import Lorentz
 from curvlab.models.encoder import Encoder
-from curvlab.options import (
-    Activation,
-    Dropout,
-    Passed,
-    PositiveFloat,
-    PositiveInt,
-    SpaceMaker,
-)
+from curvlab.options import Activation, Dropout, Passed, PositiveFloat, PositiveInt, SpaceMaker
 
 
 class HyboNet(Encoder):
@@ -42,7 +30,6 @@ class HyboNet(Encoder):
         layers: number of layers.
         dropout: of every layer's input, time included.
         activation: of the input of every layer, of HyboNet's but the first; null: none.
-        attention: weigh neighbours by their distance instead of equally.
         time_offset: least time of a layer's output beyond the origin's; 0.1 in HyboNet's own code.
         max_scale: bound of the learned range of times; null: none.
         activate_features: activate the first layer's input too, as LRN does.
@@ -60,13 +47,12 @@ class HyboNet(Encoder):
         layers: PositiveInt = 2,
         dropout: Dropout = 0.0,
         activation: Activation | None = None,
-        attention: bool = False,
         time_offset: PositiveFloat = 0.5,
         max_scale: PositiveFloat | None = None,
         activate_features: Passed[bool] = False,
     ) -> None:
         super().__init__()
-        self.space, self.dim = manifold(), dim
+        self.space, self.dim_out = manifold(), 1 + dim
         time = time_offset, max_scale
         first = activation if activate_features else None
         self.features = HyboNetFeatureLinear(in_channels, dim, self.space, dropout, first, *time)
@@ -74,21 +60,12 @@ class HyboNet(Encoder):
             HyboNetLinear(dim, dim, self.space, dropout, activation, *time)
             for _ in range(layers - 1)
         )
-        centroid = CentroidAggregation(self.space)  # without parameters: one for all layers
-        self.aggregations = nn.ModuleList(
-            CentroidAttention(dim, self.space, *time) if attention else centroid
-            for _ in range(layers)
-        )
+        self.aggregate = CentroidAggregation(self.space)
 
     @property
     def manifold_out(self) -> Lorentz:
         """The hyperboloid."""
         return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Coordinates of a point, with time."""
-        return 1 + self.dim
 
     def transforms(self) -> Sequence[GraphTransform]:
         """Neighbourhoods with self-loops."""
@@ -100,12 +77,12 @@ class HyboNet(Encoder):
 
     def points(self, batch: Data) -> list[Tensor]:
         """The points of every layer."""
-        first, *aggregations = self.aggregations
         graph = SparseGraph.of(batch)
         adjacency = graph.matrix("adj_t")
-        points = [first(adjacency, self.features(graph.features))]
-        for i, (linear, aggregate) in enumerate(zip(self.linears, aggregations, strict=True)):
-            points.append(self.connect(i, points[-1], aggregate(adjacency, linear(points[-1]))))
+        points = [self.aggregate(adjacency, self.features(graph.features))]
+        for i, linear in enumerate(self.linears):
+            z = self.aggregate(adjacency, linear(points[-1]))
+            points.append(self.connect(i, points[-1], z))
         return points
 
     def connect(self, layer: int, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002

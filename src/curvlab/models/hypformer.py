@@ -5,7 +5,7 @@ Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper l
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,14 +13,130 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
+from curvlab.layers.dropout import Dropout as DropoutLayer
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.layers.lorentz import CurvatureMode, InputLift, LorentzLinear, lift_vectors
+from curvlab.layers.lorentz import (
+    CurvatureMode,
+    InputLift,
+    LorentzFeatureLinear,
+    LorentzLinear,
+    LorentzMap,
+    lift_vectors,
+    midpoint,
+)
 from curvlab.layers.lorentz_attention import LorentzLinearAttention
-from curvlab.layers.lorentz_transformer import HyperbolicTransformer
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.layers.sparse_graph import Features, SparseGraph, as_features
 from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker
+from curvlab.process import own_share, pieces_of_all
+
+
+class HyperbolicTransformer(nn.Module):
+    r"""The attention's branch (Hypformer, Section 4 and Figure 4): features to points.
+
+    With HTC a linear map of points, HRC a function of their space parts, and `(.)` the midpoint:
+
+        x = HTC(exp_0 X),  x <- x (.) eps HTC'(exp_0 X),  x <- HRC[layer norm, relu, dropout](x);
+        in each layer  x <- HRC[layer norm]( attention(x) (.) x );  z = HTC''(x).
+
+    The second term, of a map of its own, is the positional encoding. A layer has neither activation
+    nor feed-forward: the last HTC is all that the paper's figure means by it.
+
+    `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
+    small graphs: the points that lie between them and what lifts to the other space. Unlike there
+    a point lies on the same space in training and evaluation.
+
+    Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`; features may be nearly all 0.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        spaces: space to which the features are lifted, space of the points between the first map
+            and the last, space of the result; Eq. 18's change of curvature is that of the last HTC.
+        attentions: the layers, from points of the second space to points of it.
+        curvature_mode: see above and `LorentzLinear`.
+        input_lift: see `LorentzFeatureLinear`.
+        position_weight: eps.
+        input_functions: of the first HRC.
+        layer_norm: whether a layer has one.
+        residual: whether a layer has the midpoint with its input.
+
+    Source: Hypformer, Section 4, in the order of the authors' code.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: int,
+        spaces: tuple[Lorentz, Lorentz, Lorentz],
+        attentions: Sequence[nn.Module],
+        curvature_mode: CurvatureMode,
+        input_lift: InputLift,
+        position_weight: float,
+        input_functions: Sequence[nn.Module],
+        layer_norm: bool,
+        residual: bool,
+    ) -> None:
+        super().__init__()
+        space_in, self.space, space_out = spaces
+        self.middle = space_in if curvature_mode == "recalibrate" else self.space
+        self.features, self.position = (
+            LorentzFeatureLinear(
+                in_channels, dim, space_in, self.middle, curvature_mode, input_lift
+            )
+            for _ in range(2)
+        )
+        self.position_share = position_weight / (1 + position_weight)
+        self.input_map = LorentzMap(nn.Sequential(*input_functions), self.space)
+        self.attentions = nn.ModuleList(attentions)
+        self.norms = nn.ModuleList(
+            LorentzMap(nn.LayerNorm(dim), self.space) for _ in attentions if layer_norm
+        )
+        self.residual = residual
+        self.last = LorentzLinear(dim, dim, self.space, space_out, curvature_mode)
+
+    def forward(self, features: Tensor | Features) -> Tensor:
+        """Map features to points and let all attend to all."""
+        x = self._start(features)
+        for i, attention in enumerate(self.attentions):
+            x = self._after(i, attention(x), x)
+        return self.last(x)
+
+    @torch.no_grad()
+    def encode_in_chunks(self, features: Tensor, chunk: int) -> Tensor:
+        """What `forward` returns in evaluation, `chunk` nodes at a time.
+
+        In every layer what all nodes attend to is made first: the two sums of linear attention, the
+        keys and values of softmax attention. The processes of a group share the chunks.
+        """
+        device = features.device
+        chunks = [self._start(part) for part in own_share(features.split(chunk))]
+        layers: list[Any] = list(self.attentions)
+        for i, attention in enumerate(layers):
+            summaries = [attention.summary(x) for x in chunks]
+            of_all = (pieces_of_all([part[k] for part in summaries], device) for k in range(2))
+            context = attention.context(*of_all)
+            for j, x in enumerate(chunks):
+                chunks[j] = self._after(i, attention.attend(x, *context), x)
+        return torch.cat(pieces_of_all([self.last(x) for x in chunks], device))
+
+    def _start(self, features: Tensor | Features) -> Tensor:
+        """Points before the first layer."""
+        features = as_features(features)
+        x, position = self.features(features), self.position(features)
+        x = lorentz.midpoint(x, position, self.middle.kappa, self.position_share)
+        return self.input_map(x) if len(self.input_map.function) else x
+
+    def _after(self, i: int, attended: Tensor, x: Tensor) -> Tensor:
+        """Layer i after its attention."""
+        if self.residual:
+            lifted = len(self.input_map.function) if i == 0 else self.norms
+            space = self.space if lifted else self.middle  # of x
+            attended = midpoint(x, attended, space, self.space)
+            if space is not self.middle:
+                attended = lorentz.change_curvature(attended, space.kappa, self.middle.kappa)
+        return self.norms[i](attended) if self.norms else attended
 
 
 class Hypformer(Encoder):
@@ -39,7 +155,7 @@ class Hypformer(Encoder):
     Args:
         in_channels: number of input features.
         manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
-        attention: makes a layer from `dim`, `heads`, `head_dim` and `space`.
+        attention: makes a layer from `dim`, `heads` and `space`.
         graph_branch: makes the graph network from `in_channels` and `dim`.
         kappa_in: curvature of the space that features are lifted to; the attention is on
             `manifold()`.
@@ -49,12 +165,10 @@ class Hypformer(Encoder):
             small graphs), see `LorentzLinear` and `HyperbolicTransformer`.
         input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref`, the paper's
             code, see `LorentzFeatureLinear`.
-        dim: width of both branches.
+        dim: width of both branches, and of a head.
         layers: layers of attention.
-        heads: heads of attention.
-        head_dim: width of a head; None: `dim`, as heads are averaged.
-        positional_encoding: add a second linear map of the features.
-        position_weight: its weight, the eps of Eq. 20.
+        heads: heads of attention, which are averaged.
+        position_weight: weight of the positional encoding, the eps of Eq. 20.
         layer_norm: normalise before the first layer of attention and after each.
         input_activation: apply the ReLU before the first layer of attention.
         dropout: before the first layer of attention.
@@ -71,6 +185,7 @@ class Hypformer(Encoder):
     """
 
     directed = True
+    in_chunks = True
 
     def __init__(
         self,
@@ -85,8 +200,6 @@ class Hypformer(Encoder):
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         heads: PositiveInt = 1,
-        head_dim: PositiveInt | None = None,
-        positional_encoding: bool = True,
         position_weight: PositiveFloat = 1.0,
         layer_norm: bool = False,
         input_activation: bool = False,
@@ -101,64 +214,46 @@ class Hypformer(Encoder):
         super().__init__()
         if not (graph or transformer):
             raise UsageError("graph=False and transformer=False leave nothing: keep one of the two")
-        self.dim, self.fusion, self.graph_weight = dim, fusion, graph_weight
-        self.input_lift, self.maps = input_lift, linear_maps
+        self.fusion, self.graph_weight, self.input_lift = fusion, graph_weight, input_lift
+        both = graph and transformer and fusion == "tangent"
+        self.linear_maps = 2 if linear_maps and both else 1
+        self.dim_out = 1 + dim if fusion == "midpoint" else dim * (graph + transformer)
         self.transformer: HyperbolicTransformer | None = None
         self.graph_branch: GraphConvolutionBranch | None = None
-        space = out = manifold() if transformer or fusion == "midpoint" else None
-        if kappa_out is not None and space is not None:
-            out = manifold(kappa=kappa_out)
+        self.graph_lift: LorentzLinear | None = None
+        self.space: Lorentz | None = None
+        self.flat = Euclidean(conformal_factor=1.0)
+        if transformer or fusion == "midpoint":
+            space = manifold()
+            self.space = space if kappa_out is None else manifold(kappa=kappa_out)
         if transformer:
-            assert space is not None
-            assert out is not None
+            assert self.space is not None
+            functions = {
+                nn.LayerNorm(dim): layer_norm,
+                nn.ReLU(): input_activation,
+                DropoutLayer(dropout): dropout > 0,
+            }
             self.transformer = HyperbolicTransformer(
                 in_channels,
                 dim,
-                manifold(kappa=kappa_in),
-                space,
-                out,
-                [
-                    attention(dim=dim, heads=heads, head_dim=head_dim or dim, space=space)
-                    for _ in range(layers)
-                ],
+                (manifold(kappa=kappa_in), space, self.space),
+                [attention(dim=dim, heads=heads, space=space) for _ in range(layers)],
                 curvature_mode,
                 input_lift,
-                positional_encoding,
                 position_weight,
+                [function for function, used in functions.items() if used],
                 layer_norm,
-                input_activation,
-                dropout,
                 residual,
             )
         if graph:
             self.graph_branch = graph_branch(in_channels, dim)
-        self.graph_lift: LorentzLinear | None = None
-        if graph and fusion == "midpoint":
-            assert out is not None
-            self.graph_lift = LorentzLinear(dim, dim, out, out, curvature_mode)
-        self.space = out
-        self.flat = Euclidean(conformal_factor=1.0)
+        if graph and self.space is not None and fusion == "midpoint":
+            self.graph_lift = LorentzLinear(dim, dim, self.space, self.space, curvature_mode)
 
     @property
     def manifold_out(self) -> EmbeddingSpace:
         """Flat space with the ordinary distance, or the hyperboloid."""
-        if self.fusion == "tangent":
-            return self.flat
-        assert self.space is not None
-        return self.space
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings: of the branches that there are, or of a point."""
-        if self.fusion == "midpoint":
-            return 1 + self.dim
-        return self.dim * ((self.transformer is not None) + (self.graph_branch is not None))
-
-    @property
-    def linear_maps(self) -> int:
-        """A map of each branch, or one."""
-        both = self.transformer is not None and self.graph_branch is not None
-        return 2 if self.maps and both and self.fusion == "tangent" else 1
+        return self.space if self.fusion == "midpoint" and self.space is not None else self.flat
 
     def transforms(self) -> Sequence[GraphTransform]:
         """The graph's branch reads the adjacency without self-loops."""
@@ -166,42 +261,42 @@ class Hypformer(Encoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        graph = SparseGraph.of(batch)
-        point = None if self.transformer is None else self.transformer(graph.features)
-        if self.graph_branch is None:
-            return self._fused(point, None)
-        adjacency = graph.matrix("normalised_adj")
-        return self._fused(point, self.graph_branch(graph.features, adjacency))
+        graph, point, vector = SparseGraph.of(batch), None, None
+        if self.transformer is not None:
+            point = self.transformer(graph.features)
+        if self.graph_branch is not None:
+            vector = self.graph_branch(graph.features, graph.matrix("normalised_adj"))
+        return self._fused(point, vector)
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
         """What `forward` returns in evaluation, with the memory of `chunk` nodes at a time.
 
-        The processes of a group share the chunks of both branches, all of which call this.
-        Beside it and the features, four arrays `[nodes, dim]` are held at most, and with softmax
+        The processes of a group share the chunks of both branches, all of which call this. Next to
+        it and the features, four arrays `[nodes, dim]` are held at most, and with softmax
         attention, whose time is quadratic all the same, two more.
         """
-        point = vector = None
+        points: Sequence[Tensor | None] = [None]
+        vectors: Sequence[Tensor | None] = [None]
         if self.transformer is not None:
-            point = self.transformer.encode_in_chunks(batch.x, chunk)
+            points = self.transformer.encode_in_chunks(batch.x, chunk).split(chunk)
         if self.graph_branch is not None:
-            vector = self.graph_branch.encode_in_chunks(batch.x, batch.normalised_adj, chunk)
+            made = self.graph_branch.encode_in_chunks(batch.x, batch.normalised_adj, chunk)
+            vectors = made.split(chunk)
+        count = max(len(points), len(vectors))
+        points, vectors = (
+            parts if len(parts) == count else [None] * count for parts in (points, vectors)
+        )
         out = batch.x.new_empty(len(batch.x), self.dim_out)
-        for i in range(0, len(out), chunk):
-            part = slice(i, i + chunk)
-            out[part] = self._fused(
-                None if point is None else point[part], None if vector is None else vector[part]
-            )
+        for into, point, vector in zip(out.split(chunk), points, vectors, strict=True):
+            into.copy_(self._fused(point, vector))
         return out
 
     def _fused(self, point: Tensor | None, vector: Tensor | None) -> Tensor:
         """One embedding of the transformer's point and the graph's vector."""
         alpha = self.graph_weight
-        if self.fusion == "midpoint":
+        if self.fusion == "midpoint" and vector is not None:
             assert self.space is not None
-            if vector is None:
-                assert point is not None
-                return point
             assert self.graph_lift is not None
             lifted = self.graph_lift(lift_vectors(vector, self.space, self.input_lift))
             if point is None:
@@ -210,6 +305,8 @@ class Hypformer(Encoder):
         if point is None:
             assert vector is not None
             return vector
+        if self.fusion == "midpoint":
+            return point
         assert self.space is not None
         tangent = self.space.logmap0(point)
         if vector is None:

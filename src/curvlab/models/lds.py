@@ -5,6 +5,8 @@ convolutional network on graphs that are drawn; the outer one moves the edges' p
 the network, as it is trained, does better on nodes held out from it.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -12,13 +14,50 @@ from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
-from curvlab.layers.graph_sampling import propagated, sampled_graph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.optim.unrolled import Moments, adam_step
 from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
 
 INNER = ("first", "second", "first_mean", "second_mean", "first_square", "second_square", "steps")
 """Buffers of the inner problem: weights, their moments, and how many steps they have made."""
+
+
+def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    r"""A symmetric adjacency of 0 and 1 without loops, `[nodes, nodes]`, of independent edges.
+
+    `A_uv = A_vu ~ Bernoulli(theta_uv)` for u < v. The gradient goes straight through the draw:
+    `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`.
+
+    Args:
+        probabilities: theta `[nodes, nodes]`, of which what is above the diagonal counts.
+        generator: of the draw, on the same device; None for torch's own.
+
+    Source: Franceschi et al. 2019 (LDS), Section 3.
+    """
+    return _StraightThrough.apply(probabilities, generator)
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ARG004
+        probabilities: Tensor,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        drawn = torch.empty_like(probabilities).uniform_(generator=generator)
+        above = (drawn < probabilities).triu_(1)
+        return (above | above.T).to(probabilities.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # noqa: ARG004
+        return (grad + grad.T).triu_(1), None
+
+
+def propagated(adjacency: Tensor, x: Tensor) -> Tensor:
+    """`D^{-1/2} (A + I) D^{-1/2} x`, D the degrees with the loops; `[nodes, dim]` as x is."""
+    scale = (adjacency.sum(1, keepdim=True) + 1).rsqrt()
+    scaled = scale * x
+    return scale * (adjacency @ scaled + scaled)
 
 
 class LDS(FlatEncoder):
@@ -65,6 +104,7 @@ class LDS(FlatEncoder):
     """
 
     tasks = ("node_classification",)
+    gives_logits = True
     whole_graph = True  # any two nodes may have an edge
     tied = "it has a parameter for every pair of nodes"
     revision = 3  # 2: a generator of their own draws the graphs of evaluation; 3: as `Encoder`
@@ -102,17 +142,12 @@ class LDS(FlatEncoder):
         self.steps: Tensor
         self.first: Tensor
         self.second: Tensor
-        self.dim = num_classes
+        self.dim_out = num_classes
         self.dropout = dropout
         self.inner_lr, self.inner_weight_decay = inner_lr, inner_weight_decay
         self.inner_steps, self.inner_patience = inner_steps, inner_patience
         self.inner_limit, self.min_decrease = inner_limit, min_decrease
         self.samples = samples
-
-    @property
-    def gives_logits(self) -> bool:
-        """They are the logits."""
-        return True
 
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""

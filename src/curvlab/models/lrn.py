@@ -70,4 +70,4 @@ class LRN(HyboNet):
             return total
         for residual, z in pairs:
             total = total + (residual.weight_y / residual.weight_x) * z
-        return residual.scaled(lorentz.normalise(total, self.space.kappa))
+        return lorentz.normalise(total, self.space.kappa)

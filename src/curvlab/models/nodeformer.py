@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.utils import add_self_loops, degree
 
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.relations import NeighbourRelations
@@ -141,14 +142,12 @@ class KernelAttention(nn.Module):
         orders: int,
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.samples, self.temperature = heads, samples, temperature
         self.queries = nn.Linear(dim, heads * head_dim)
         self.keys = nn.Linear(dim, heads * head_dim)
         self.values = nn.Linear(dim, heads * head_dim)
         self.mix = nn.Linear(heads * head_dim, dim)
         self.bias = nn.Parameter(torch.full((orders, heads), 0.1)) if orders else None
-        self.samples = samples
-        self.temperature = temperature
         self.directions: Tensor
         drawn = orthogonal_directions(random_features, head_dim, self.queries.weight.detach())
         self.register_buffer("directions", drawn)
@@ -158,41 +157,25 @@ class KernelAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Pass messages; see above."""
         v = self.values(x).unflatten(-1, (self.heads, -1))
-        q, k = self._features(x)
-        out = kernel_attention(q, k, v.transpose(0, 1), self._noise(k)).transpose(0, 1)
-        if self.bias is not None and relations is not None:
-            out = out + relational_bias(v, self.bias.sigmoid(), relations)
-        return self.mix(out.flatten(1)), self._edge_term(q, k, edge_index)
-
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Features of queries and keys, `[heads, nodes, M]`."""
-        directions = self.directions
+        directions, noise, term = self.directions, None, None
         if self.training:
             directions = orthogonal_directions(len(directions), directions.shape[1], directions)
         q, k = (
             part(x).unflatten(-1, (self.heads, -1)).transpose(0, 1) / self.temperature**0.5
             for part in (self.queries, self.keys)
         )
-        return (
-            positive_features(q, directions, over=(-1,)),
-            positive_features(k, directions, over=(-2, -1)),
-        )
-
-    def _noise(self, k: Tensor) -> Tensor | None:
-        """Gumbel noise over tau, `[heads, nodes, samples]`; none out of training."""
-        if not self.training:
-            return None
-        exponential = k.new_empty(*k.shape[:2], self.samples).exponential_()
-        return -exponential.log() / self.temperature
-
-    @staticmethod
-    def _edge_term(q: Tensor, k: Tensor, edge_index: Tensor | None) -> Tensor | None:
-        """Mean of the edges' logarithms over the degrees of their targets."""
-        if edge_index is None:
-            return None
-        target = edge_index[1]
-        degree = q.new_zeros(q.shape[1]).index_add_(0, target, q.new_ones(len(target)))
-        return (edge_logarithms(q, k, edge_index) / degree.index_select(0, target)).mean()
+        q = positive_features(q, directions, over=(-1,))
+        k = positive_features(k, directions, over=(-2, -1))
+        if self.training:
+            drawn = k.new_empty(*k.shape[:2], self.samples).exponential_()
+            noise = -drawn.log() / self.temperature
+        out = kernel_attention(q, k, v.transpose(0, 1), noise).transpose(0, 1)
+        if self.bias is not None and relations is not None:
+            out = out + relational_bias(v, self.bias.sigmoid(), relations)
+        if edge_index is not None:
+            degrees = degree(edge_index[1], len(x), q.dtype).index_select(0, edge_index[1])
+            term = (edge_logarithms(q, k, edge_index) / degrees).mean()
+        return self.mix(out.flatten(1)), term
 
 
 class NodeFormer(FlatEncoder):
@@ -249,17 +232,10 @@ class NodeFormer(FlatEncoder):
             for _ in range(layers)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
-        self.dropout = dropout
-        self.edge_loss = edge_loss
-        self.orders = orders
+        self.dropout, self.edge_loss, self.orders = dropout, edge_loss, orders
         self.jumping_knowledge = jumping_knowledge
-        self.dim = dim
+        self.dim_out = (layers + 1) * dim if jumping_knowledge else dim
         self._edge_terms = LastPass()
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return (len(self.layers) + 1) * self.dim if self.jumping_knowledge else self.dim
 
     def auxiliary_loss(self) -> Tensor | None:
         """`-edge_loss` times the mean over layers of the edges' term, of the last training step."""
@@ -272,26 +248,16 @@ class NodeFormer(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
-        edges = None  # of a graph without edges there is no term of the loss
+        graph, edges = SparseGraph.of(batch), None
         if self.training and self.edge_loss and batch.num_edges:
-            edges = _with_loops(batch)
-        graph = SparseGraph.of(batch)
+            edges, _ = add_self_loops(batch.edge_index, num_nodes=batch.num_nodes)
         relations = graph.matrix("relations") if self.orders else None
-        x = self._drop(F.elu(self.feature_norm(self.features(graph.features))))
-        outputs, terms = [x], []
+        x = F.elu(self.feature_norm(self.features(graph.features)))
+        outputs, terms = [dropout(x, self.dropout, self.training)], []
         for attention, norm in zip(self.layers, self.norms, strict=True):
-            mixed, term = attention(x, relations, edges)
-            x = self._drop(norm(mixed + x))
-            outputs.append(x)
+            mixed, term = attention(outputs[-1], relations, edges)
+            x = norm(mixed + outputs[-1])
+            outputs.append(dropout(x, self.dropout, self.training))
             terms.append(term)
         self._edge_terms = LastPass(term for term in terms if term is not None)
-        return torch.cat(outputs, -1) if self.jumping_knowledge else x
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self.dropout, self.training)
-
-
-def _with_loops(batch: Data) -> Tensor:
-    """The edges and one from every node to itself, `[2, edges + nodes]`."""
-    loops = torch.arange(batch.num_nodes, device=batch.edge_index.device).expand(2, -1)
-    return torch.cat([batch.edge_index, loops], dim=1)
+        return torch.cat(outputs, -1) if self.jumping_knowledge else outputs[-1]

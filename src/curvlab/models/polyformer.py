@@ -1,19 +1,112 @@
 """PolyFormer, "PolyFormer: scalable node-wise filters via polynomial graph transformer".
 
-Ma et al. 2024, arXiv:2407.14459. A transformer over the polynomial tokens of each node alone.
+Ma et al. 2024, arXiv:2407.14459. A transformer over the polynomial tokens of each node alone, its
+attention by itself, PolyAttn, and its control, UniFilter.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
-from curvlab.layers import PolynomialAttention
+from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.dropout import dropout
-from curvlab.models.token_network import TokenMixer
-from curvlab.options import Dropout, PositiveInt
+from curvlab.models.token_network import TokenNetwork
+from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
+
+FILTERED_NODES = 10_000
+"""Nodes whose coefficients are taken at a time."""
+
+BARE = partial(PolynomialAttention, pre_norm=False, residual=False)
+
+
+class TokenMixer(TokenNetwork):
+    r"""Layers that mix a node's tokens.
+
+    With the tokens `h_k = (g_k(A) X)_v` of a node v,
+
+        H = W_1 h + b_1,   in each layer  H <- Mix(H),  H <- FFN(H),
+        z = sum_k H_k,     z <- drop(relu(W_2 drop(z) + b_2)),
+
+    after which a linear decoder makes the logits.
+
+    Shapes: see `TokenNetwork`.
+
+    Args:
+        in_channels: number of input features.
+        mixer: makes what mixes a node's tokens from `orders` and `dim`.
+        feed_forward: makes the network after it from `dim`.
+        layers: number of layers.
+        hidden: add `W_2`; False: the sum over orders is the embedding.
+        dropout: of the head.
+        attention_lr: learning rate of the mixers; None: `optimizer.lr`.
+        attention_weight_decay: weight decay of the mixers; None: `optimizer.weight_decay`.
+        **options: those of `TokenNetwork`.
+
+    Source: PolyFormer, Section 3.3; the head has biases and ReLU.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        mixer: Callable[..., nn.Module],
+        feed_forward: Passed[Callable[..., nn.Module]] = nn.Identity,
+        layers: PositiveInt = 1,
+        hidden: bool = True,
+        dropout: Dropout = 0.0,
+        attention_lr: PositiveFloat | None = None,
+        attention_weight_decay: NonNegativeFloat | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(in_channels, **options)
+        dim = self.dim_out
+        self.mixers = nn.ModuleList(mixer(orders=self.orders, dim=dim) for _ in range(layers))
+        for part in self.mixers:  # read by `parameter_groups`
+            vars(part).update(lr=attention_lr, weight_decay=attention_weight_decay)
+        self.feed_forwards = nn.ModuleList(feed_forward(dim=dim) for _ in range(layers))
+        self.hidden = nn.Linear(dim, dim) if hidden else None
+        self.dropout = dropout
+
+    def forward_tokens(self, tokens: Tensor) -> Tensor:
+        """Embeddings `[nodes, dim]` of mapped tokens."""
+        for mixer, feed_forward in zip(self.mixers, self.feed_forwards, strict=True):
+            tokens = feed_forward(mixer(tokens))
+        z = tokens.sum(0)
+        if self.hidden is None:
+            return z
+        z = F.relu(self.hidden(dropout(z, self.dropout, self.training)))
+        return dropout(z, self.dropout, self.training)
+
+    @property
+    def filters_nodes(self) -> bool:
+        """Whether it is one linear filter of each node's tokens, as PolyAttn and UniFilter are."""
+        bare = isinstance(self.feed_forwards[0], nn.Identity) and len(self.mixers) == 1
+        return bare and bool(self.mixers[0].is_filter)
+
+    @torch.no_grad()
+    def node_filters(self, batch: Data, read_out: Tensor | None = None) -> Tensor:
+        """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1).
+
+        A head h has the filter `alpha^(h)` of its own, of its part of the width.
+
+        Args:
+            batch: see `TokenNetwork`.
+            read_out: weights r `[dim]` that map the embedding of a signal x, `x w`, to a number:
+                the coefficients of the whole map, `sum_h (r_h . w_h) alpha^(h)`; None for the mean
+                over heads.
+        """
+        mixer: Any = self.mixers[0]
+        nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
+        parts = nodes.split(FILTERED_NODES)
+        alpha = torch.cat([mixer.coefficients(self.projected(batch, part)) for part in parts])
+        if read_out is None:
+            return alpha.mean(1)
+        gains = (read_out * self.input.weight.squeeze(1)).view(alpha.shape[1], -1).sum(1)
+        return torch.einsum("h,nhk->nk", gains, alpha)
 
 
 class TokenFeedForward(nn.Module):
@@ -29,10 +122,9 @@ class TokenFeedForward(nn.Module):
 
     def __init__(self, dim: int, hidden: int | None, dropout: float) -> None:
         super().__init__()
-        hidden = hidden or dim
         self.norm = nn.LayerNorm(dim)
-        self.inner = nn.Linear(dim, hidden)
-        self.outer = nn.Linear(hidden, dim)
+        self.inner = nn.Linear(dim, hidden or dim)
+        self.outer = nn.Linear(hidden or dim, dim)
         self.dropout = dropout
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -67,3 +159,47 @@ class PolyFormer(TokenMixer):
         mixer = partial(layer, heads=heads, dropout=attention_dropout)
         feed_forward = partial(TokenFeedForward, hidden=ffn_dim, dropout=attention_dropout)
         super().__init__(in_channels, mixer, feed_forward, **options)
+
+
+class PolyAttn(TokenMixer):
+    """A filter for each node: attention without norm, residual and feed-forward network.
+
+    Args:
+        in_channels: number of input features.
+        layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
+        heads: heads of attention, a divisor of `dim`.
+        attention_dropout: of the scores and of the output of attention.
+        **options: those of `TokenMixer` and `TokenNetwork`.
+
+    Paper: PolyAttn alone, the attention of PolyFormer (Ma et al. 2024, arXiv:2407.14459), Section
+    3.2.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        layer: Callable[..., nn.Module] = BARE,
+        heads: PositiveInt = 1,
+        attention_dropout: Dropout = 0.0,
+        **options: Any,
+    ) -> None:
+        mixer = partial(layer, heads=heads, dropout=attention_dropout)
+        super().__init__(in_channels, mixer, **options)
+
+
+class UniFilter(TokenMixer):
+    """One polynomial filter for all nodes, in the place of PolyAttn.
+
+    Args:
+        in_channels: number of input features.
+        basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
+        **options: those of `TokenMixer` and `TokenNetwork`.
+
+    Paper: UniFilter, PolyAttn's control in PolyFormer (Ma et al. 2024, arXiv:2407.14459), Table 3.
+    """
+
+    def __init__(
+        self, in_channels: int, basis: Literal["mono", "cheb"] = "mono", **options: Any
+    ) -> None:
+        mixer = partial(SharedCoefficients, basis=basis)
+        super().__init__(in_channels, mixer, basis=basis, **options)

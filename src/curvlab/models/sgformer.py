@@ -1,7 +1,7 @@
 """SGFormer: Simplifying and empowering transformers for large-graph representations.
 
-Wu et al. 2023, arXiv:2306.10759: one layer of all-pair attention without a softmax, beside a graph
-network.
+Wu et al. 2023, arXiv:2306.10759: one layer of all-pair attention without a softmax, next to a graph
+network. LRN's form of it merges the two on the hyperboloid.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,14 @@ from curvlab.checked import Checked
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
+from curvlab.layers.lorentz_residual import UNWEIGHTED, LorentzResidual, Operator, Weights
 from curvlab.layers.sparse_graph import Features, SparseGraph, SparseMatrix, as_matrix
+from curvlab.manifolds import Lorentz
 from curvlab.models.encoder import Encoder, FlatEncoder
-from curvlab.options import Dropout, NonNegativeFloat, PositiveInt, Share
+from curvlab.options import Dropout, Fraction, NonNegativeFloat, PositiveInt, Share, SpaceMaker
+
+IN_TANGENT_SPACE = (UNWEIGHTED, "tangent_space")
+"""Operators of a sum whose operands are scaled before they are points."""
 
 
 def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -44,16 +49,8 @@ def _unit(x: Tensor) -> Tensor:
     return x / torch.linalg.vector_norm(x).clamp_min(torch.finfo(x.dtype).tiny)
 
 
-class SimpleAttention(nn.Module):
-    """`simple_attention` of linear maps of the nodes, mean over heads of full width.
-
-    Shapes: `[nodes, dim] -> [nodes, dim]`.
-
-    Args:
-        dim: width of a node and of every head.
-        heads: number of heads.
-        value_map: map the values too; without it every head mixes the nodes as they are.
-    """
+class _SimpleAttention(nn.Module):
+    """`simple_attention` of linear maps of the nodes `[nodes, dim]`, mean over heads."""
 
     def __init__(self, dim: int, heads: int, value_map: bool) -> None:
         super().__init__()
@@ -63,7 +60,6 @@ class SimpleAttention(nn.Module):
         self.values = nn.Linear(dim, heads * dim) if value_map else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Mix the nodes."""
         q, k = (part(x).unflatten(-1, (self.heads, -1)) for part in (self.queries, self.keys))
         v = x.unsqueeze(1)
         if self.values is not None:
@@ -71,58 +67,26 @@ class SimpleAttention(nn.Module):
         return simple_attention(q, k, v).mean(1)
 
 
-class SimpleTransformer(nn.Module):
-    """The attention's branch: `x <- drop(relu([LN](W x + b)))`, then a few layers of attention.
-
-    A layer is `x <- drop([LN]((attention(x) + x) / 2))`, or without the residual connection
-    `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
-
-    Shapes: features `[nodes, in_channels]`, also sparse ones; returns `[nodes, dim]`.
-
-    Args:
-        in_channels: number of input features.
-        dim: width.
-        layers: number of layers of attention.
-        heads: of each.
-        dropout: of every layer's output.
-        value_map: see `SimpleAttention`.
-        residual: average a layer's output with its input.
-        layer_norm: normalise where it says LN.
-        weight_decay: of this branch's parameters; `None` is the optimiser's.
-    """
+class _SimpleTransformer(nn.Module):
+    """The attention's branch, see `TwoBranches`: features `[nodes, in]` to `[nodes, dim]`."""
 
     def __init__(
-        self,
-        in_channels: int,
-        dim: int,
-        layers: int,
-        heads: int,
-        dropout: float,
-        value_map: bool,
-        residual: bool,
-        layer_norm: bool,
-        weight_decay: float | None,
+        self, in_channels: int, dim: int, layers: int, heads: int, value_map: bool, layer_norm: bool
     ) -> None:
         super().__init__()
         norm = nn.LayerNorm if layer_norm else nn.Identity
         self.features = FeatureLinear(in_channels, dim)
         self.feature_norm = norm(dim)
-        self.layers = nn.ModuleList(SimpleAttention(dim, heads, value_map) for _ in range(layers))
+        self.layers = nn.ModuleList(_SimpleAttention(dim, heads, value_map) for _ in range(layers))
         self.norms = nn.ModuleList(norm(dim) for _ in range(layers))
-        self.dropout = dropout
-        self.residual = residual
-        self.weight_decay = weight_decay
 
-    def forward(self, features: Tensor | Features) -> Tensor:
-        """Map and mix features."""
-        x = self._drop(F.relu(self.feature_norm(self.features(features))))
+    def forward(self, features: Tensor | Features, p: float, averages: bool) -> Tensor:
+        x = F.relu(self.feature_norm(self.features(features)))
+        x = dropout(x, p, self.training)
         for attention, norm in zip(self.layers, self.norms, strict=True):
             mixed = attention(x)
-            x = self._drop(norm((mixed + x) / 2 if self.residual else mixed))
+            x = dropout(norm((mixed + x) / 2 if averages else mixed), p, self.training)
         return x
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self.dropout, self.training)
 
 
 class GCNBranch(Checked, nn.Module):
@@ -155,21 +119,18 @@ class GCNBranch(Checked, nn.Module):
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Convolve features along the edges."""
         adjacency = as_matrix(adjacency)
-        first, *others = zip(self.maps, self.biases, strict=True)
-        x = self._layer(features, adjacency, *first)
-        for layer in others:
-            x = dropout(F.relu(x), self.dropout, self.training)
-            x = self._layer(x, adjacency, *layer)
+        x = adjacency @ self.maps[0](features) + self.biases[0]
+        for linear, bias in zip(self.maps[1:], self.biases[1:], strict=True):
+            x = adjacency @ linear(dropout(F.relu(x), self.dropout, self.training)) + bias
         return x
-
-    def _layer(
-        self, x: Tensor | Features, adjacency: SparseMatrix, linear: nn.Module, bias: Tensor
-    ) -> Tensor:
-        return adjacency @ linear(x) + bias
 
 
 class TwoBranches(Encoder):
     """SGFormer's attention and a graph network side by side; a subclass merges them.
+
+    The attention's branch is `x <- drop(relu([LN](W x + b)))`, then a few layers of attention,
+    `x <- drop([LN]((attention(x) + x) / 2))` or without the residual connection
+    `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
@@ -205,24 +166,26 @@ class TwoBranches(Encoder):
         transformer_weight_decay: NonNegativeFloat | None = None,
     ) -> None:
         super().__init__()
-        self.transformer = SimpleTransformer(
-            in_channels,
-            dim,
-            layers,
-            heads,
-            dropout,
-            value_map,
-            averages,
-            layer_norm,
-            transformer_weight_decay,
+        self.transformer = _SimpleTransformer(
+            in_channels, dim, layers, heads, value_map, layer_norm
         )
+        vars(self.transformer)["weight_decay"] = transformer_weight_decay
         self.graph_branch = graph_branch(in_channels, dim)
-        self.graph_weight = graph_weight
-        self.dim = dim
+        self.averages, self.dropout, self.graph_weight = averages, dropout, graph_weight
+        self.dim_out = dim
 
     def transforms(self) -> Sequence[GraphTransform]:
         """The graph's branch reads the adjacency with self-loops."""
         return (NormalisedAdjacency(),)
+
+    def by_attention(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]` of the attention's branch."""
+        return self.transformer(SparseGraph.of(batch).features, self.dropout, self.averages)
+
+    def by_graph(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]` of the graph's branch."""
+        graph = SparseGraph.of(batch)
+        return self.graph_branch(graph.features, graph.matrix("normalised_adj"))
 
 
 class SGFormer(TwoBranches, FlatEncoder):
@@ -252,7 +215,91 @@ class SGFormer(TwoBranches, FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        graph = SparseGraph.of(batch)
-        of_graph = self.graph_branch(graph.features, graph.matrix("normalised_adj"))
-        alone = self.transformer(graph.features).to(of_graph.dtype)
+        of_graph = self.by_graph(batch)
+        alone = self.by_attention(batch).to(of_graph.dtype)
         return torch.lerp(alone, of_graph, self.graph_weight)
+
+
+class BranchSum(LorentzResidual):
+    r"""Sum on the hyperboloid of two flat branches, attention Z and graph network G.
+
+    With g the graph's weight,
+
+        centroid, space_addition:           (1 - g) exp_o(Z) (+) g exp_o(G), weights inside (+),
+        parallel_transport, tangent_space:  exp_o((1 - g) Z) (+) exp_o(g G).
+
+    Shapes: `[nodes, dim]` twice to `[nodes, 1 + dim]`.
+
+    Args:
+        space: where the sum lies.
+        graph_weight: g.
+        operator: of the sum, see above.
+        weights: `learned`: that of the attention's branch, starting at 1 - g.
+    """
+
+    def __init__(
+        self,
+        space: Lorentz,
+        graph_weight: Fraction,
+        operator: Operator = "centroid",
+        weights: Weights = "learned",
+    ) -> None:
+        shares, ones = (1 - graph_weight, graph_weight), (1.0, 1.0)
+        before, inside = (shares, ones) if operator in IN_TANGENT_SPACE else (ones, shares)
+        super().__init__(space, operator, weights, *inside)
+        self.before = before
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Points of two flat branches."""
+        z, g = (
+            self.space.lift(branch if weight == 1 else weight * branch)
+            for weight, branch in zip(self.before, (x, y), strict=True)
+        )
+        return super().forward(z, g)
+
+
+class LRNSGFormer(TwoBranches):
+    r"""Hyperbolic SGFormer: attention and graph network, both flat, merged on the hyperboloid.
+
+    Prototypes decode the points.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
+    returns `[nodes, 1 + dim]`.
+
+    Args:
+        in_channels: number of input features.
+        manifold: makes the Lorentz space.
+        residual: makes the sum of `space` and `graph_weight`.
+        residual_attention: average a layer's output with its input, in flat space.
+        **options: those of `TwoBranches`.
+
+    Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,
+    arXiv:2412.14695).
+
+    Source: Section 4.2 and Equations 5 and 6, the weights inside the operator (a scaled point is
+    none); SGFormer (Wu et al. 2023). Differences from the code: vectors have no time coordinate
+    before they are lifted, and of the two weights of the centroid, whose ratio counts, one is
+    learned.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Lorentz] = Lorentz,
+        residual: Callable[..., BranchSum] = BranchSum,
+        residual_attention: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(in_channels, residual_attention, **options)
+        self.space = manifold()
+        self.residual = residual(space=self.space, graph_weight=self.graph_weight)
+        self.dim_out += 1
+
+    @property
+    def manifold_out(self) -> Lorentz:
+        """The hyperboloid."""
+        return self.space
+
+    def forward(self, batch: Data) -> Tensor:
+        """Node embeddings `[nodes, 1 + dim]`."""
+        return self.residual(self.by_attention(batch), self.by_graph(batch))

@@ -4,6 +4,7 @@ Bo et al. 2023, arXiv:2303.01028. A transformer over the Laplacian's eigenvalues
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -13,11 +14,11 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
+from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.models.encoder import FlatEncoder
-from curvlab.models.widths import check_divides
+from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Dropout, FromData, PositiveInt
 
 SCALE = 100.0
@@ -50,12 +51,13 @@ class EigenvalueEncoding(nn.Module):
 
 
 class LearnedFilters(FlatEncoder):
-    """What both forms of Specformer share: a transformer that makes filters of the eigenvalues.
+    """The transformer of both forms of Specformer, which makes filters of the eigenvalues.
 
     With eigenvalues l and vectors U, each head m makes `l_m = (W Block(rho(l)) + b)_m`, and a
     signal x has the bases `x, U diag(l_1) U^T x, ..., U diag(l_heads) U^T x`, each with a dropout
     of its own. The feed-forward part of the block drops out its output only, as in the authors'
-    code.
+    code. Weights of linear maps start from N(0, 0.01) and biases at 0 (those of queries, keys and
+    values from Xavier's).
 
     Args:
         dim: width of the eigenvalues' tokens.
@@ -63,6 +65,8 @@ class LearnedFilters(FlatEncoder):
         dropout: of the transformer.
         filter_dropout: of each basis.
     """
+
+    whole_graph = True
 
     def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
         super().__init__()
@@ -85,14 +89,11 @@ class LearnedFilters(FlatEncoder):
         spectral = filters.unsqueeze(2) * (vectors.T @ x).unsqueeze(1)
         # All heads at once: back by one product, which reads the eigenvectors once.
         filtered = (vectors @ spectral.flatten(1)).unflatten(1, spectral.shape[1:])
-        return self.drop(torch.cat([x.unsqueeze(1), filtered], dim=1), self.filter_dropout)
-
-    def drop(self, x: Tensor, p: float) -> Tensor:
-        """Dropout while training."""
-        return dropout(x, p, self.training)
+        both = torch.cat([x.unsqueeze(1), filtered], dim=1)
+        return dropout(both, self.filter_dropout, self.training)
 
     def start_small(self) -> None:
-        """Weights of linear maps from N(0, 0.01), biases at 0; other parameters stay."""
+        """Draw the linear maps of the whole model."""
         for part in self.modules():
             if isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=0.01)
@@ -110,8 +111,7 @@ class Specformer(LearnedFilters):
 
         x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1).
 
-    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`. As in the authors' code, weights of linear
-    maps start from N(0, 0.01) and biases at 0 (those of queries, keys and values from Xavier's).
+    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
@@ -128,8 +128,6 @@ class Specformer(LearnedFilters):
         classes: number of logits; None: there are none.
     """
 
-    whole_graph = True
-
     def __init__(
         self,
         in_channels: int,
@@ -143,29 +141,74 @@ class Specformer(LearnedFilters):
         classes: FromData[int | None] = None,
     ) -> None:
         super().__init__(dim, heads, dropout, filter_dropout)
-        width = classes if logits and classes else dim
+        self.gives_logits = logits and classes is not None
+        self.dim_out = width = classes if logits and classes else dim
         self.first = FeatureLinear(in_channels, dim, dropout=feature_dropout)
         self.second = nn.Linear(dim, width)
         self.weights = nn.ParameterList(torch.ones(heads + 1, width) for _ in range(layers))
         self.feature_dropout = feature_dropout
-        self.logits = logits and classes is not None
         self.start_small()
-
-    @property
-    def dim_out(self) -> int:
-        """Width of the embeddings."""
-        return self.second.out_features
-
-    @property
-    def gives_logits(self) -> bool:
-        """Whether the embeddings are the logits."""
-        return self.logits
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
         x = self.second(F.relu(self.first(SparseGraph.of(batch).features)))
-        x = self.drop(x, self.feature_dropout)
+        x = dropout(x, self.feature_dropout, self.training)
         for weight in self.weights:
             x = (weight * self.bases(x, filters, vectors)).sum(1)
         return x
+
+
+class LargeSpecformer(LearnedFilters):
+    r"""Specformer as its authors have it on large graphs: wide layers with a norm.
+
+    Features are mapped linearly, `x = W drop(X) + b`, layers end in a norm,
+
+        x <- relu(norm(w_0 * x + sum_m w_m * (U diag(l_m) U^T x)))   (w from N(0, 0.01)),
+
+    with the bases of `LearnedFilters`, and embeddings are dropped out before the task's decoder.
+
+    Paper: Specformer (Bo et al. 2023, arXiv:2303.01028) as its authors have it on large graphs.
+
+    Source: the authors' code for ogbn-arxiv (layer norm) and Penn94 (batch norm).
+
+    Shapes: as of `Specformer`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width of the signals and of the eigenvalues' tokens.
+        layers: number of filtering layers.
+        heads: heads of attention, and number of learned filters.
+        norm: of every filtering layer: `layer` or `batch`.
+        dropout: of the transformer.
+        feature_dropout: of the features and of the embeddings.
+        filter_dropout: of each layer's input and of each filter's output.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: PositiveInt = 32,
+        layers: PositiveInt = 2,
+        heads: PositiveInt = 2,
+        norm: Literal["layer", "batch"] = "layer",
+        dropout: Dropout = 0.0,
+        feature_dropout: Dropout = 0.0,
+        filter_dropout: Dropout = 0.0,
+    ) -> None:
+        super().__init__(dim, heads, dropout, filter_dropout)
+        norms = {"layer": nn.LayerNorm, "batch": BatchNorm}
+        self.input = FeatureLinear(in_channels, dim, dropout=feature_dropout)
+        self.weights = nn.ParameterList(0.01 * torch.randn(heads + 1, dim) for _ in range(layers))
+        self.norms = nn.ModuleList(norms[norm](dim) for _ in range(layers))
+        self.feature_dropout = feature_dropout
+        self.dim_out = dim
+        self.start_small()
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
+        x = self.input(SparseGraph.of(batch).features)
+        for weight, norm in zip(self.weights, self.norms, strict=True):
+            x = norm((weight * self.bases(x, filters, vectors)).sum(1)).relu()
+        return dropout(x, self.feature_dropout, self.training)

@@ -1,7 +1,8 @@
-"""What GPR-GNN, BernNet and ChebNetII have in common: they filter after a perceptron."""
+"""GPR-GNN, BernNet and ChebNetII: a perceptron, then a learned polynomial filter."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,11 +12,12 @@ from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
 
 
-class FilteredPerceptron(FlatEncoder):
+class MLPThenFilter(FlatEncoder):
     """`Z = h(A) drop(MLP(X))` with a learned filter h; the MLP drops out the input of every map.
 
     With `logits` Z are the logits.
@@ -36,7 +38,7 @@ class FilteredPerceptron(FlatEncoder):
         classes: number of logits; None: there are none.
 
     Attributes:
-        self_loops: whether the matrix that filters are of has them.
+        self_loops: whether the matrix of the filters has them.
 
     Source: the code of BernNet and ChebNetII for small graphs.
     """
@@ -57,24 +59,18 @@ class FilteredPerceptron(FlatEncoder):
         classes: FromData[int | None] = None,
     ) -> None:
         super().__init__()
-        widths = [dim] * (layers - 1) + [(classes if logits and classes else dim)]
+        self.gives_logits = logits and classes is not None
+        self.dim_out = classes if self.gives_logits and classes else dim
+        widths = [dim] * (layers - 1) + [self.dim_out]
         self.input = FeatureLinear(in_channels, widths[0], dropout=dropout)
         self.maps = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
-        self.dim = widths[-1]
         self.filter = filter()
         # Read by `parameter_groups`.
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
-        self.dropout = dropout
-        self.filter_dropout = filter_dropout
-        self.logits = logits and classes is not None
-
-    @property
-    def gives_logits(self) -> bool:
-        """Whether the embeddings are the logits."""
-        return self.logits
+        self.dropout, self.filter_dropout = dropout, filter_dropout
 
     def transforms(self) -> Sequence[GraphTransform]:
-        """The matrix that filters are of."""
+        """The matrix of the filters."""
         return (NormalisedAdjacency(self.self_loops),)
 
     def forward(self, batch: Data) -> Tensor:
@@ -85,3 +81,63 @@ class FilteredPerceptron(FlatEncoder):
             y = linear(dropout(F.relu(y), self.dropout, self.training))
         y = dropout(y, self.filter_dropout, self.training)
         return self.filter(y, graph.matrix("normalised_adj"))
+
+
+class GPRGNN(MLPThenFilter):
+    """Generalised PageRank of a perceptron.
+
+    Args:
+        in_channels: number of input features.
+        filter: makes the filter of the perceptron's output, the same for all nodes.
+        **options: those of `MLPThenFilter`.
+
+    Paper: GPR-GNN, "Adaptive universal generalized PageRank graph neural network". Chien et al.
+    2021, arXiv:2006.07988.
+    """
+
+    self_loops = True
+    directed = True  # powers of a random walk; filters of a spectrum need a symmetric matrix
+
+    def __init__(
+        self, in_channels: int, filter: Callable[[], nn.Module] = GPRFilter, **options: Any
+    ) -> None:
+        super().__init__(in_channels, filter, **options)
+
+
+class BernNet(MLPThenFilter):
+    """A perceptron, then a filter of Bernstein polynomials with non-negative coefficients.
+
+    Args:
+        in_channels: number of input features.
+        filter: makes the filter of the perceptron's output, the same for all nodes.
+        **options: those of `MLPThenFilter`.
+
+    Paper: BernNet, "BernNet: learning arbitrary graph spectral filters via Bernstein
+    approximation". He et al. 2021, arXiv:2106.10994.
+    """
+
+    def __init__(
+        self, in_channels: int, filter: Callable[[], nn.Module] = BernsteinFilter, **options: Any
+    ) -> None:
+        super().__init__(in_channels, filter, **options)
+
+
+class ChebNetII(MLPThenFilter):
+    """A perceptron, then a filter interpolated between Chebyshev nodes.
+
+    Args:
+        in_channels: number of input features.
+        filter: makes the filter of the perceptron's output, the same for all nodes.
+        **options: those of `MLPThenFilter`.
+
+    Paper: ChebNetII, "Convolutional neural networks on graphs with Chebyshev approximation,
+    revisited". He et al. 2022, arXiv:2202.03580.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        filter: Callable[[], nn.Module] = ChebyshevInterpolation,
+        **options: Any,
+    ) -> None:
+        super().__init__(in_channels, filter, **options)

@@ -1,4 +1,4 @@
-"""What every model of knowledge-graph completion is to its task."""
+"""The base of models of knowledge-graph completion."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,22 +18,8 @@ class TripleScorer(Encoder):
     `[queries, dim_out]`, points of `manifold_out`.
     """
 
+    tasks = ("kg_completion",)
     tied = "it has an embedding for every entity"
-
-    branch_names: Sequence[str] = ()
-    """What a model with a router weighs."""
-
-    @property
-    def routing(self) -> Tensor | None:
-        """Weights of the branches `[queries, branches]` in the last pass; None without a router."""
-        return None
-
-    def share_at_rim(self, batch: Data) -> Tensor:
-        """Share of the points of triples that are at the rim of a ball; 0 without one.
-
-        `batch.tail [queries]` has the tails of the queries.
-        """
-        return torch.zeros((), device=batch.head.device)
 
     @property
     @abstractmethod
@@ -55,17 +41,6 @@ class TripleScorer(Encoder):
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`; larger is likelier."""
 
-    def row_scores(self, queries: Tensor, rows: Tensor) -> Tensor:  # noqa: ARG002
-        """Scores `[queries, rows]` of what `forward` makes and any rows of the entities' table.
-
-        Raises:
-            UsageError: the scores need more of a query or an entity than these.
-        """
-        raise UsageError(
-            f"{type(self).__name__}: its scores are no function of a query's embedding and a row "
-            "of a table of entities, which shards need; a class with `row_scores` has such scores"
-        )
-
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """What makes the scores of a slice of the queries, and the tensors it makes them of.
 
@@ -77,6 +52,13 @@ class TripleScorer(Encoder):
             return self.scores(Data(head=batch.head[rows], relation=batch.relation[rows]))
 
         return scores, [p for p in self.parameters() if p.requires_grad]
+
+    def share_at_rim(self, batch: Data) -> Tensor:
+        """Share of the points of triples that are at the rim of a ball; 0 without one.
+
+        `batch.tail [queries]` has the tails of the queries.
+        """
+        return torch.zeros((), device=batch.head.device)
 
 
 class DotProductScorer(TripleScorer):
@@ -99,17 +81,13 @@ class DotProductScorer(TripleScorer):
 
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`, one matrix product."""
-        return self.row_scores(self(batch), self.candidates)
-
-    def row_scores(self, queries: Tensor, rows: Tensor) -> Tensor:
-        """Dot products `[queries, rows]`."""
-        return queries @ rows.T
+        return self(batch) @ self.candidates.T
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Products of the queries, which are made once, with the candidates."""
 
         def scores(rows: slice, queries: Tensor, candidates: Tensor) -> Tensor:
-            return self.row_scores(queries[rows], candidates)
+            return queries[rows] @ candidates.T
 
         return scores, (self(batch), self.candidates)
 
@@ -119,3 +97,13 @@ def table(rows: int, dim: int) -> nn.Embedding:
     embedding = nn.Embedding(rows, dim)
     nn.init.xavier_uniform_(embedding.weight)
     return embedding
+
+
+def check_even(dim: int) -> None:
+    """Refuse a width that has no halves.
+
+    Raises:
+        UsageError: it is odd.
+    """
+    if dim % 2:
+        raise UsageError(f"dim={dim} must be even: its halves are one complex vector")

@@ -109,8 +109,10 @@ class Run:
             return self.model.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepared(graph)
-            in_chunks = getattr(self.model, "encode_in_chunks", None) if "chunk" in batch else None
-            points = in_chunks(batch, batch.chunk) if in_chunks else self.model(batch)
+            if "chunk" in batch:
+                points = self.model.encode_in_chunks(batch, batch.chunk)
+            else:
+                points = self.model(batch)
             check_finite("embeddings", points, self.task, lambda: self.model(batch))
         return points[_order(batch)]
 

@@ -22,7 +22,7 @@ from curvlab.callbacks import log_picture
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
-from curvlab.models.token_network import TokenMixer
+from curvlab.models.polyformer import TokenMixer
 from curvlab.process import DOUBLE
 from curvlab.program import command, plain_console
 from curvlab.results.folder import TRACEBACK

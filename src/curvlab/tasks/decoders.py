@@ -1,16 +1,21 @@
-"""Logits from points, by the geometry of the space that they lie in."""
+"""Decoders: logits of points, and scores of pairs of points with their losses, by the geometry."""
 
+from abc import abstractmethod
 from typing import Literal, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz import Inner
 from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.stereographic_logits import LogitCurvature, StereographicLogits
-from curvlab.manifolds import EmbeddingSpace, Lorentz, Space
+from curvlab.manifolds import EmbeddingSpace, Lorentz, Space, lorentz
 from curvlab.models.encoder import Encoder
+
+Decoder = Literal["auto", "stereographic", "prototype", "linear"]
+LinkDecoderName = Literal["auto", "lorentzian", "fermi_dirac"]
 
 
 class TangentLogits(nn.Linear):
@@ -45,9 +50,6 @@ class TangentLogits(nn.Linear):
         return super().forward(self.space.logmap0(x))
 
 
-Decoder = Literal["auto", "stereographic", "prototype", "linear"]
-
-
 def decoder_of(
     encoder: Encoder,
     kind: Decoder,
@@ -55,80 +57,153 @@ def decoder_of(
     logit_curvature: LogitCurvature = "geometric",
     inner: Inner | None = None,
 ) -> nn.Module:
-    """Make the decoder that follows a model: none where its embeddings are the logits.
+    """Make the decoder of node classification: none where the embeddings are the logits.
 
     Args:
         encoder: the model.
-        kind: see `logits_decoder`.
+        kind: `auto` for the space's own: `stereographic` on stereographic spaces, `prototype` on
+            the Lorentz model, `linear` on flat ones and the pseudo-hyperboloid.
         logits: number of logits.
         logit_curvature: of `StereographicLogits`.
-        inner: of `LorentzPrototypes`.
+        inner: of `LorentzPrototypes`; None for its formula, and for every other decoder.
 
     Raises:
         UsageError: No such decoder, none on this space, or a model that needs none.
     """
-    if not encoder.gives_logits:
-        space, dim, maps = encoder.manifold_out, encoder.dim_out, encoder.linear_maps
-        return logits_decoder(kind, space, dim, logits, logit_curvature, inner, maps)
-    if kind != "auto":
+    if encoder.gives_logits:
+        if kind != "auto" or inner is not None:
+            raise UsageError(
+                f"decoder={kind!r}, inner={inner!r}: the last layer of this model makes the logits "
+                "itself; leave decoder='auto' and inner=None, or end it in hidden features with "
+                "last_activation=True"
+            )
+        return nn.Identity()
+    space, dim = encoder.manifold_out, encoder.dim_out
+    name = space.decoders[0] if kind == "auto" else kind
+    if inner is not None and name != "prototype":
         raise UsageError(
-            f"decoder={kind!r}: the last layer of this model makes the logits itself; leave "
-            "decoder='auto', or end it in hidden features with last_activation=True"
+            f"inner={inner!r} is of the prototype decoder: leave it None with decoder={name!r}"
         )
-    if inner is not None:
+    if name == "linear":
+        return TangentLogits(dim - space.codimension, logits, space, encoder.linear_maps)
+    if name not in ("stereographic", "prototype"):
+        raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {name!r}")
+    if name not in space.decoders:
         raise UsageError(
-            f"inner={inner!r} is of the prototype decoder, and the last layer of this model "
-            "makes the logits itself: leave it null"
+            f"decoder={name!r}: there is none on {type(space).__name__} space; decoder='auto' "
+            "takes what fits, and decoder='linear' works on the logarithms of any"
         )
-    return nn.Identity()
+    if name == "prototype":
+        return LorentzPrototypes(dim - space.codimension, logits, cast(Lorentz, space), inner)
+    return StereographicLogits(dim, logits, cast(Space, space), logit_curvature)
 
 
-def logits_decoder(
-    kind: str,
-    space: EmbeddingSpace,
-    dim: int,
-    logits: int,
-    logit_curvature: LogitCurvature = "geometric",
-    inner: Inner | None = None,
-    maps: int = 1,
-) -> nn.Module:
-    """Make the decoder of node classification.
+class LinkDecoder(nn.Module):
+    """How likely two points are to be joined."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
+
+    def probability(self, scores: Tensor) -> Tensor | None:
+        """That pairs of these scores are linked; None where scores are no log-odds."""
+        return None
+
+    @abstractmethod
+    def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
+        """Mean loss of the scores of edges `[pairs]` and of as many pairs that are none."""
+
+
+class LorentzianScore(LinkDecoder):
+    r"""`2 k + 2 <x, y>_L`, k = -1 / kappa: minus the squared Lorentzian distance; margin loss.
+
+    The i-th edge is compared with the i-th pair that is none,
+    `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`: the mean over both columns of
+    `[edge, none]`, of which the first is the constant.
 
     Args:
-        kind: `auto` for the space's own: `stereographic` on stereographic spaces, `prototype` on
-            the Lorentz model, `linear` on flat ones and the pseudo-hyperboloid.
         space: where the points lie.
-        dim: width of the points, with all times.
-        logits: number of logits.
-        logit_curvature: of `StereographicLogits`.
-        inner: of `LorentzPrototypes`; None for its formula, and for every other decoder.
-        maps: of `TangentLogits`.
+        margin: by how much an edge should score more.
+
+    Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
+    """
+
+    def __init__(self, space: Lorentz, margin: float) -> None:
+        super().__init__()
+        self.space, self.margin = space, margin
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Scores `[pairs]`."""
+        return 2 * lorentz.inner(x, y) - 2 / self.space.kappa
+
+    def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
+        """Margin loss."""
+        return (self.margin + F.relu(self.margin - edges + non_edges).mean()) / 2
+
+
+class FermiDirac(LinkDecoder):
+    r"""`p = 1 / (exp((d^2 - radius) / temperature) + 1)` by its logit; cross-entropy.
+
+    d is the geodesic distance of any space.
+
+    Args:
+        space: where the points lie.
+        radius: squared distance at which p is 1/2.
+        temperature: how slowly p falls there.
+
+    Source: Krioukov et al. 2010; HGCN (Chami et al. 2019), Section 4.3.
+    """
+
+    def __init__(self, space: EmbeddingSpace, radius: float, temperature: float) -> None:
+        super().__init__()
+        self.space, self.radius, self.temperature = space, radius, temperature
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Logits `[pairs]`."""
+        return (self.radius - self.space.sqdist(x, y)) / self.temperature
+
+    def probability(self, scores: Tensor) -> Tensor:
+        """Sigmoid."""
+        return scores.sigmoid()
+
+    def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
+        """Binary cross-entropy, mean over all pairs."""
+        return (F.softplus(-edges).mean() + F.softplus(non_edges).mean()) / 2
+
+
+def link_decoder(
+    kind: LinkDecoderName,
+    space: EmbeddingSpace,
+    margin: float | None,
+    radius: float,
+    temperature: float,
+) -> LinkDecoder:
+    """Make the decoder of link prediction.
+
+    Args:
+        kind: `lorentzian` or `fermi_dirac`; `auto` for the space's own: the first on the Lorentz
+            model, else the second.
+        space: where the points lie.
+        margin: of `LorentzianScore`.
+        radius: of `FermiDirac`.
+        temperature: of `FermiDirac`.
 
     Raises:
-        UsageError: No such decoder, or none on this space.
+        UsageError: no such decoder, none on this space, or no margin.
     """
-    if kind == "auto":
-        kind = space.decoders[0]
-    directions = dim - space.codimension
-    if inner is not None and kind != "prototype":
+    name = space.link_decoders[0] if kind == "auto" else kind
+    if name == "fermi_dirac":
+        return FermiDirac(space, radius, temperature)
+    if name != "lorentzian":
+        raise UsageError(f"task.decoder is auto, lorentzian or fermi_dirac, not {name!r}")
+    if name not in space.link_decoders:
         raise UsageError(
-            f"inner={inner!r} is of the prototype decoder: leave it None with decoder={kind!r}"
+            "decoder='lorentzian': only points of the Lorentz model have a Lorentzian product, "
+            f"not those of {type(space).__name__} space; decoder='fermi_dirac' works on any"
         )
-    if kind == "linear":
-        return TangentLogits(directions, logits, space, maps)
-    what = type(space).__name__
-    if kind == "prototype":
-        if kind not in space.decoders:
-            raise UsageError(
-                f"decoder='prototype': prototypes are points of the Lorentz model, not of "
-                f"{what} space; decoder='auto' takes what fits"
-            )
-        return LorentzPrototypes(directions, logits, cast(Lorentz, space), inner)
-    if kind != "stereographic":
-        raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {kind!r}")
-    if kind not in space.decoders:
+    if margin is None:
         raise UsageError(
-            f"decoder='stereographic': there is no such regression on {what} space; "
-            "decoder='linear' works on the logarithms of any"
+            "margin=None: the Lorentzian score of links has a margin loss and no other; give "
+            "a margin, or decoder='fermi_dirac'"
         )
-    return StereographicLogits(dim, logits, cast(Space, space), logit_curvature)
+    return LorentzianScore(cast(Lorentz, space), margin)

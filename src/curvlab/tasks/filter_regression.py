@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from torchmetrics.functional.regression import r2_score
 
 from curvlab.errors import UsageError
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import Passed
@@ -44,17 +45,11 @@ class FilterRegression(SelectedTask):
             raise UsageError(f"metric={metric!r}: weights of filter regression are chosen by r2")
         self.read_out = nn.Linear(encoder.dim_out, 1)
         self.score = metric
-        self._nodes: Tensor | None = None
-        self._seen: Tensor | None = None
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         """Predictions and targets `[scored nodes]`."""
-        if self._nodes is None or self._seen is not batch.target:
-            masks = [batch.get(f"{part}_mask") for part in PARTS]
-            if any(mask is None or not mask.equal(batch.scored) for mask in masks):
-                raise UsageError("filter regression fits all scored nodes: use split=fit")
-            self._nodes, self._seen = batch.scored.nonzero().squeeze(-1), batch.target
-        nodes = self._nodes
+        names = ("scored", *(f"{part}_mask" for part in PARTS))
+        nodes = SparseGraph.of(batch).derived("scored_nodes", names, _scored_nodes)
         predicted = self.read_out(self.encoder.of_nodes(batch, nodes)).squeeze(-1)
         return predicted, batch.target.index_select(0, nodes)
 
@@ -76,3 +71,10 @@ class FilterRegression(SelectedTask):
         }
         logged = {f"{part}/{name}": score for name, score in scores.items()}
         self.log_dict(logged, batch_size=1)
+
+
+def _scored_nodes(batch: Data) -> Tensor:
+    masks = [batch.get(f"{part}_mask") for part in PARTS]
+    if any(mask is None or not mask.equal(batch.scored) for mask in masks):
+        raise UsageError("filter regression fits all scored nodes: use split=fit")
+    return batch.scored.nonzero().squeeze(-1)

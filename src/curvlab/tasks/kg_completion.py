@@ -12,7 +12,9 @@ from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_r
 from curvlab.data.datasets.triples import MASKS, KnownTails
 from curvlab.finite import BETWEEN, DivergedError, after_step, first_non_finite
 from curvlab.layers.curved_branches import entropy
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.metrics.ranking import RankingMetrics, Standing, Ties, standings
+from curvlab.models.cat import CAT
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import Passed
@@ -71,7 +73,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.label_smoothing = label_smoothing
         self.inverse_relations = inverse_relations
         self.ties = ties
-        self._known: tuple[Tensor, KnownTails] | None = None
         self._evaluated: dict[str, dict[str, Tensor]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
@@ -98,32 +99,25 @@ class KnowledgeGraphCompletion(SelectedTask):
     def save(self, graph: Data, folder: Path) -> None:
         """Write `routing.npz`, and `routing.csv` of the test queries, if the model has a router."""
         self.eval()
-        parts = {part: self._routing(graph, part) for part in ("train", "test")}
-        found = {part: routing for part, routing in parts.items() if routing is not None}
-        if found:
-            save_routing(folder / FILE, found)
-            table = routing_table(found["test"])
-            atomic_write(folder / TABLE, table.to_csv(index=False, float_format="%.4f"))
+        if (router := self._router) is None:
+            return
+        parts = {part: self._routing(router, graph, part) for part in ("train", "test")}
+        save_routing(folder / FILE, parts)
+        table = routing_table(parts["test"])
+        atomic_write(folder / TABLE, table.to_csv(index=False, float_format="%.4f"))
 
     @torch.no_grad()
-    def _routing(self, graph: Data, part: str) -> Routing | None:
+    def _routing(self, router: CAT, graph: Data, part: str) -> Routing:
         """Weights of the branches for all queries of a part."""
         mask = graph[MASKS[part]].to(graph.edge_type.device)
         head, tail = graph.edge_index[:, mask].to(self.device)
-        relation = graph.edge_type[mask].to(self.device)
-        weights = []
-        size = EVALUATION_ENTRIES // self.encoder.dim_out
-        for queries in queries_of(head, relation, tail, size):
-            self.encoder(queries)
-            if self.encoder.routing is None:
-                return None
-            weights.append(self.encoder.routing.float().cpu())
-        return Routing(
-            torch.cat(weights).numpy(),
-            relation.cpu().numpy(),
-            list(self.encoder.branch_names),
-            graph.relation_names,
-        )
+        relation, weights = graph.edge_type[mask].to(self.device), []
+        for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // router.dim_out):
+            router(queries)
+            assert router.routing is not None
+            weights.append(router.routing.float().cpu())
+        names = router.branch_names, graph.relation_names
+        return Routing(torch.cat(weights).numpy(), relation.cpu().numpy(), *names)
 
     def evaluated(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of the triples of a part, made once for the same weights."""
@@ -144,27 +138,25 @@ class KnowledgeGraphCompletion(SelectedTask):
         The processes of a group, which must all call this, share the blocks; each gets the metrics
         of all triples.
         """
-        known = self._known_tails(batch)
-        names = ["", "raw_", *(["tail_", "head_"] if self.inverse_relations else [])]
-        metrics = {
-            name: RankingMetrics(self.ties, sync_on_compute=False).to(batch.edge_index.device)
-            for name in names
-        }
+        reads = ("edge_index", "edge_type")
+        known = SparseGraph.of(batch).derived("known_tails", reads, _known_tails)
         mask = batch[MASKS[part]]
         head, tail = batch.edge_index[:, mask]
         relation = batch.edge_type[mask]
         size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
         blocks = queries_of(head, relation, tail, size)
         standing = head.new_zeros(len(head), 4, dtype=torch.float64)
-        routing = head.new_zeros(len(head), len(self.encoder.branch_names), dtype=torch.float32)
+        router = self._router
+        branches = [] if router is None else router.branch_names
+        routing = head.new_zeros(len(head), len(branches), dtype=torch.float32)
         at_rim = head.new_zeros(len(blocks), dtype=torch.get_default_dtype())
         for number in own_share(range(len(blocks))):
             queries, rows = blocks[number], slice(number * size, (number + 1) * size)
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
                 scores = self.encoder.scores(queries)
                 at_rim[number] = len(queries.head) * self.encoder.share_at_rim(queries)
-            if self.encoder.routing is not None:
-                routing[rows] = self.encoder.routing
+            if router is not None:
+                routing[rows] = router.routing
             others = known.of(queries.head, queries.relation)
             filtered, raw = standings(scores, queries.tail, others)
             # Comparisons with NaN are false, which would rank it first.
@@ -176,33 +168,38 @@ class KnowledgeGraphCompletion(SelectedTask):
             where = first_non_finite(self, lambda: self.encoder.scores(first))
             what = f"scores of the {part} triples: not finite{after_step(self)}"
             raise DivergedError(f"{what}; {where or BETWEEN}")
-        for queries, rows in zip(blocks, standing.split(size), strict=True):
-            filtered, raw = Standing(*rows[:, :2].T), Standing(*rows[:, 2:].T)
-            metrics[""].update(filtered)
-            metrics["raw_"].update(raw)
-            if self.inverse_relations:
-                heads = queries.relation >= len(batch.relation_names) // 2
-                for side, chosen in (("tail_", ~heads), ("head_", heads)):
-                    metrics[side].update(Standing(*(part[chosen] for part in filtered)))
-        found = metrics[""].compute()
-        for name in names[1:]:
-            scored = metrics[name].compute()
-            found |= {f"{name}{metric}": scored[metric] for metric in RAW}
+
+        def metrics(columns: slice, rows: Tensor | slice = slice(None)) -> dict[str, Tensor]:
+            metric = RankingMetrics(self.ties, sync_on_compute=False).to(head.device)
+            metric.update(Standing(*standing[rows, columns].T))
+            return metric.compute()
+
+        filtered, further = metrics(slice(0, 2)), {"raw_": metrics(slice(2, 4))}
+        if self.inverse_relations:
+            heads = relation >= len(batch.relation_names) // 2
+            further["tail_"] = metrics(slice(0, 2), ~heads)
+            further["head_"] = metrics(slice(0, 2), heads)
+        found = filtered | {
+            f"{name}{m}": scores[m] for name, scores in further.items() for m in RAW
+        }
         found["at_rim"] = put_together(at_rim).sum() / len(head)
-        put_together(routing)
-        if self.encoder.routing is not None:
-            means = zip(self.encoder.branch_names, routing.mean(0), strict=True)
+        if router is not None:
+            means = zip(branches, put_together(routing).mean(0), strict=True)
             found |= {f"routing_{name}": mean for name, mean in means}
             found["routing_entropy"] = entropy(routing).mean()
         return found
 
-    def _known_tails(self, batch: Data) -> KnownTails:
-        """The known tails of all three parts, looked up once a graph."""
-        if self._known is None or self._known[0] is not batch.edge_index:
-            edges = batch.edge_index
-            found = KnownTails(edges[0], batch.edge_type, edges[1], len(batch.relation_names))
-            self._known = edges, found
-        return self._known[1]
+    @property
+    def _router(self) -> CAT | None:
+        """The model, if it weighs branches."""
+        routed = isinstance(self.encoder, CAT) and self.encoder.entropy is not None
+        return self.encoder if routed else None  # type: ignore[return-value]
+
+
+def _known_tails(batch: Data) -> KnownTails:
+    """The known tails of all three parts."""
+    head, tail = batch.edge_index
+    return KnownTails(head, batch.edge_type, tail, len(batch.relation_names))
 
 
 def queries_of(head: Tensor, relation: Tensor, tail: Tensor, size: int) -> list[Data]:

@@ -1,7 +1,6 @@
 """Link prediction: which pairs of nodes are joined by an edge that was taken out of the graph."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -11,11 +10,12 @@ from torchmetrics.functional.classification import binary_auroc, binary_average_
 from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
 from curvlab.finite import finite_or_nan
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveFloat
+from curvlab.tasks.decoders import LinkDecoderName, link_decoder
 from curvlab.tasks.labels import ranks
-from curvlab.tasks.link_decoders import link_decoder
 from curvlab.tasks.task import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
@@ -54,7 +54,7 @@ class LinkPrediction(SelectedTask):
         encoder: Encoder,
         optimizer: Passed[GroupedOptimizer | None] = None,
         metric: str = "auc_ap",
-        decoder: Literal["auto", "lorentzian", "fermi_dirac"] = "auto",
+        decoder: LinkDecoderName = "auto",
         margin: PositiveFloat | None = 2.0,
         radius: PositiveFloat = 2.0,
         temperature: PositiveFloat = 1.0,
@@ -64,7 +64,6 @@ class LinkPrediction(SelectedTask):
             raise UsageError(f"metric={metric!r}: links are scored by {', '.join(METRICS)}")
         self.decoder = link_decoder(decoder, encoder.manifold_out, margin, radius, temperature)
         self.metric = metric
-        self._non_edges: tuple[Tensor, NonEdges] | None = None
 
     def forward(self, batch: Data, edges: Tensor, non_edges: Tensor) -> tuple[Tensor, Tensor]:
         """Scores `[edges]` and `[non_edges]` of pairs `[2, ...]`."""
@@ -77,7 +76,8 @@ class LinkPrediction(SelectedTask):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training edges and of pairs drawn for this step."""
         edges = batch.train_edges
-        loss = self.decoder.loss(*self(batch, edges, self._apart(batch).sample(edges.shape[1])))
+        apart = SparseGraph.of(batch).derived("non_edges", ("train_edges",), _non_edges)
+        loss = self.decoder.loss(*self(batch, edges, apart.sample(edges.shape[1])))
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
 
@@ -95,12 +95,9 @@ class LinkPrediction(SelectedTask):
         scores = self.scores(batch, part)
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
-    def _apart(self, batch: Data) -> NonEdges:
-        """The pairs that are no training edge, numbered when the graph is first seen."""
-        if self._non_edges is None or self._non_edges[0] is not batch.train_edges:
-            edges = batch.train_edges
-            self._non_edges = edges, NonEdges(edges, int(batch.num_nodes or 0))
-        return self._non_edges[1]
+
+def _non_edges(batch: Data) -> NonEdges:
+    return NonEdges(batch.train_edges, int(batch.num_nodes or 0))
 
 
 def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:

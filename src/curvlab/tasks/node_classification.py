@@ -12,6 +12,7 @@ from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.layers.global_sums import summed_over_processes
 from curvlab.layers.lorentz import Inner
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.layers.stereographic_logits import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
@@ -83,12 +84,10 @@ class NodeClassification(SelectedTask):
         margin: PositiveFloat | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)
-        self.evaluates_together = encoder.node_wise or hasattr(encoder, "encode_in_chunks")
+        self.evaluates_together = encoder.node_wise or encoder.in_chunks
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
         self.score = metric or next(iter(self.labels.metrics))
-        self._parts: dict[str, Part] = {}
-        self._labels_seen: Tensor | None = None
         self._evaluated: Tensor | None = None
 
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
@@ -106,14 +105,11 @@ class NodeClassification(SelectedTask):
             # DDP takes the mean.
             loss = summed_over_processes(loss * (len(labels) / batch.all_train_nodes))
         if later := self.encoder.later_embeddings():
-            loss = loss + torch.stack([self._loss(batch, embedded) for embedded in later]).mean()
+            nodes = self._part(batch, "train").nodes
+            every = (self.decoder(embedded.index_select(0, nodes)) for embedded in later)
+            loss = loss + torch.stack([self.labels.loss(found, labels) for found in every]).mean()
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
-
-    def _loss(self, batch: Data, embedded: Tensor) -> Tensor:
-        """Mean loss of the training nodes, of whose graph all nodes are embedded."""
-        nodes, labels = self._part(batch, "train")
-        return self.labels.loss(self.decoder(embedded.index_select(0, nodes)), labels)
 
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
         """Forget what the weights before this step made of the graph."""
@@ -187,33 +183,27 @@ class NodeClassification(SelectedTask):
         Processes that evaluate together share the chunks.
         """
         if self.training or "chunk" not in batch:
-            return self._logits_of(batch, nodes)
+            return self.decoder(self.encoder.of_nodes(batch, nodes))
         if self.encoder.node_wise:
             parts = own_share(nodes.split(batch.chunk))
-            own = [self._logits_of(batch, part) for part in parts]
+            own = [self.decoder(self.encoder.of_nodes(batch, part)) for part in parts]
             return torch.cat(pieces_of_all(own, nodes.device))
-        return self.decoder(self._embedded(batch).index_select(0, nodes))
-
-    def _logits_of(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Logits of nodes by what the encoder makes of them alone, or of the whole batch."""
-        return self.decoder(self.encoder.of_nodes(batch, nodes))
-
-    def _embedded(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim_out]` of a graph between mini-batches, made once."""
         if self._evaluated is None:
-            in_chunks = getattr(self.encoder, "encode_in_chunks", None)
-            self._evaluated = in_chunks(batch, batch.chunk) if in_chunks else self.encoder(batch)
-        return self._evaluated
+            self._evaluated = self.encoder.encode_in_chunks(batch, batch.chunk)
+        return self.decoder(self._evaluated.index_select(0, nodes))
 
     def _part(self, batch: Data, part: str) -> Part:
         """Nodes and labels of a part, looked up once: a mask's indices make a device wait."""
         if "train_nodes" in batch:
             return Part(batch.train_nodes, batch.y[batch.train_nodes])
-        if not self._parts or self._labels_seen is not batch.y:
-            self._parts = split_parts(batch)
-            self._labels_seen = batch.y
-            check_defined(self.score, self._parts)
-        return self._parts[part]
+        reads = ("y", *(f"{name}_mask" for name in PARTS))
+        parts = SparseGraph.of(batch).derived(("parts", self.score), reads, self._checked_parts)
+        return parts[part]
+
+    def _checked_parts(self, batch: Data) -> dict[str, Part]:
+        parts = split_parts(batch)
+        check_defined(self.score, parts)
+        return parts
 
 
 def split_parts(batch: Data) -> dict[str, Part]:

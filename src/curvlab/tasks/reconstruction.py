@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.pairs.kernel import PairKernel
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
@@ -53,13 +54,18 @@ class Reconstruction(Task):
         self.power = power
         self.clamp = clamp
         self.kernel = PairKernel()
-        self._tiles: PairTiles | None = None
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the loss, a sum over both directions of every edge."""
         x, space = self.encoder(batch), self.encoder.manifold_out
         kernel = self.kernel if self.kernel.compiled else None
-        return reconstruction_loss(x, space, self._pairs(batch), self.power, kernel, self.clamp)
+        share = {"rank": own_rank(), "ranks": group_size()}
+        pairs = SparseGraph.of(batch).derived(
+            ("pairs", *share.values()),
+            ("edge_index",),
+            lambda graph: PairTiles(graph.edge_index, graph.num_nodes, **share),
+        )
+        return reconstruction_loss(x, space, pairs, self.power, kernel, self.clamp)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve; most epochs before the last steps have none."""
@@ -78,13 +84,6 @@ class Reconstruction(Task):
     def loss_scale(self, batch: Data) -> int:
         """What the loss is divided by in logs: the directed edges."""
         return batch.edge_index.shape[1]
-
-    def _pairs(self, batch: Data) -> PairTiles:
-        """The graph's pairs, prepared at the first step."""
-        if self._tiles is None or self._tiles.edge_index is not batch.edge_index:
-            edge_index, nodes = batch.edge_index, batch.num_nodes
-            self._tiles = PairTiles(edge_index, nodes, rank=own_rank(), ranks=group_size())
-        return self._tiles
 
     @torch.no_grad()
     def precision(self, batch: Data) -> Tensor:

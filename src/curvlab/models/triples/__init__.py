@@ -1,1 +1,1 @@
-"""Models of knowledge graphs, one a file: they score the tails of queries (head, relation)."""
+"""Models of knowledge graphs: they score the tails of queries (head, relation)."""

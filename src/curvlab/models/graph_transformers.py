@@ -1,0 +1,311 @@
+"""Transformers over all nodes: a plain one, GraphTrans, GraphGPS and Graphormer."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import torch
+import torch.nn.functional as F
+from annotated_types import Interval
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, GPSConv
+from torch_geometric.utils import degree
+
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.shortest_paths import ShortestPaths
+from curvlab.layers.dropout import dropout
+from curvlab.layers.features import FeatureLinear
+from curvlab.layers.row_blocks import in_blocks
+from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.models.encoder import Encoder, FlatEncoder, check_divides
+from curvlab.models.graph_network import GCN
+from curvlab.options import Dropout, PositiveInt
+
+EMBEDDING_DEVIATION = 0.02
+"""Of Graphormer's embeddings of degrees and its biases, at the start."""
+
+
+class NodeTransformer(FlatEncoder):
+    """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
+
+    PyTorch's own layers, whose attention never keeps the scores where the device has a kernel for
+    that; time is quadratic in the nodes.
+
+    Shapes: `batch.x [nodes, in_channels]`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers.
+        heads: of the attention, which divide the width.
+        dropout: of the layers.
+
+    Paper: A plain transformer whose tokens are all nodes; it sees no edge.
+
+    Source: PolyFormer, Table 4, where it scores as the MLP does.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        dropout: Dropout = 0.0,
+    ) -> None:
+        super().__init__()
+        check_divides("heads", heads, dim)
+        self.input = FeatureLinear(in_channels, dim)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                dim, heads, 2 * dim, dropout, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(dim)
+        self.dim_out = dim
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        x = self.input(SparseGraph.of(batch).features).unsqueeze(0)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x.squeeze(0))
+
+
+class FrontGCN(GCN):
+    """GraphTrans' network in front: a GCN that normalises and activates its last layer too.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers.
+        dropout: of every layer's input.
+    """
+
+    def __init__(
+        self, in_channels: int, dim: int, layers: PositiveInt = 2, dropout: Dropout = 0.0
+    ) -> None:
+        fixed = {"skip_average": False, "normalisation": "batch", "last_activation": True}
+        super().__init__(in_channels, dim=dim, layers=layers, dropout=dropout, **fixed)
+
+
+class GraphTrans(FlatEncoder):
+    """`H = LN(GNN(X, E))`, then post-norm transformer layers over all nodes of H.
+
+    The graph enters by the network in front alone. PyTorch's own layers; time is quadratic in the
+    nodes, and the scores are never kept where the device has a kernel for that.
+
+    Shapes: as its graph network's; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        graph_network: makes the network in front of `in_channels` and `dim`.
+        dim: width of both.
+        layers: of the transformer.
+        heads: of attention, which divide the width.
+        ffn_dim: inner width of the feed-forward networks.
+        dropout: of the transformer.
+
+    Paper: GraphTrans: Representing long-range context for graph neural networks with global
+    attention. Wu et al. 2021, arXiv:2201.08821.
+
+    Source: Section 3, without its token for the whole graph.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        graph_network: Callable[..., Encoder] = FrontGCN,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 2,
+        heads: PositiveInt = 1,
+        ffn_dim: PositiveInt = 256,
+        dropout: Dropout = 0.0,
+    ) -> None:
+        super().__init__()
+        check_divides("heads", heads, dim)
+        self.graph_network = graph_network(in_channels=in_channels, dim=dim)
+        self.norm = nn.LayerNorm(dim)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(dim, heads, ffn_dim, dropout, "relu", batch_first=True)
+            for _ in range(layers)
+        )
+        self.dim_out = dim
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        x = self.norm(self.graph_network(batch)).unsqueeze(0)
+        for layer in self.layers:
+            x = layer(x)
+        return x.squeeze(0)
+
+
+class GraphGPS(FlatEncoder):
+    """In each layer the sum of a graph convolution and of attention over all nodes, then an MLP.
+
+    `x_0 = drop(relu(W x + b))`; PyTorch Geometric's `GPSConv` around a `GCNConv`, with batch norms.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        dim: width.
+        layers: number of layers.
+        heads: of the attention, which divide the width.
+        attention: `performer`, linear in the nodes, or `multihead`, quadratic.
+        dropout: of the features' map and of both parts of a layer.
+
+    Paper: GraphGPS: Recipe for a general, powerful, scalable graph transformer. Rampasek et al.
+    2022, arXiv:2205.12454.
+
+    Source: the paper, without positional encodings.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 2,
+        heads: PositiveInt = 1,
+        attention: Literal["performer", "multihead"] = "performer",
+        dropout: Dropout = 0.0,
+    ) -> None:
+        super().__init__()
+        check_divides("heads", heads, dim)
+        self.input = FeatureLinear(in_channels, dim)
+        # PyTorch Geometric's heads are 64 wide by default and share one activation module.
+        performer: dict[str, Any] = {"head_channels": dim // heads, "kernel": nn.ReLU()}
+        self.layers = nn.ModuleList(
+            GPSConv(
+                dim,
+                GCNConv(dim, dim),
+                heads,
+                dropout,
+                attn_type=attention,
+                attn_kwargs=dict(performer) if attention == "performer" else None,
+                norm_kwargs={"allow_single_element": True},
+            )
+            for _ in range(layers)
+        )
+        self.dim_out = dim
+        self.dropout = dropout
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        x = F.relu(self.input(SparseGraph.of(batch).features))
+        x = dropout(x, self.dropout, self.training)
+        for layer in self.layers:
+            x = layer(x, batch.edge_index)
+        return x
+
+
+class SpatialAttention(nn.Module):
+    r"""Softmax attention with a bias for each distance, `softmax(Q K^T / sqrt d + b[hops]) V`.
+
+    Time is quadratic in the nodes, memory is that of a block of scores (`in_blocks`).
+
+    Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
+    `[nodes, dim]`.
+
+    Args:
+        dim: width.
+        heads: which divide the width.
+        distances: number of distances that there are, the unreachable one included.
+    """
+
+    def __init__(self, dim: int, heads: int, distances: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+        self.bias = nn.Parameter(EMBEDDING_DEVIATION * torch.randn(heads, distances))
+        self.heads, self.distances = heads, distances
+
+    def forward(self, x: Tensor, hops: Tensor) -> Tensor:
+        """Attend to all nodes."""
+        parts = self.projection(x).unflatten(-1, (3, self.heads, -1)).movedim(0, -2)
+        query, key, value = parts.unbind(0)
+        # A look-up in one array of numbers: by rows, its derivative takes fifty times as long.
+        first = torch.arange(self.heads, dtype=torch.int32, device=hops.device) * self.distances
+
+        def of_rows(rows: slice) -> Tensor:
+            near = hops[rows]
+            places = (first[:, None] + near.flatten()).flatten()
+            bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *near.shape))
+            return F.scaled_dot_product_attention(query[:, rows], key, value, bias.to(query.dtype))
+
+        heads = in_blocks(of_rows, len(x), self.heads * len(x))
+        return self.out(heads.movedim(0, 1).flatten(1))
+
+
+class Graphormer(FlatEncoder):
+    """`x_0 = W x + b + in[deg] + out[deg]`, then post-norm layers of `SpatialAttention` and an MLP.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`, `batch.hops [nodes,
+    nodes]`; returns `[nodes, dim]`.
+
+    Args:
+        in_channels: number of input features.
+        longest_path: hops that longer paths are taken for.
+        largest_degree: degree that larger ones are taken for.
+        dim: width.
+        layers: number of layers.
+        heads: of the attention, which divide the width.
+        ffn_dim: inner width of the feed-forward networks.
+        dropout: of the layers' two parts.
+
+    Paper: Graphormer: Do transformers really perform badly for graph representation? Ying et al.
+    2021, arXiv:2106.05234.
+
+    Source: Section 3, without edge features and without its token for the whole graph. All layers
+    share the biases (Section 3.1.2); norms follow the layers, as in the tables of Hypformer.
+    """
+
+    revision = 3  # 2: the layers share the biases; 3: as `Encoder`
+
+    def __init__(
+        self,
+        in_channels: int,
+        longest_path: Annotated[int, Interval(ge=1, le=254)] = 20,
+        largest_degree: PositiveInt = 64,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 2,
+        heads: PositiveInt = 1,
+        ffn_dim: PositiveInt = 256,
+        dropout: Dropout = 0.0,
+    ) -> None:
+        super().__init__()
+        check_divides("heads", heads, dim)
+        self.input = FeatureLinear(in_channels, dim)
+        self.degrees = nn.ParameterList(
+            EMBEDDING_DEVIATION * torch.randn(largest_degree + 1, dim) for _ in ("in", "out")
+        )
+        self.attentions = nn.ModuleList(
+            SpatialAttention(dim, heads, longest_path + 2) for _ in range(layers)
+        )
+        for attention in self.attentions[1:]:
+            attention.bias = self.attentions[0].bias
+        self.feed_forwards = nn.ModuleList(
+            nn.Sequential(nn.Linear(dim, ffn_dim), nn.GELU(), nn.Linear(ffn_dim, dim))
+            for _ in range(layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2 * layers))
+        self.longest_path, self.largest_degree = longest_path, largest_degree
+        self.dim_out, self.dropout = dim, dropout
+
+    def transforms(self) -> Sequence[GraphTransform]:
+        """Shortest paths."""
+        return (ShortestPaths(self.longest_path),)
+
+    def forward(self, batch: Data) -> Tensor:
+        """Embeddings `[nodes, dim]`."""
+        x = self.input(SparseGraph.of(batch).features)
+        for ends, table in zip((1, 0), self.degrees, strict=True):
+            degrees = degree(batch.edge_index[ends], len(x), torch.long)
+            x = x + F.embedding(degrees.clamp(max=self.largest_degree), table)
+        norms = iter(self.norms)
+        for attention, feed_forward in zip(self.attentions, self.feed_forwards, strict=True):
+            mixed = dropout(attention(x, batch.hops), self.dropout, self.training)
+            x = next(norms)(x + mixed)
+            x = next(norms)(x + dropout(feed_forward(x), self.dropout, self.training))
+        return x

@@ -1,0 +1,333 @@
+"""Models of knowledge graphs in the Poincare ball: MuRP, RotH, AttH.
+
+They score by distances, made by matrix products. Parameters are tangent vectors at the origin. A
+ball of curvature kappa is the unit ball with lengths times s = sqrt(-kappa): s exp0(v) is the unit
+ball's exp0(s v), and sums of points commute with the factor. With
+u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)) the distance is 2 arsinh(u) / s.
+"""
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch_geometric.data import Data
+
+from curvlab.manifolds import Curvature, PoincareBall, Stereographic
+from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.curved_trig import tolerance
+from curvlab.manifolds.products import product
+from curvlab.models.triple_scorer import TripleScorer, check_even, table
+from curvlab.models.triples.flat import SMALLEST
+from curvlab.options import PositiveInt, SpaceMaker
+
+UNIT = -1.0
+
+
+class HyperbolicScorer(TripleScorer):
+    """score(h, r, t) = -distance(h moved by r, t)^2 + b_h + b_t.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        dim: width of the embeddings.
+        curvature: kappa, below 0, `[1]` of all relations or `[num_relations]`.
+    """
+
+    def __init__(
+        self, num_entities: int, num_relations: int, dim: int, curvature: Curvature
+    ) -> None:
+        super().__init__()
+        self.curvature, self.dim_out = curvature, dim
+        self.entities = table(num_entities, dim)
+        self.translations = table(num_relations, dim)
+        self.head_bias = nn.Parameter(torch.zeros(num_entities))
+        self.tail_bias = nn.Parameter(torch.zeros(num_entities))
+
+    @property
+    def manifold_out(self) -> Stereographic:
+        """The unit ball, where queries lie at any curvature of the relation."""
+        return Stereographic(kappa=UNIT, learnable=False)
+
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.entities.num_embeddings
+
+    @property
+    def entity_points(self) -> Tensor:
+        """Points exp0(s v) of the unit ball; s = 1 where each relation has a curvature."""
+        kappa = self.curvature()
+        scale = (-kappa).sqrt() if len(kappa) == 1 else torch.ones_like(kappa[:1])
+        return k_space.expmap0_projected(scale * self.entities.weight, UNIT)
+
+    def scale(self, batch: Data) -> Tensor:
+        """The queries' factor s = sqrt(-kappa), `[queries, 1]`, or `[1, 1]` for all."""
+        kappa = self.curvature()
+        if len(kappa) == self.translations.num_embeddings:
+            kappa = kappa.index_select(0, batch.relation)
+        return (-kappa).sqrt().view(-1, 1)
+
+    def share_at_rim(self, batch: Data) -> Tensor:
+        """Share of queries and tails, which it takes as points exp0(s v)."""
+        tail = k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
+        return self.manifold_out.shares(torch.stack([self(batch), tail]))["at_rim"]
+
+    @abstractmethod
+    def sqdist(self, batch: Data) -> Tensor:
+        """Squared distances between queries and all entities `[queries, entities]`."""
+
+    def scores(self, batch: Data) -> Tensor:
+        """Minus squared distances, with biases; never in half precision, which cancels."""
+        with torch.autocast(batch.head.device.type, enabled=False):
+            squared = self.sqdist(batch)
+        return self.head_bias.index_select(0, batch.head).unsqueeze(1) + self.tail_bias - squared
+
+
+def squares(x: Tensor) -> Tensor:
+    """Squared norms `[..., 1]` of vectors `[..., dim]`."""
+    return x.square().sum(-1, keepdim=True)
+
+
+class MuRP(HyperbolicScorer):
+    """score(h, r, t) = -d(exp0(R_r log0 h), t (+) w_r)^2 + b_h + b_t, R_r diagonal.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        manifold: makes the ball of all relations.
+        dim: width of the embeddings.
+
+    Paper: MuRP, "Multi-relational Poincare graph embeddings" (Balazevic et al. 2019,
+    arXiv:1905.09791).
+    """
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        manifold: SpaceMaker[PoincareBall] = PoincareBall,
+        dim: PositiveInt = 64,
+    ) -> None:
+        super().__init__(num_entities, num_relations, dim, manifold().curvature)
+        self.stretches = nn.Embedding(num_relations, dim)
+        nn.init.ones_(self.stretches.weight)
+
+    def forward(self, batch: Data) -> Tensor:
+        """Stretched heads `[queries, dim]`, points of the unit ball."""
+        stretched = self.stretches(batch.relation) * self.entities(batch.head)
+        return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
+
+    def sqdist(self, batch: Data) -> Tensor:
+        """(2 arsinh(u) / s)^2, with y = t (+) w and from three matrix products.
+
+        |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels:
+        u^2 (1 - |x|^2) (1 - |w|^2) (1 - |t|^2) is a sum of terms that are linear in (1, |t|^2, t),
+        and of -4 <x, t> <w, t>.
+        """
+        x, scale = self(batch), self.scale(batch)
+        t = k_space.expmap0_projected(scale * self.entities.weight, UNIT)
+        w = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
+        x2, w2, t2, xw = squares(x), squares(w), squares(t), (x * w).sum(-1, keepdim=True)
+        constant = x2 + w2 - 2 * xw
+        of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
+        linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
+        rows, columns = 1 / ((1 - x2) * (1 - w2)), 1 / (1 - t2)
+        first = product(rows * linear, (columns * torch.cat([torch.ones_like(t2), t2, t], -1)).T)
+        along = product(4 * rows * x, (columns * t).T), product(w, t.T)
+        u2 = torch.addcmul(first, *along, value=-1)
+        return (2 / scale).square() * arsinh_squared(u2)
+
+
+class RotH(HyperbolicScorer):
+    """score(h, r, t) = -d_kappa(Rot_r(h (+) w_r) (+) w'_r, t)^2 + b_h + b_t, kappa of the relation.
+
+    Rot_r rotates the planes of the coordinates 2 i and 2 i + 1. Points are exp0 of the parameters.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        manifold: makes a ball for each relation, of its own curvature.
+        dim: width of the embeddings, even.
+
+    Paper: RotH, "Low-dimensional hyperbolic knowledge graph embeddings". Chami et al. 2020,
+    arXiv:2005.00545.
+    """
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        manifold: SpaceMaker[PoincareBall] = PoincareBall,
+        dim: PositiveInt = 64,
+    ) -> None:
+        check_even(dim)
+        balls = manifold(components=num_relations)
+        super().__init__(num_entities, num_relations, dim, balls.curvature)
+        self.last_translations = table(num_relations, dim)
+        self.rotations = table(num_relations, dim)
+        nn.init.uniform_(self.rotations.weight, -1, 1)
+
+    def forward(self, batch: Data) -> Tensor:
+        """Moved heads `[queries, dim]`, points of the unit ball."""
+        scale = self.scale(batch)
+        head, first, last = (
+            k_space.expmap0_projected(scale * embedding(index), UNIT)
+            for embedding, index in (
+                (self.entities, batch.head),
+                (self.translations, batch.relation),
+                (self.last_translations, batch.relation),
+            )
+        )
+        turned = rotate(self.rotations(batch.relation), k_space.mobius_add(head, first, UNIT))
+        return k_space.project(k_space.mobius_add(turned, last, UNIT), UNIT)
+
+    def sqdist(self, batch: Data) -> Tensor:
+        """(2 arsinh(u) / s)^2 to the points exp0(s v) of all entities.
+
+        With a = s |v|, e = v / |v|, p = (1 + |x|^2) / 4 (1 - |x|^2), q = <x, e> / 2 (1 - |x|^2):
+        u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2.
+        """
+        x, scale = self(batch), self.scale(batch)
+        v = self.entities.weight
+        length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
+        rim = math.atanh(1 - tolerance(v.dtype).boundary)
+        x2 = squares(x)
+        p, q = (1 + x2) / (4 * (1 - x2)), product(x / (2 * (1 - x2)), (v / length).T)
+        return (2 / scale).square() * squared_to_rays(p, q, scale, length.T, rim)
+
+
+class AttH(RotH):
+    """RotH whose head is a mean of its rotation and its reflection, weighted by attention.
+
+    q = exp0(sum of softmax(<a_r, z> / sqrt(dim)) z) (+) w_r over z = Rot_r(h), Ref_r(h), which are
+    tangent vectors.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        **options: those of `RotH`.
+
+    Paper: AttH, "Low-dimensional hyperbolic knowledge graph embeddings". Chami et al. 2020,
+    arXiv:2005.00545.
+    """
+
+    def __init__(self, num_entities: int, num_relations: int, **options: Any) -> None:
+        super().__init__(num_entities, num_relations, **options)
+        self.reflections = table(num_relations, self.dim_out)
+        nn.init.uniform_(self.reflections.weight, -1, 1)
+        self.contexts = self.last_translations
+        del self.last_translations
+
+    def forward(self, batch: Data) -> Tensor:
+        """Moved heads `[queries, dim]`, points of the unit ball."""
+        scale, head = self.scale(batch), self.entities(batch.head)
+        turned = rotate(self.rotations(batch.relation), head)
+        both = torch.stack([turned, reflect(self.reflections(batch.relation), head)], 1)
+        context = self.contexts(batch.relation).unsqueeze(1)
+        weights = ((context * both).sum(-1, keepdim=True) / math.sqrt(self.dim_out)).softmax(1)
+        point = k_space.expmap0_projected(scale * (weights * both).sum(1), UNIT)
+        shift = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
+        return k_space.project(k_space.mobius_add(point, shift, UNIT), UNIT)
+
+
+def rotate(angle: Tensor, x: Tensor) -> Tensor:
+    """Rotate pairs of coordinates by the angle whose (cos, sin) `angle` is when normalised."""
+    (cos, sin), (a, b) = _unit_pairs(angle), x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([cos * a - sin * b, sin * a + cos * b], -1).flatten(-2)
+
+
+def reflect(angle: Tensor, x: Tensor) -> Tensor:
+    """Reflect pairs of coordinates by [[cos, sin], [sin, -cos]]."""
+    (cos, sin), (a, b) = _unit_pairs(angle), x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([cos * a + sin * b, sin * a - cos * b], -1).flatten(-2)
+
+
+def _unit_pairs(angle: Tensor) -> tuple[Tensor, ...]:
+    pairs = angle.unflatten(-1, (-1, 2))
+    return (pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)).unbind(-1)
+
+
+def arsinh_squared(u2: Tensor) -> Tensor:
+    """arsinh(u)^2 of u^2; what rounding has left below 0 counts as 0."""
+    squared: Tensor = _ArsinhSquared.apply(u2)
+    return squared
+
+
+def squared_to_rays(p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: float) -> Tensor:
+    """arsinh(u)^2, u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2, a = min(scale length, rim).
+
+    Args:
+        p: Of the queries, `[queries, 1]`.
+        q: Of queries and entities, `[queries, entities]`.
+        scale: Of the queries, `[queries, 1]`.
+        length: Of the entities, `[1, entities]`.
+        rim: Distance from the origin at which points are kept.
+
+    Returns:
+        `[queries, entities]`.
+    """
+    squared: Tensor = _SquaredToRays.apply(p, q, scale, length, rim)
+    return squared
+
+
+def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
+    """arsinh(u)^2 and its derivative by u^2, in place; u^2 that rounding left below 0 counts as 0.
+
+    arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is exact for small u, where the derivative
+    arsinh(u) / (u sqrt(1 + u^2)) is 1.
+    """
+    u2 = u2.clamp_(min=SMALLEST)
+    u, far = u2.sqrt(), (1 + u2).sqrt_()
+    arsinh = u2.div_(1 + far).add_(u).log1p_()
+    derivative = arsinh / u.mul_(far)
+    return arsinh.square_(), derivative
+
+
+class _ArsinhSquared(Function):
+    """arsinh(u)^2 of u^2 `[...]`, in few passes."""
+
+    @staticmethod
+    def forward(ctx: Any, u2: Tensor) -> Tensor:
+        """Keep the derivative alone."""
+        squared, derivative = _arsinh_squared_(u2.clone())
+        ctx.save_for_backward(derivative)
+        return squared
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        """Scale the derivative."""
+        (derivative,) = ctx.saved_tensors
+        return derivative * gradients[0]
+
+
+class _SquaredToRays(Function):
+    """u^2 is 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: float
+    ) -> Tensor:
+        """Keep what the derivatives share."""
+        growth = (2 * scale * length).clamp_(max=2 * rim).exp_()
+        shrunk = 1 / growth
+        cosh, sinh = growth + shrunk, growth.sub_(shrunk)  # twice them
+        u2 = torch.addcmul(p * cosh, q, sinh, value=-1).sub_(0.5)
+        squared, derivative = _arsinh_squared_(u2)
+        ctx.save_for_backward(p, q, scale, length, cosh, sinh, derivative)
+        ctx.rim = rim
+        return squared
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Products with the derivative by u^2; a point at the rim does not move along its ray."""
+        p, q, scale, length, cosh, sinh, derivative = ctx.saved_tensors
+        of_u2 = derivative * gradients[0]
+        of_a = torch.addcmul(p * sinh, q, cosh, value=-1).mul_(of_u2).mul_(scale * length < ctx.rim)
+        of_p = (of_u2 * cosh).sum(1, keepdim=True)
+        return of_p, of_u2.mul_(sinh).neg_(), 2 * of_a @ length.T, 2 * scale.T @ of_a, None

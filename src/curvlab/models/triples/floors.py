@@ -1,0 +1,82 @@
+"""Floors of knowledge-graph completion, which take no learning."""
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from curvlab.data.datasets.triples import KnownTails
+from curvlab.models.encoder import FlatEncoder
+from curvlab.models.triple_scorer import TripleScorer
+from curvlab.options import FromData
+
+
+class RelationFrequency(FlatEncoder, TripleScorer):
+    """score(h, r, t) = how many training triples have this relation and this tail, times a scale.
+
+    The head is ignored. The scale is positive and changes no rank; it is there to be learned, so
+    that a floor is a run like any other. The counts take relations times entities numbers.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        train_triples: head, relation and tail `[3, triples]`.
+
+    Paper: A floor that takes no learning: tails by how often the relation has them.
+    """
+
+    def __init__(
+        self, num_entities: int, num_relations: int, train_triples: FromData[Tensor]
+    ) -> None:
+        super().__init__()
+        _, relation, tail = train_triples
+        counts = torch.bincount(
+            relation * num_entities + tail, minlength=num_relations * num_entities
+        )
+        counts = counts.view(num_relations, num_entities).to(torch.get_default_dtype())
+        self.register_buffer("counts", counts)
+        self.log_scale = nn.Parameter(torch.zeros(()))
+        self.dim_out = num_entities
+
+    counts: Tensor
+
+    @property
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return self.counts.shape[1]
+
+    def forward(self, batch: Data) -> Tensor:
+        """Counts of all tails `[queries, entities]`."""
+        return self.counts[batch.relation]
+
+    def scores(self, batch: Data) -> Tensor:
+        """Scaled counts `[queries, entities]`."""
+        return self.log_scale.exp() * self(batch)
+
+
+class ReverseLookup(RelationFrequency):
+    """First the tails t of which (t, r, h) is a training triple, then by relation frequency.
+
+    Finds symmetric relations, a third of WN18RR's test triples.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        train_triples: head, relation and tail `[3, triples]`.
+
+    Paper: A floor that takes no learning: tails whose reversed triple is known, then by frequency.
+    """
+
+    def __init__(
+        self, num_entities: int, num_relations: int, train_triples: FromData[Tensor]
+    ) -> None:
+        super().__init__(num_entities, num_relations, train_triples)
+        head, relation, tail = train_triples
+        self.reversed = KnownTails(tail, relation, head, num_relations)
+        self.ahead = float(self.counts.max()) + 1
+
+    def forward(self, batch: Data) -> Tensor:
+        """Counts of all tails, those of reversed triples ahead of all others."""
+        self.reversed = self.reversed.to(batch.head.device)
+        query, tail = self.reversed.of(batch.head, batch.relation)
+        ahead = self.counts.new_tensor(self.ahead)
+        return super().forward(batch).index_put((query, tail), ahead, accumulate=True)
