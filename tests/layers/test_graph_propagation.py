@@ -92,14 +92,6 @@ def test_half_precision_is_raised():
     torch.testing.assert_close(leaf.grad, adjacency().to_dense().sum(0)[:, None].expand_as(x))
 
 
-def test_a_node_without_edges_gets_zero_and_a_finite_gradient():
-    made = branch(activation=True)
-    out = made(features(), adjacency())
-    assert out[0].tolist() == [0] * DIM
-    out.square().sum().backward()
-    assert all(p.grad.isfinite().all() for p in made.parameters())
-
-
 @pytest.mark.parametrize("make", [adjacency, directed])
 @pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
 def test_in_chunks_it_is_the_same(make, chunk):

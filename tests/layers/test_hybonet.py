@@ -117,16 +117,6 @@ def test_time_is_bounded_and_starts_in_the_middle(kappa):
     assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
 
 
-def test_what_has_no_direction_goes_to_the_origin():
-    """At the start a node without features does: its time has no weight, and there is no bias."""
-    space = fixed(-2.0)
-    layer = HyboNetFeatureLinear(3, 4, space, 0.0, None, **PLAIN)
-    point = layer(torch.zeros(2, 3))
-    torch.testing.assert_close(point, lorentz.origin(4, -2.0).expand(2, -1))
-    point.sum().backward()
-    assert (layer.bias.grad == 0).all()
-
-
 @pytest.mark.parametrize("kappa", KAPPAS)
 @pytest.mark.parametrize("size", [0.0, 0.1, 3.0, 200.0])
 @pytest.mark.parametrize("activation", [None, "relu", "tanh"])
@@ -162,15 +152,6 @@ def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_r
     torch.testing.assert_close(found[2], x[2])  # without neighbours
     scaled = [[value * (i + 0.1) for value in row] for i, row in enumerate(rows)]
     torch.testing.assert_close(layer(sparse(scaled), x), found)
-
-
-def test_a_node_without_neighbours_gets_a_gradient_by_itself_alone():
-    space, x = fixed(-1.0), draw(-1.0, 3, 2).requires_grad_()
-    adjacency = sparse([[1.0, 1, 0], [1, 1, 0], [0, 0, 0]])
-    CentroidAggregation(space)(adjacency, x)[2].sum().backward()
-    assert x.grad.isfinite().all()
-    assert (x.grad[:2] == 0).all()
-    assert (x.grad[2] != 0).any()
 
 
 @pytest.mark.usefixtures("float32")

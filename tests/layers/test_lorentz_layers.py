@@ -134,14 +134,6 @@ def lift_definition(x, kappa, kind):
     return lorentz.from_space(torch.sinh(root * length.clamp(max=10)) / (root * length) * x, kappa)
 
 
-@pytest.mark.parametrize("kind", get_args(InputLift))
-def test_derivative_by_features(kind):
-    layer = LorentzFeatureLinear(3, 2, Lorentz(-0.7), Lorentz(-1.6), "rescale", kind)
-    x = draw(6, 3, size=2.0)
-    x[5] *= 20 / x[5].norm()
-    assert torch.autograd.gradcheck(layer, x.requires_grad_())
-
-
 @pytest.mark.parametrize("make", [nn.LayerNorm, nn.BatchNorm1d])
 def test_functions_of_the_space_part(make):
     space = fixed(-0.5)
@@ -199,41 +191,6 @@ def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
         leaves = [s, space.curvature.raw]
         for gradient in torch.autograd.grad(point.sum(), leaves, retain_graph=True):
             assert gradient.isfinite().all()
-
-
-@pytest.mark.usefixtures("float32")
-@pytest.mark.parametrize("kind", get_args(InputLift))
-def test_bfloat16_autocast_leaves_points_in_float32(kind):
-    space = Lorentz(-0.5)
-    features = LorentzFeatureLinear(16, 8, Lorentz(-1.0), space, "rescale", kind)
-    linear = LorentzLinear(8, 8, space, space, "rescale")
-    x = draw(20, 16, size=3.0)
-    with torch.autocast("cpu", torch.bfloat16):
-        first = features(x)
-        point = midpoint(first, LorentzMap(nn.ReLU(), space)(linear(first)), space, space)
-    assert point.dtype == torch.float32
-    assert point.isfinite().all()
-    error = (square(point.double()) + 2).abs() / point[:, 0].double().square()
-    assert (error <= 1e-4).all()
-    point.square().mean().backward()
-    assert all(p.grad.isfinite().all() for p in [*features.parameters(), *linear.parameters()])
-
-
-@pytest.mark.slow
-def test_compiles_as_one_graph():
-    torch.compiler.reset()
-    space = Lorentz(-0.5)
-    linear = LorentzLinear(4, 4, space, space, "rescale")
-    x = space.from_space(draw(5, 4)).detach().requires_grad_()
-
-    def call(x):
-        return midpoint(x, linear(x), space, space)
-
-    results = []
-    for function in (call, torch.compile(call, fullgraph=True, backend="eager")):
-        y = function(x)
-        results.append([y, *torch.autograd.grad(y.square().sum(), [x, *linear.parameters()])])
-    torch.testing.assert_close(*results)
 
 
 @pytest.mark.parametrize("input_lift", get_args(InputLift))

@@ -134,29 +134,6 @@ def test_identities_of_the_centroid(kappa):
     assert (norm >= a + b).all()
 
 
-def boost(dim, rapidity):
-    """A Lorentz transformation that moves the origin."""
-    matrix = torch.eye(1 + dim)
-    cosh, sinh = torch.tensor(rapidity).cosh(), torch.tensor(rapidity).sinh()
-    matrix[:2, :2] = torch.stack([cosh, sinh, sinh, cosh]).reshape(2, 2)
-    return matrix
-
-
-def rotation(dim):
-    """A Lorentz transformation that does not."""
-    q, _ = torch.linalg.qr(torch.randn(dim, dim, generator=torch.Generator().manual_seed(3)))
-    return torch.block_diag(torch.eye(1), q)
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_only_the_centroid_commutes_with_boosts_and_all_with_rotations(operator):
-    x, y = pair(-0.7, 20, 4)
-    layer, turn, push = residual(-0.7, operator), rotation(4), boost(4, 0.8)
-    torch.testing.assert_close(layer(x @ turn, y @ turn), layer(x, y) @ turn)
-    difference = (layer(x @ push, y @ push) - layer(x, y) @ push).abs().max()
-    assert (difference < 1e-9) == (operator == "centroid")
-
-
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_in_flat_space_the_centroid_is_an_average_and_the_others_are_sums(operator):
     kappa, x_s, y_s = -1e-9, torch.tensor((1.0, -2.0)), torch.tensor((0.5, 1.0))
@@ -180,20 +157,6 @@ def test_derivatives_are_those_of_the_literal_form(operator):
     assert len(grads[0]) == (3 if operator == "parallel_transport" else 4)
     for stable, literal in zip(*grads, strict=True):
         torch.testing.assert_close(stable, literal, rtol=1e-7, atol=1e-9)
-
-
-def test_a_learned_weight_starts_where_it_is_told_and_stays_positive():
-    layer = LorentzResidual(fixed(-1.0), weights="learned", weight_x=0.5)
-    assert layer.weight_x.item() == pytest.approx(0.5)
-    assert [name for name, _ in layer.named_parameters()] == ["log_weight"]
-    x, y = pair(-1.0, 8, 3)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
-    for _ in range(20):
-        optimizer.zero_grad()
-        lorentz.dist(layer(x, y), y, -1.0).sum().backward()
-        optimizer.step()
-    assert 0 < layer.weight_x.item() < 0.1
-    assert not list(residual(-1.0).parameters())
 
 
 def stacked(layers, operator, form, kappa=-1.0):

@@ -4,10 +4,9 @@ from math import comb
 
 import pytest
 import torch
-from torch_geometric.nn import APPNP, ChebConv
+from torch_geometric.nn import APPNP
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.layers.polynomials import polynomials
 from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
 from graphs import random_graph
 
@@ -64,14 +63,6 @@ def test_the_interpolation_takes_its_values_at_its_nodes(graph):
     matrix = torch.diag(-nodes).to_sparse_csr()
     found = layer(torch.ones(order + 1, 1), matrix).squeeze(1)
     torch.testing.assert_close(found, layer.theta.relu())
-
-
-def test_chebnet_has_the_same_polynomials(graph):
-    layer = ChebConv(3, 4, K=3)
-    terms = polynomials("cheb", 2, graph.x, adjacency(graph).matmul)
-    expected = layer.bias + sum(lin(t) for lin, t in zip(layer.lins, terms, strict=True))
-    found = layer(graph.x, graph.edge_index)
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz
-from curvlab.models import FPST, LDS, MERGED, Hypformer, KappaGCN
+from curvlab.models import FPST, LDS, MERGED, KappaGCN
 from curvlab.models.encoder import Encoder
 from curvlab.run.parts import Known, build_encoder
 
@@ -203,14 +203,6 @@ def test_heads_that_do_not_divide_the_width_are_refused(model):
         KappaGCN(5, components=3)
 
 
-@pytest.mark.parametrize("model", ["Specformer", "GPRGNN", "BernNet", "ChebNetII"])
-def test_logits_are_as_many_as_classes(model):
-    kind = getattr(models, model)
-    assert kind(5, logits=True, classes=3).dim_out == 3
-    assert kind(5, logits=True, classes=3).gives_logits
-    assert kind(5, classes=3).dim_out == kind(5).dim_out
-
-
 def test_arguments_are_named_as_where_they_were_written():
     with pytest.raises(UsageError, match=r"^heads=3 does not divide dim=8; 1, 2, 4, 8 do$"):
         FPST(FEATURES, dim=8, heads=3)
@@ -241,9 +233,3 @@ def test_a_graph_without_features_is_one_sentence(bare):
 def test_lds_says_what_it_learns_from(bare):
     with pytest.raises(UsageError, match=r"apply curvlab\.data\.splits\.halved_validation"):
         LDS(FEATURES, CLASSES, bare)(bare)
-
-
-def test_what_the_graph_has_is_taken_as_it_is(bare):
-    bare.normalised_adj = torch.eye(NODES).to_sparse_csr()
-    Hypformer(FEATURES)(bare)
-    assert torch.equal(bare.normalised_adj.to_dense(), torch.eye(NODES))

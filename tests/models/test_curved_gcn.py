@@ -149,16 +149,6 @@ def test_without_curvature_they_are_graph_networks_of_means(graph):
 
 
 @KINDS
-def test_nodes_aggregate_from_as_far_as_there_are_layers(graph, kind, options):
-    model = network(kind, **options)
-    other = graph.clone()
-    other.x = graph.x.clone()
-    other.x[0] += 1
-    changed = (model(graph) - model(other)).abs().amax(1) > 1e-12
-    assert changed.tolist() == [True, True, True, False, False, False, False]
-
-
-@KINDS
 def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(graph, kind, options):
     model = network(kind, layers=1, skip_average=True, **options)
     plain = network(kind, layers=1, **options)
@@ -179,16 +169,6 @@ def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(grap
     torch.testing.assert_close(deep(graph), shallow(graph))
 
 
-@pytest.mark.parametrize("kind", [HGCN, HGNN])
-def test_far_points_stay_in_the_ball_with_finite_gradients(graph, kind):
-    model = network(kind).float()
-    graph.x = 1e3 * graph.x.float()
-    points = model(graph)
-    assert bool((points.norm(dim=1) < 1).all())
-    points.sum().backward()
-    assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
-
-
 def q_gcn(time_dims, bias=0.3):
     made = untrained(QGCN, manifold=partial(PseudoHyperboloid, time_dims=time_dims, kappa=-0.8))
     for linear in made.linears:
@@ -204,18 +184,6 @@ def test_without_a_bias_or_a_sphere_q_gcn_is_a_graph_convolution(graph, time_dim
         v = F.elu(mean(graph, F.linear(v, linear.weight, linear.bias)))
     same = torch.isclose(model(graph), model.space.expmap0(v), atol=1e-8).all()
     assert bool(same) == (bias == 0 or time_dims == 1)
-
-
-def test_embeddings_of_q_gcn_lie_in_the_space_and_every_parameter_has_a_gradient(graph):
-    model = q_gcn(time_dims=3)
-    x = model(graph)
-    assert x.shape == (NODES, model.dim_out)
-    times, rest = x.square().split([3, DIM - 3], 1)
-    norms = rest.sum(1) - times.sum(1)
-    torch.testing.assert_close(norms, (1 / model.space.kappa).expand(NODES))
-    model.space.sqdist(x[:-1], x[1:]).sum().backward()
-    assert all(p.grad.isfinite().all() for p in model.parameters())
-    assert all(p.grad.any() for p in model.parameters())
 
 
 def test_more_axes_than_coordinates_are_refused():

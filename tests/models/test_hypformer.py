@@ -18,8 +18,7 @@ from curvlab.layers import (
     TangentDistanceAttention,
 )
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.manifolds import Curvature, Lorentz, lorentz
-from curvlab.manifolds._geoopt import geoopt
+from curvlab.manifolds import Curvature, Lorentz
 from curvlab.models.hypformer import Hypformer
 from curvlab.tasks.decoders import decoder_of
 from graphs import random_graph
@@ -127,24 +126,6 @@ def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
     assert made.dim_out == 5
 
 
-@pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("input_lift", ["exp0", "exp0_ref"])
-def test_the_lift_of_the_graphs_vectors(k, input_lift):
-    """`exp0` is geoopt's; `exp0_ref` its of (1, v), which is as long as `sqrt(|v|^2 - 1)`, or 0."""
-    made, data = model(fusion="midpoint", kappa=-1 / k, input_lift=input_lift), larger()
-    length = torch.linspace(0.1, 5, 30)[:, None]
-    unit = nn.functional.normalize(torch.randn(30, 4), dim=1)
-    tangent = (length.square() - 1).clamp(min=0).sqrt() if input_lift == "exp0_ref" else length
-    zero = torch.zeros(30, 1)
-    far = geoopt.Lorentz(k).expmap0(torch.cat([zero, tangent * unit], 1))[:, 1:]
-    space_part = torch.where(tangent > 0, far * length / tangent, length * unit)
-    time = (k + space_part.square().sum(1, keepdim=True)).sqrt()
-    lifted = made.graph_lift(torch.cat([time, space_part], 1))
-    expected = lorentz.midpoint(made.transformer(data.x), lifted, made.space.kappa, 0.4)
-    made.graph_branch.forward = lambda *_: length * unit
-    torch.testing.assert_close(made(data), expected)
-
-
 def test_a_linear_decoder_draws_a_map_of_each_branch():
     """With 1 / sqrt(dim), as `nn.Linear(dim, logits)` twice, or one with 1 / sqrt(2 dim)."""
     dim, logits = 64, 50
@@ -166,18 +147,6 @@ def test_a_linear_decoder_draws_a_map_of_each_branch():
 
 
 FUSED = pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
-
-
-@FUSED
-@pytest.mark.parametrize(("alpha", "silent"), [(0.0, "graph_branch"), (1.0, "transformer")])
-def test_a_branch_without_weight_is_not_seen(fusion, alpha, silent):
-    made, data = model(fusion=fusion, graph_weight=alpha), larger()
-    made(data).square().sum().backward()
-    for name, parameter in made.named_parameters():
-        if name.startswith(silent):
-            torch.testing.assert_close(parameter.grad, torch.zeros_like(parameter))
-    other = {"graph_branch": made.transformer, "transformer": made.graph_branch}[silent]
-    assert any(p.grad.any() for p in other.parameters())
 
 
 @FUSED
@@ -243,17 +212,6 @@ def test_in_chunks_it_is_the_same(options, chunk):
     assert not made.encode_in_chunks(data, chunk).requires_grad
 
 
-@pytest.mark.parametrize("eps", [0.25, 3.0])
-def test_the_positional_encoding_has_the_weight_of_equation_20(eps):
-    """`(x + eps p) / (sqrt(-kappa) sqrt(-<x + eps p, x + eps p>_L))`."""
-    made = model(position_weight=eps).transformer
-    x = graph().x
-    point, position = made.features(x), made.position(x)
-    total = point + eps * position
-    length = (-KAPPA * -lorentz.inner(total, total)).sqrt().unsqueeze(-1)
-    torch.testing.assert_close(made._start(x), total / length)
-
-
 @pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
 def test_decoders_read_points_of_a_third_curvature(fusion):
     """Rescaled from the attention's, distances and logarithms times sqrt(kappa_2 / kappa_3)."""
@@ -266,19 +224,6 @@ def test_decoders_read_points_of_a_third_curvature(fusion):
     torch.testing.assert_close(three.encode_in_chunks(data, 7), three(data))
     same = model(kappa_out=KAPPA, fusion=fusion).eval()
     torch.testing.assert_close(same(data), model(fusion=fusion).eval()(data))
-
-
-def test_all_three_curvatures_can_be_learned():
-    made = model(kappa_out=-0.2, fusion="midpoint", learnable=True)
-    points = made(larger())
-    on = torch.full((len(points),), -0.2)
-    torch.testing.assert_close(1 / lorentz.inner(points, points), on)
-    points.square().sum().backward()
-    curvatures = {float(p.kappa.detach()) for p in made.modules() if isinstance(p, Lorentz)}
-    assert curvatures == {KAPPA_IN, KAPPA, -0.2}
-    learned = [p for name, p in made.named_parameters() if "space" in name]
-    assert len(learned) == 3
-    assert all(p.grad is not None and p.grad.isfinite() and p.grad != 0 for p in learned)
 
 
 @pytest.mark.parametrize("mode", ["rescale", "recalibrate"])

@@ -138,21 +138,6 @@ def test_it_stops_when_the_graph_stays(graph, tolerance, later):
     assert len(made.later_embeddings()) == later
 
 
-def test_without_iterations_there_is_one_graph(graph):
-    made = model(iterations=0)
-    first = made(graph)
-    assert made.later_embeddings() == []
-    torch.testing.assert_close(made.eval()(graph), first)
-
-
-def test_both_comparisons_are_learned(graph):
-    made = model()
-    loss = made(graph).square().sum() + torch.stack(made.later_embeddings()).square().sum()
-    loss.backward()
-    for parameter in made.parameters():
-        assert parameter.grad.abs().max() > 0
-
-
 def test_anchors_stand_for_all(graph):
     made = model(all_pairs_up_to=NODES - 1)
     made(graph)

@@ -17,7 +17,6 @@ from curvlab.models.triples.ball import (
     AttH,
     MuRP,
     RotH,
-    arsinh_squared,
     reflect,
     rotate,
     squared_to_rays,
@@ -220,16 +219,6 @@ def test_the_share_at_the_rim_counts_queries_and_tails(kind):
     assert DistMult(9, 3, 4, dropout=0.0).share_at_rim(batch) == 0
 
 
-def test_roth_flattens_to_a_euclidean_distance():
-    """For kappa to 0 it is -4 |h' - t|^2 with h' = Rot(h + w) + w'."""
-    model = enlarged(made(RotH, manifold=partial(BALL, kappa=-1e-8)))
-    moved = model.entities(HEAD) + model.translations(RELATION)
-    moved = rotate(model.rotations(RELATION), moved) + model.last_translations(RELATION)
-    flat = -4 * torch.cdist(moved, model.entities.weight).square()
-    biases = model.head_bias[HEAD, None] + model.tail_bias
-    torch.testing.assert_close(model.scores(queries()), flat + biases, atol=1e-4, rtol=1e-4)
-
-
 def test_planes_are_rotated_and_reflected():
     angle, x = torch.randn(4, DIM), torch.randn(4, DIM)
     for move in (rotate, reflect):
@@ -239,23 +228,6 @@ def test_planes_are_rotated_and_reflected():
     torch.testing.assert_close(
         rotate(quarter, torch.tensor([1.0, 0.0] * 3)), torch.tensor([0.0, 1.0] * 3)
     )
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_squared_arsinh_is_exact_for_small_and_large_numbers(dtype):
-    u2 = torch.logspace(-10, 6, 60, dtype=dtype).requires_grad_()
-    found = arsinh_squared(u2)
-    exact = u2.detach().double().sqrt().asinh()
-    rounding = 20 * torch.finfo(dtype).eps
-    torch.testing.assert_close(found.double(), exact.square(), rtol=rounding, atol=0)
-    (slope,) = torch.autograd.grad(found.sum(), u2)
-    u2 = u2.detach().double()
-    torch.testing.assert_close(
-        slope.double(), exact / (u2 * (1 + u2)).sqrt(), rtol=rounding, atol=0
-    )
-    zero = torch.zeros(1, dtype=dtype, requires_grad=True)
-    arsinh_squared(zero).backward()
-    assert float(zero.grad) == pytest.approx(1)
 
 
 def test_the_distance_to_points_of_rays_and_its_derivatives():

@@ -81,7 +81,7 @@ def test_parallel_transport_boosts_the_graphs_branch_by_the_attentions(data):
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_a_branch_without_a_weight_is_refused(weight):
-    with pytest.raises(UsageError, match=r"graph_weight=.* must be a number between 0 and 1"):
+    with pytest.raises(UsageError, match=r"graph_weight=.* must be a number greater than 0"):
         LRNSGFormer(4, graph_weight=weight)
 
 

@@ -165,16 +165,6 @@ def test_no_tensor_is_of_nodes_by_nodes(orders):
     assert all(p.grad.isfinite().all() for p in made.parameters())
 
 
-def test_evaluation_draws_nothing_and_training_does(related):
-    made = model()
-    torch.manual_seed(1)
-    assert not torch.equal(made(related), made(related))
-    made.eval()
-    state = torch.get_rng_state()
-    assert torch.equal(made(related), made(related))
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_the_term_of_the_edges_is_the_mean_over_layers_edges_and_heads(related):
     """`-lambda mean(log(weight) / degree)` over edges and loops, from weights without noise."""
     made = model(layers=1, edge_loss=0.7)
@@ -195,22 +185,3 @@ def test_the_term_of_the_edges_is_the_mean_over_layers_edges_and_heads(related):
     terms = (weights.log() * looped / looped.sum(1, keepdim=True)).sum((1, 2)) / looped.sum()
     torch.testing.assert_close(found, -0.7 * terms.mean())
     assert made.auxiliary_loss() is None  # of one step
-
-
-def test_no_term_without_weight_or_out_of_training(related):
-    without = model(edge_loss=0.0)
-    without(related)
-    assert without.auxiliary_loss() is None
-    made = model()
-    made(related)
-    made.eval()(related)
-    assert made.auxiliary_loss() is None
-
-
-@pytest.mark.usefixtures("float32")
-def test_half_precision_trains(related):
-    made = model()
-    with torch.autocast("cpu", torch.bfloat16):
-        loss = made(related).float().square().sum() + made.auxiliary_loss()
-    loss.backward()
-    assert all(p.grad.isfinite().all() for p in made.parameters())

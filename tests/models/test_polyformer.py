@@ -112,17 +112,6 @@ def test_projecting_first_changes_neither_values_nor_gradients(basis, sparse):
     torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
 
 
-def test_half_precision_tokens():
-    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0).eval()
-    data = larger(orders=4)
-    whole = encoder(data)
-    for dtype, tolerance in ((torch.float16, 5e-3), (torch.bfloat16, 5e-2)):
-        data.tokens = data.tokens.to(dtype)
-        found = encoder(data)
-        assert found.dtype == torch.float32
-        torch.testing.assert_close(found, whole, atol=tolerance, rtol=tolerance)
-
-
 @torch.no_grad()
 def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     """Theorem 3.1 through the whole model: the embedding is the filtered, mapped signal."""
@@ -208,11 +197,3 @@ def test_attention_alone_learns_and_decays_at_its_own_rates():
              "query.weight", "key.weight", "beta")  # fmt: skip
     assert own == {f"encoder.mixers.{layer}.{part}" for layer in (0, 1) for part in parts}
     assert own | others == {name for name, _ in task.named_parameters()}
-
-
-def test_table_6_has_about_50_000_parameters():
-    config = composed("table=polyformer/table6", "model=polyformer", "dataset=roman_empire")
-    with torch.device("meta"):
-        encoder = build_encoder(config, Described(300, 18))
-    found = sum(p.numel() for p in encoder.parameters())
-    assert found + (encoder.dim_out + 1) * 18 == 49868

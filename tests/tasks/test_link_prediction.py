@@ -186,8 +186,3 @@ def test_weights_are_chosen_by_the_metric_that_is_named(metric):
     data, trained = ring(), task(Table(40), metric=metric)
     edges, others = trained(data, data.val_edges, data.val_non_edges)
     torch.testing.assert_close(trained.validation_score(data), link_scores(edges, others)[metric])
-
-
-def test_an_unknown_metric_is_refused():
-    with pytest.raises(UsageError, match=r"metric='map': links are scored by roc_auc"):
-        task(Table(4), metric="map")

@@ -11,7 +11,7 @@ from curvlab.errors import UsageError
 from curvlab.models import FPST, GCN
 from curvlab.optim import Adam
 from curvlab.tasks import node_classification
-from curvlab.tasks.node_classification import NodeClassification, split_parts
+from curvlab.tasks.node_classification import NodeClassification
 
 SIZES = (30, 30, 30)
 
@@ -90,15 +90,6 @@ def test_only_the_training_nodes_are_learnt_from(graph, encoder):
     assert loss_and_gradients(other)[0] != loss_and_gradients(graph)[0]
 
 
-def test_the_loss_is_the_mean_over_the_training_nodes(graph):
-    made = task(gcn()).eval()
-    logits = made.decoder(made.encoder(graph)).log_softmax(1)
-    mask = graph.train_mask
-    expected = -logits[mask, graph.y[mask]].mean()
-    torch.testing.assert_close(made.training_step(graph, 0), expected)
-    assert made.loss_scale(graph) == 1
-
-
 @pytest.mark.parametrize("labels", ["one logit", "several"])
 def test_yes_or_no_labels_are_learnt(graph, labels):
     if labels == "one logit":
@@ -121,14 +112,6 @@ def test_masks_are_looked_up_once(graph, monkeypatch):
     for _ in range(3):
         made.training_step(graph, 0)
         made.validation_score(graph)
-
-
-def test_parts_of_the_split(graph):
-    parts = split_parts(graph)
-    assert list(parts) == ["train", "val", "test"]
-    for name, (nodes, labels) in parts.items():
-        assert torch.equal(nodes, graph[f"{name}_mask"].nonzero().flatten())
-        assert torch.equal(labels, graph.y[nodes])
 
 
 def without(graph, *names):

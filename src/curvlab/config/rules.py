@@ -10,7 +10,6 @@ from curvlab.config.options import check_options
 from curvlab.config.schema import attribute, is_subclass, spaces_of
 from curvlab.errors import UsageError
 
-TRIPLES = "curvlab.models.triple_scorer.TripleScorer"
 EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
 
 

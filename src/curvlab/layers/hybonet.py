@@ -8,6 +8,7 @@ curvatures other than -1.
 """
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -116,7 +117,7 @@ class HyboNetLinear(OnSpaces, FeatureLinear):
             self.weight[:, 0].zero_()
             self.bias.zero_()
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """Map points to points."""
         if self.activation is not None:
             x = self.activation(x)

@@ -10,7 +10,7 @@ paper's Eq. 8, which does not).
 Under autocast matrix products are in half precision and points in float32.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -77,7 +77,7 @@ class LorentzLinear(OnSpaces, FeatureLinear):
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """Map points `[..., 1 + in_features]` to points `[..., 1 + out_features]`."""
         return lift(self.space_part(x), self.space_out)
 

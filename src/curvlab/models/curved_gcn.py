@@ -96,9 +96,9 @@ class CurvedGCN(Encoder, Generic[S]):
         """The tangent vectors of what a layer maps to."""
         return own
 
+    @abstractmethod
     def embed(self, v: Tensor) -> Tensor:
         """Points of tangent vectors."""
-        return self.space.expmap0(v)
 
     def widths(self, in_channels: int) -> list[int]:
         """Input widths of the layers."""
@@ -110,9 +110,8 @@ class StereographicGCN(CurvedGCN[Stereographic]):
 
     def linear_maps_from(self, in_channels: int) -> nn.ModuleList:
         """Linear maps without bias from the features on, into the space of the embeddings."""
-        options = {"bias": False, "weight_dropout": self.dropout}
         return nn.ModuleList(
-            StereographicLinear(width, self.dim_out, self.space, **options)
+            StereographicLinear(width, self.dim_out, self.space, False, self.dropout)
             for width in self.widths(in_channels)
         )
 
@@ -150,7 +149,7 @@ class HGCN(StereographicGCN):
             for width in self.widths(in_channels)
         )
         for linear in self.linears:
-            nn.init.xavier_uniform_(linear.weight, gain=2**0.5)
+            nn.init.xavier_uniform_(linear.get_parameter("weight"), gain=2**0.5)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Logarithms `[nodes, dim]` and their aggregation."""
@@ -411,3 +410,7 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
         """Tangent vectors `[nodes, dim - 1]` and their means."""
         own = layer(v)
         return own, neighbourhood_mean(adjacency, own)
+
+    def embed(self, v: Tensor) -> Tensor:
+        """Points `[nodes, dim]` of tangent vectors."""
+        return self.space.expmap0(v)

@@ -411,8 +411,8 @@ class MatrixSGC(SGConv):
         """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
         widens = self.in_channels < self.out_channels
         x = x if widens else x @ self.lin.weight.T
-        for _ in range(self.K if adjacency is not None else 0):
-            x = adjacency @ x
+        for _ in range(self.K):
+            x = x if adjacency is None else adjacency @ x
         return self.lin(x) if widens else x + self.lin.bias
 
 

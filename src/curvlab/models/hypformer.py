@@ -88,7 +88,9 @@ class HyperbolicTransformer(nn.Module):
             for _ in range(2)
         )
         self.position_share = position_weight / (1 + position_weight)
-        self.input_map = LorentzMap(nn.Sequential(*input_functions), self.space)
+        self.input_map = None
+        if input_functions:
+            self.input_map = LorentzMap(nn.Sequential(*input_functions), self.space)
         self.attentions = nn.ModuleList(attentions)
         self.norms = nn.ModuleList(
             LorentzMap(nn.LayerNorm(dim), self.space) for _ in attentions if layer_norm
@@ -126,12 +128,12 @@ class HyperbolicTransformer(nn.Module):
         features = as_features(features)
         x, position = self.features(features), self.position(features)
         x = lorentz.midpoint(x, position, self.middle.kappa, self.position_share)
-        return self.input_map(x) if len(self.input_map.function) else x
+        return x if self.input_map is None else self.input_map(x)
 
     def _after(self, i: int, attended: Tensor, x: Tensor) -> Tensor:
         """Layer i after its attention."""
         if self.residual:
-            lifted = len(self.input_map.function) if i == 0 else self.norms
+            lifted = self.input_map if i == 0 else self.norms
             space = self.space if lifted else self.middle  # of x
             attended = midpoint(x, attended, space, self.space)
             if space is not self.middle:
@@ -215,9 +217,9 @@ class Hypformer(Encoder):
         if not (graph or transformer):
             raise UsageError("graph=False and transformer=False leave nothing: keep one of the two")
         self.fusion, self.graph_weight, self.input_lift = fusion, graph_weight, input_lift
-        both = graph and transformer and fusion == "tangent"
+        both = bool(graph and transformer) and fusion == "tangent"
         self.linear_maps = 2 if linear_maps and both else 1
-        self.dim_out = 1 + dim if fusion == "midpoint" else dim * (graph + transformer)
+        self.dim_out = 1 + dim if fusion == "midpoint" else dim * (bool(graph) + bool(transformer))
         self.transformer: HyperbolicTransformer | None = None
         self.graph_branch: GraphConvolutionBranch | None = None
         self.graph_lift: LorentzLinear | None = None

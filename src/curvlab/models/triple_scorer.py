@@ -18,7 +18,7 @@ class TripleScorer(Encoder):
     `[queries, dim_out]`, points of `manifold_out`.
     """
 
-    tasks = ("kg_completion",)
+    tasks: tuple[str, ...] = ("kg_completion",)
     tied = "it has an embedding for every entity"
 
     @property

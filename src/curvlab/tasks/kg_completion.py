@@ -174,14 +174,12 @@ class KnowledgeGraphCompletion(SelectedTask):
             metric.update(Standing(*standing[rows, columns].T))
             return metric.compute()
 
-        filtered, further = metrics(slice(0, 2)), {"raw_": metrics(slice(2, 4))}
+        found, further = metrics(slice(0, 2)), {"raw_": metrics(slice(2, 4))}
         if self.inverse_relations:
             heads = relation >= len(batch.relation_names) // 2
             further["tail_"] = metrics(slice(0, 2), ~heads)
             further["head_"] = metrics(slice(0, 2), heads)
-        found = filtered | {
-            f"{name}{m}": scores[m] for name, scores in further.items() for m in RAW
-        }
+        found |= {f"{name}{m}": scored[m] for name, scored in further.items() for m in RAW}
         found["at_rim"] = put_together(at_rim).sum() / len(head)
         if router is not None:
             means = zip(branches, put_together(routing).mean(0), strict=True)
