@@ -25,7 +25,7 @@ VARIANTS = {
     "curvatures": ("manifold.kappa=-0.5", "model.kappa_in=-2", "model.curvature_mode=recalibrate"),
     "without transformer": ("model.transformer=false",),
     "without graph": ("model.graph=false", "model.layer_norm=true"),
-    "heads": ("model.heads=3", "model.attention.heads_fusion=concat", "model.head_dim=4"),
+    "heads": ("model.heads=3",),
     "maps": ("model.graph_branch.batch_norm=true", "model.graph_branch.initial=true"),
     "softmax": ("model=hypformer_softmax",),
 }
@@ -106,8 +106,8 @@ def test_reconstruction_has_a_distance_for_either_fusion(run_here, tmp_path, fus
     [
         ("manifold=euclidean", "cannot be built with manifold=euclidean; it can with lorentz"),
         ("model.graph=false model.transformer=false", "keep one of the two"),
-        ("task.decoder=prototype", "points of the Lorentz model, not of Euclidean space"),
-        ("task.decoder=stereographic model.fusion=midpoint", "no such regression on Lorentz"),
+        ("task.decoder=prototype", "prototype: there is none on Euclidean space"),
+        ("task.decoder=stereographic model.fusion=midpoint", "there is none on Lorentz space"),
         ("model.fusion=midpoint optimizer=adam", "use optimizer=adam_classification"),
     ],
 )

@@ -79,14 +79,13 @@ class HyperbolicTransformer(nn.Module):
         residual: bool,
     ) -> None:
         super().__init__()
-        space_in, self.space, space_out = spaces
-        self.middle = space_in if curvature_mode == "recalibrate" else self.space
+        space_in, space, space_out = spaces
+        middle = space_in if curvature_mode == "recalibrate" else space
         self.features, self.position = (
-            LorentzFeatureLinear(
-                in_channels, dim, space_in, self.middle, curvature_mode, input_lift
-            )
+            LorentzFeatureLinear(in_channels, dim, space_in, middle, curvature_mode, input_lift)
             for _ in range(2)
         )
+        self.space, self.middle = space, middle
         self.position_share = position_weight / (1 + position_weight)
         self.input_map = None
         if input_functions:
@@ -223,13 +222,12 @@ class Hypformer(Encoder):
         self.transformer: HyperbolicTransformer | None = None
         self.graph_branch: GraphConvolutionBranch | None = None
         self.graph_lift: LorentzLinear | None = None
-        self.space: Lorentz | None = None
-        self.flat = Euclidean(conformal_factor=1.0)
-        if transformer or fusion == "midpoint":
-            space = manifold()
-            self.space = space if kappa_out is None else manifold(kappa=kappa_out)
+        space = out = manifold() if transformer or fusion == "midpoint" else None
+        if kappa_out is not None and space is not None:
+            out = manifold(kappa=kappa_out)
         if transformer:
-            assert self.space is not None
+            assert space is not None
+            assert out is not None
             functions = {
                 nn.LayerNorm(dim): layer_norm,
                 nn.ReLU(): input_activation,
@@ -238,7 +236,7 @@ class Hypformer(Encoder):
             self.transformer = HyperbolicTransformer(
                 in_channels,
                 dim,
-                (manifold(kappa=kappa_in), space, self.space),
+                (manifold(kappa=kappa_in), space, out),
                 [attention(dim=dim, heads=heads, space=space) for _ in range(layers)],
                 curvature_mode,
                 input_lift,
@@ -249,8 +247,10 @@ class Hypformer(Encoder):
             )
         if graph:
             self.graph_branch = graph_branch(in_channels, dim)
-        if graph and self.space is not None and fusion == "midpoint":
-            self.graph_lift = LorentzLinear(dim, dim, self.space, self.space, curvature_mode)
+        if graph and out is not None and fusion == "midpoint":
+            self.graph_lift = LorentzLinear(dim, dim, out, out, curvature_mode)
+        self.space = out
+        self.flat = Euclidean(conformal_factor=1.0)
 
     @property
     def manifold_out(self) -> EmbeddingSpace:
