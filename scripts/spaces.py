@@ -11,7 +11,7 @@ from pathlib import Path
 
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
-from curvlab.study.known import answers, as_csv
+from curvlab.study.grid import answers
 
 
 def main() -> None:
@@ -24,13 +24,10 @@ def main() -> None:
         found = answers(arguments.folder)
     except UsageError as error:
         sys.exit(f"spaces.py: {error}")
-    for answer in found:
-        word = "right" if answer.right else f"not {answer.expected}"
-        runs = f"{answer.dataset}, {answer.model}, {answer.seeds} seeds"
-        print(f"{runs}: {answer.recommended}, {word}")
-    print(f"{sum(answer.right for answer in found)} of {len(found)} recommendations are right")
+    print(found[["dataset", "model", "seeds", "expected", "recommended"]].to_string(index=False))
+    print(f"{found['right'].sum()} of {len(found)} recommendations are right")
     if arguments.output:
-        atomic_write(arguments.output, as_csv(found))
+        atomic_write(arguments.output, found.to_csv(index=False))
 
 
 if __name__ == "__main__":

@@ -76,5 +76,5 @@ def test_files_that_are_missing_or_damaged(tmp_path):
     with pytest.raises(UsageError, match="runs of polyattn_mono"):
         load_filters(tmp_path / "filters.npz")
     (tmp_path / "filters.npz").write_bytes(b"PK")
-    with pytest.raises(UsageError, match="holds no filters"):
+    with pytest.raises(UsageError, match="has no filters"):
         load_filters(tmp_path / "filters.npz")

@@ -11,20 +11,12 @@ import torch
 from matplotlib import _pylab_helpers
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from curvlab.analysis.embeddings import (
-    Embedding,
-    load_embedding,
-    principal_components,
-    save_embedding,
-)
-from curvlab.analysis.figures import (
-    NodeLooks,
-    curvature_figure,
-    curves_figure,
-    embedding_figure,
-)
-from curvlab.analysis.plots import node_values, plot_run
+from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
+from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
+from curvlab.analysis.figures import curves_figure
+from curvlab.analysis.plots import plot_run
 from curvlab.analysis.style import save_figure
+from curvlab.analysis.table_figures import curvature_figure
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 
@@ -109,14 +101,6 @@ def test_embedding_shows_every_node_and_each_edge_once():
     assert_texts_are_apart_and_inside(figure)
 
 
-def test_nodes_are_coloured_by_degree_or_by_depth():
-    tree = torch.tensor([[0, 0, 0, 1, 4], [1, 2, 3, 4, 5]])
-    embedding = Embedding(torch.rand(7, 2), Euclidean(), tree)
-    assert node_values(embedding, "degree").tolist() == [3, 2, 1, 1, 2, 1, 1]
-    # The node on its own is put below the deepest.
-    assert node_values(embedding, "depth").tolist() == [0, 1, 1, 1, 2, 3, 4]
-
-
 def test_histogram_shares_sum_to_one_and_split_at_zero():
     values = np.array([-1.0, -0.02, 0.0, 0.03, 0.5])
     figure = curvature_figure({"A": (values, values.mean()), "B": (values[:2], -0.51)})
@@ -156,10 +140,9 @@ def finished_run(folder, space):
 
 
 @pytest.mark.parametrize("space", [Stereographic(2, kappa=-0.7), Euclidean(2)])
-@pytest.mark.parametrize("color", ["degree", "depth"])
-def test_a_runs_pictures_are_made_from_its_folder(space, color, tmp_path):
+def test_a_runs_pictures_are_made_from_its_folder(space, tmp_path):
     finished_run(tmp_path, space)
-    paths = plot_run(tmp_path, color=color)
+    paths = plot_run(tmp_path)
     names = ["curves", "embedding", *(["poincare"] if space.kappa is not None else [])]
     assert paths == [tmp_path / "plots" / f"{name}.png" for name in names]
     assert all(mpimg.imread(path).std() > 0.01 for path in paths)
@@ -202,22 +185,15 @@ def test_curves_of_classification_show_loss_and_metrics_of_validation():
     assert_texts_are_apart_and_inside(figure)
 
 
-def test_nodes_are_coloured_by_their_class_if_they_have_one(tmp_path):
-    graph = nx.path_graph(6)
-    edges = torch.tensor(list(graph.edges)).T
-    edge_index = torch.cat([edges, edges.flip(0)], dim=1)
-    classes = torch.tensor([2, 0, 1, 1, 0, 2])
-    embedding = Embedding(torch.randn(6, 3), Euclidean(), edge_index, classes)
-    save_embedding(tmp_path / "embeddings.npz", embedding)
-    loaded = load_embedding(tmp_path / "embeddings.npz")
-    assert torch.equal(loaded.classes, classes)
-    assert node_values(loaded, "class").tolist() == classes.tolist()
-    projection = principal_components(embedding.points)
-    looks = NodeLooks(classes.numpy(), "class", categorical=True)
-    figure = embedding_figure(projection, edge_index.numpy(), looks, "a run")
+def test_nodes_are_coloured_by_their_class_if_they_have_one():
+    classes = np.array([2, 0, 1, 1, 0, 2])
+    edges = torch.tensor(list(nx.path_graph(6).edges)).T.numpy()
+    projection = principal_components(torch.randn(6, 3))
+    looks = NodeLooks(classes, "class", True, ["a", "b", "c"])
+    figure = embedding_figure(projection, edges, looks, "a run")
+    FigureCanvasAgg(figure).draw()
     axis, bar = figure.axes
     (points,) = [drawn for drawn in axis.collections if drawn.get_array() is not None]
-    FigureCanvasAgg(figure).draw()
     colours = {
         tuple(xy): tuple(c)
         for xy, c in zip(points.get_offsets().tolist(), points.get_facecolors(), strict=True)
@@ -225,18 +201,4 @@ def test_nodes_are_coloured_by_their_class_if_they_have_one(tmp_path):
     by_node = [colours[tuple(xy)] for xy in projection.coordinates.tolist()]
     assert by_node[0] == by_node[5]
     assert len(set(by_node)) == 3
-    assert [tick.get_text() for tick in bar.get_yticklabels()] == ["0", "1", "2"]
-    parts = np.array([0, 0, 1, 2, -1, 2])
-    looks = NodeLooks(classes.numpy(), "class", True, parts, ["a", "b", "c"])
-    figure = embedding_figure(projection, edge_index.numpy(), looks, "a run")
-    FigureCanvasAgg(figure).draw()
-    axis, bar = figure.axes
-    drawn = [dots for dots in axis.collections if dots.get_array() is not None]
-    assert sorted(len(dots.get_offsets()) for dots in drawn) == [1, 1, 2, 2]
-    assert len({dots.get_paths()[0].vertices.tobytes() for dots in drawn}) >= 3
-    words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words == ["training", "validation", "test", "no part"]
     assert [tick.get_text() for tick in bar.get_yticklabels()] == ["a", "b", "c"]
-    without = Embedding(torch.randn(6, 3), Euclidean(), edge_index)
-    with pytest.raises(UsageError, match="no class"):
-        node_values(without, "class")

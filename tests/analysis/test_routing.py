@@ -39,7 +39,7 @@ def test_what_is_saved_is_loaded(tmp_path):
         load_routing(tmp_path / FILE, "train")
     with pytest.raises(UsageError, match="only models with a router"):
         load_routing(tmp_path / "nowhere.npz", "test")
-    path = plot_routing(tmp_path, "test", "a run")
+    path = plot_routing(tmp_path, "a run")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

@@ -84,14 +84,6 @@ def test_what_narrower_twins_save(mean, says):
     assert of_flat.startswith("At dim 8, flat scores 20.00 points less")
 
 
-def test_a_flat_twin_that_no_space_can_beat_is_said_to_be_one():
-    full = outcome("flat", 99.5)
-    found = report(full, outcome("hyperbolic", 99.4, 1)).verdict.text
-    assert "leaves 0.50 points to gain" in found
-    assert "study.dim=4" in found
-    assert "to gain" not in report(outcome("flat", 60), outcome("hyperbolic", 60, 1)).verdict.text
-
-
 @pytest.mark.parametrize(
     ("floor", "kind"),
     [(None, "curved"), (Floor(3.0, 1.0, "chance"), "curved"), (Floor(5.0, 1.0, "chance"), "floor")],

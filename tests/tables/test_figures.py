@@ -71,7 +71,7 @@ def test_commands_are_of_choices_that_there_are(words):
     script, *rest = words
     assert (CONFIGS.parent / script).is_file()
     if script.endswith("plot.py"):
-        assert f'"{rest[0]}": plot_' in PLOT.read_text()
+        assert f'command("{rest[0]}", plot_' in PLOT.read_text()
     if rest[0] == "curvature":
         rest = [f"dataset={name}" for name in rest[1 : rest.index("--output")]]
     for key, _, values in (word.partition("=") for word in rest):
@@ -88,7 +88,7 @@ def test_commands_in_tables_files_are_of_choices_that_there_are():
         for command in re.findall(r"scripts/plot\.py (\w+)", path.read_text())
     ]
     assert "scaling" in named
-    assert all(f'"{command}": plot_' in text for command in named), named
+    assert all(f'command("{command}", plot_' in text for command in named), named
 
 
 def test_pictures_count_as_drawn_when_all_are_there(tmp_path):

@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from curvlab.analysis.leaderboard_figure import groups, leaderboard_figure, pareto_front
 from curvlab.analysis.style import save_figure
+from curvlab.analysis.table_figures import groups, leaderboard_figure, pareto_front
 from curvlab.errors import UsageError
 from curvlab.tables.leaderboard import leaderboard, leaderboard_text
 from curvlab.tables.spec import Better

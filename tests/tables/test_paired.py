@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from curvlab.analysis.compared import compared_figure
+from curvlab.analysis.table_figures import compared_figure
 from curvlab.errors import UsageError
 from curvlab.results.result import Result
 from curvlab.study.verdict import Outcome, compared

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.analysis.embeddings import Embedding, in_components, load_embedding, save_embedding
+from curvlab.analysis.embeddings import Embedding, load_embedding, save_embedding
 from curvlab.callbacks import PointShares
 from curvlab.data.splits.links import LinkSplit
 from curvlab.manifolds import EmbeddingSpace
@@ -111,7 +111,7 @@ def test_its_decoder_is_of_its_logarithms():
 
 def test_its_points_are_stored_drawn_and_counted(tmp_path):
     data, encoder = graph(), OnACone()
-    points, space = in_components(encoder(data), encoder.space)
+    points, space = encoder.space.in_components(encoder(data))
     save_embedding(tmp_path / "points.npz", Embedding(points, space, data.edge_index))
     stored = load_embedding(tmp_path / "points.npz")
     assert stored.space.in_words(4) == "Euclidean, 4 dimensions"

@@ -1,10 +1,8 @@
-"""Shortest paths of an unweighted graph, in blocks of sources."""
-
-from collections.abc import Iterator
+"""Shortest paths of an unweighted graph."""
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 from torch import Tensor
 
 from curvlab.errors import UsageError
@@ -17,8 +15,7 @@ def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
         UsageError: The graph has no edges.
     """
     row, col = edge_index.cpu().numpy()
-    proper = row != col
-    row, col = row[proper], col[proper]
+    row, col = row[row != col], col[row != col]
     if len(row) == 0:
         raise UsageError("a graph without edges has no curvature or hyperbolicity.")
     directed = csr_array((np.ones(len(row)), (row, col)), shape=(num_nodes, num_nodes))
@@ -27,13 +24,12 @@ def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
     return adjacency
 
 
+def largest_component(adjacency: csr_array) -> np.ndarray:
+    """Numbers of the nodes of the largest connected component, ascending."""
+    _, component = connected_components(adjacency, directed=False)
+    return np.flatnonzero(component == np.bincount(component).argmax())
+
+
 def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
     """Numbers of edges `[sources, nodes]` from the sources to all nodes; inf if unreachable."""
     return dijkstra(adjacency, unweighted=True, indices=sources)
-
-
-def distance_blocks(adjacency: csr_array, block: int) -> Iterator[np.ndarray]:
-    """Distances from all nodes, `block` sources at a time, `[sources, nodes]` each."""
-    for start in range(0, adjacency.shape[0], block):
-        sources = np.arange(start, min(start + block, adjacency.shape[0]))
-        yield distances_from(adjacency, sources)

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.errors import UsageError
-from curvlab.manifolds import EmbeddingSpace, Euclidean, Space, Stereographic
-from curvlab.results.files import arriving
+from curvlab.manifolds import Euclidean, Space, Stereographic
 
-ROWS = ("classes", "nodes", "parts")
+ROWS = ("classes", "nodes")
 """Fields of an embedding that are numbers of its nodes."""
 
 NAMES = ("ids", "class_names")
@@ -25,9 +25,8 @@ class Embedding:
     """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`.
 
     `classes [nodes]` is there if a node has one, `nodes [nodes]`, their numbers in the dataset, if
-    the points may be of a part of its nodes. `parts [nodes]` says what a node is for: 0 training, 1
-    validation, 2 test, -1 nothing. `ids [nodes]` and `class_names` are there if the data set has
-    them.
+    the points may be of a part of its nodes. `ids [nodes]` and `class_names` are there if the data
+    set has them.
     """
 
     points: Tensor
@@ -37,17 +36,6 @@ class Embedding:
     nodes: Tensor | None = None
     ids: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
-    parts: Tensor | None = None
-
-
-@torch.no_grad()
-def in_components(points: Tensor, space: EmbeddingSpace) -> tuple[Tensor, Space]:
-    """Points of a space that splits into components, at the same distances where there is one.
-
-    Those of the Lorentz model become their stereographic images, in float64. No such space is like
-    the pseudo-hyperboloid: its points become their logarithms at the origin, at other distances.
-    """
-    return space.in_components(points)
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
@@ -56,21 +44,12 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
     The space is `kappa [components]`, or for a flat one `conformal_factor`, its distance over
     `|x - y|`.
     """
-    arrays = {
-        "embeddings": embedding.points.detach().cpu().numpy(),
-        "edge_index": embedding.edge_index.cpu().numpy(),
-    }
-    for name in ROWS:
-        rows = getattr(embedding, name)
-        if rows is not None:
-            arrays[name] = rows.cpu().numpy()
-    for name in NAMES:
-        words = getattr(embedding, name)
-        if words is not None:
-            arrays[name] = np.array(words, dtype=np.str_)
-    arrays |= {name: np.asarray(value) for name, value in embedding.space.arrays().items()}
-    with arriving(path) as partial, partial.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
+    arrays: dict[str, Any] = {name: getattr(embedding, name) for name in (*ROWS, "edge_index")}
+    arrays["embeddings"] = embedding.points.detach()
+    arrays = {name: None if rows is None else rows.cpu() for name, rows in arrays.items()}
+    texts = {name: getattr(embedding, name) for name in NAMES}
+    texts = {k: None if words is None else np.array(words, np.str_) for k, words in texts.items()}
+    save_arrays(path, {**arrays, **texts, **embedding.space.arrays()})
 
 
 def load_embedding(path: Path) -> Embedding:
@@ -79,21 +58,15 @@ def load_embedding(path: Path) -> Embedding:
     Raises:
         UsageError: There is no such file, or it is not of this kind.
     """
-    if not path.exists():
-        raise UsageError(f"{path} is missing: the run has not finished, or it writes no embedding.")
-    try:
-        with path.open("rb") as stream, np.load(stream) as file:
-            names = {name: file[name].tolist() for name in NAMES if name in file.files}
-            arrays = {n: torch.from_numpy(file[n]) for n in file.files if n not in names}
-        points, edge_index = arrays["embeddings"], arrays["edge_index"]
-        fields: dict[str, Any] = {name: arrays[name] for name in ROWS if name in arrays}
-        fields |= names
-        if "conformal_factor" in arrays:
-            flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
-            return Embedding(points, flat, edge_index, **fields)
-        kappa = arrays["kappa"].reshape(-1).tolist()
-    except Exception as error:  # a damaged archive can raise nearly anything
-        raise UsageError(f"{path} is not an embedding: run the model again to write it.") from error
+    origin = "the run has not finished, or it writes no embedding."
+    arrays = load_arrays(path, "embedding", origin, {"embeddings", "edge_index"})
+    fields: dict[str, Any] = {name: arrays[name].tolist() for name in NAMES if name in arrays}
+    fields |= {name: torch.from_numpy(arrays[name]) for name in ROWS if name in arrays}
+    points, edge_index = (torch.from_numpy(arrays[name]) for name in ("embeddings", "edge_index"))
+    if "conformal_factor" in arrays:
+        flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
+        return Embedding(points, flat, edge_index, **fields)
+    kappa = arrays["kappa"].reshape(-1).tolist()
     space = Stereographic(len(kappa), kappa, learnable=False)
     return Embedding(points, space, edge_index, **fields)
 

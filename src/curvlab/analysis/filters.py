@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.cluster import KMeans
 from torch import Tensor
 
+from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.errors import UsageError
 from curvlab.layers.polynomials import response
-from curvlab.results.files import arriving
+
+FILE = "filters.npz"
 
 EIGENVALUES = np.linspace(0, 2, 201)
 """Of the normalised Laplacian, at which responses are drawn."""
-
 
 SAME = 1e-4
 """Filters are one if their responses differ by no more than this part of the largest: rounding."""
@@ -55,14 +55,9 @@ class FilterCluster:
 
 def save_filters(path: Path, filters: NodeFilters) -> None:
     """Write filters to a NumPy archive."""
-    arrays = {
-        "coefficients": filters.coefficients.cpu().numpy(),
-        "basis": np.array(filters.basis),
-    }
-    if filters.nodes is not None:
-        arrays["nodes"] = filters.nodes.cpu().numpy()
-    with arriving(path) as partial, partial.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
+    nodes = None if filters.nodes is None else filters.nodes.cpu()
+    arrays = {"coefficients": filters.coefficients.cpu(), "basis": filters.basis, "nodes": nodes}
+    save_arrays(path, arrays)
 
 
 def load_filters(path: Path) -> NodeFilters:
@@ -71,17 +66,11 @@ def load_filters(path: Path) -> NodeFilters:
     Raises:
         UsageError: There is no such file, or it is not of this kind.
     """
-    if not path.exists():
-        raise UsageError(
-            f"{path} is missing: runs of polyattn_mono, polyattn_cheb, unifilter_mono and "
-            "unifilter_cheb write it; the models with more layers make no filter."
-        )
-    try:
-        with path.open("rb") as stream, np.load(stream) as file:
-            nodes = torch.from_numpy(file["nodes"]) if "nodes" in file else None
-            return NodeFilters(torch.from_numpy(file["coefficients"]), str(file["basis"]), nodes)
-    except Exception as error:  # a damaged archive can raise nearly anything
-        raise UsageError(f"{path} holds no filters: run the model again to write it.") from error
+    models = "runs of polyattn_mono, polyattn_cheb, unifilter_mono and unifilter_cheb write it"
+    origin = f"{models}; the models with more layers make no filter."
+    arrays = load_arrays(path, "filters", origin, {"coefficients", "basis"})
+    nodes = torch.from_numpy(arrays["nodes"]) if "nodes" in arrays else None
+    return NodeFilters(torch.from_numpy(arrays["coefficients"]), str(arrays["basis"]), nodes)
 
 
 def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
@@ -97,19 +86,19 @@ def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
     Raises:
         UsageError: There are more clusters than nodes, or a coefficient is not finite.
     """
+    from sklearn.cluster import KMeans
+
     coefficients = filters.coefficients.double()
     if not 1 <= count <= len(coefficients):
         raise UsageError(f"--clusters {count} must lie between 1 and {len(coefficients)} nodes")
     if not bool(torch.isfinite(coefficients).all()):
         raise UsageError("the filters are not finite: the run has diverged.")
-    points = torch.from_numpy(EIGENVALUES)
-    responses = response(filters.basis, coefficients, points).numpy()
+    responses = response(filters.basis, coefficients, torch.from_numpy(EIGENVALUES)).numpy()
     if np.ptp(responses, axis=0).max() <= SAME * np.abs(responses).max():
         count = 1
-    means = KMeans(count, n_init=4, random_state=0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Number of distinct clusters")  # a few filters for all
-        members = means.fit_predict(responses)
+        members = KMeans(count, n_init=4, random_state=0).fit_predict(responses)
     clusters = []
     for label in np.unique(members):
         own = responses[members == label]

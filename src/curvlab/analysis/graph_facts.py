@@ -1,36 +1,25 @@
-"""What a graph looks like: the numbers by which one guesses the space that it fits into."""
+"""Shape of a graph: the numbers by which one guesses the space that it fits into."""
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 
-from curvlab.analysis.best_tree import TreeDistortion, tree_distortion
-from curvlab.analysis.distances import adjacency_matrix, distances_from
-from curvlab.analysis.hyperbolicity import Hyperbolicity, hyperbolicity
+from curvlab.analysis.distances import adjacency_matrix
+from curvlab.analysis.hyperbolicity import (
+    Hyperbolicity,
+    MeanDelta,
+    TreeDistortion,
+    hyperbolicity,
+    mean_delta,
+    tree_distortion,
+)
 from curvlab.analysis.sectional_curvature import sectional_curvature
-from curvlab.errors import UsageError
-from curvlab.statistics import summarise
-
-QUADRUPLES = 20_000
-"""Drawn for the mean of delta."""
-
-GROUPS, GROUP_SIZE = 20, 50
-"""Random nodes that quadruples are drawn from, in groups, in a graph of more nodes than these."""
 
 TAIL = 0.1
 """Share of the nodes that are the tail of the degrees."""
-
-
-@dataclass(frozen=True)
-class MeanDelta:
-    """The four-point delta of a random quadruple: `mean`, and half of its 95 % interval."""
-
-    mean: float
-    pm: float
 
 
 @dataclass(frozen=True)
@@ -85,8 +74,11 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
     nodes = int(graph.num_nodes or 0)
     adjacency = adjacency_matrix(graph.edge_index, nodes)
     degrees = np.diff(adjacency.indptr)
-    curvature = _node_curvature(graph, nodes)
-    counts, ends = np.histogram(curvature, bins=20) if len(curvature) else ((), ())
+    curvature, counts, ends = np.empty(0), np.empty(0, int), np.empty(0)
+    if degrees.max() > 1:
+        curvature = sectional_curvature(graph.edge_index, nodes).per_node
+        curvature = curvature[np.isfinite(curvature)]
+        counts, ends = np.histogram(curvature, bins=20)
     within, chance = _homophily(graph, degrees)
     return GraphFacts(
         nodes=nodes,
@@ -98,52 +90,13 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
         clustering=clustering(adjacency),
         hyperbolicity=hyperbolicity(graph.edge_index, nodes, seed=seed),
         mean_delta=mean_delta(adjacency, seed),
-        tree=tree_distortion(graph.edge_index, nodes, seed=seed),
+        tree=tree_distortion(adjacency, seed=seed),
         curvature=float(curvature.mean()) if len(curvature) else None,
-        curvature_counts=tuple(int(count) for count in counts),
-        curvature_edges=tuple(float(end) for end in ends),
+        curvature_counts=tuple(counts.tolist()),
+        curvature_edges=tuple(ends.tolist()),
         homophily=within,
         chance_homophily=chance,
     )
-
-
-def mean_delta(adjacency: csr_array, seed: int = 0) -> MeanDelta:
-    """Mean over random quadruples of `(S1 - S2) / 2`, in edges, see `hyperbolicity`.
-
-    In a graph of more than 1,000 nodes the quadruples are within 20 random groups of 50 nodes, and
-    the interval is Student's over the groups' means: nodes and quadruples are both drawn.
-
-    Source: Albert, DasGupta and Mobasheri 2014, arXiv:1403.1228, for means instead of the worst.
-    """
-    _, component = connected_components(adjacency, directed=False)
-    nodes = np.flatnonzero(component == np.bincount(component).argmax())
-    generator = np.random.default_rng(seed)
-    if len(nodes) < 4:
-        return MeanDelta(0.0, 0.0)
-    if len(nodes) <= GROUPS * GROUP_SIZE:
-        delta = _deltas(distances_from(adjacency, nodes)[:, nodes], QUADRUPLES, generator)
-        return MeanDelta(float(delta.mean()), float(1.96 * delta.std(ddof=1) / sqrt(len(delta))))
-    groups = generator.choice(nodes, (GROUPS, GROUP_SIZE), replace=False)
-    means = [
-        _deltas(distances_from(adjacency, group)[:, group], QUADRUPLES // GROUPS, generator).mean()
-        for group in groups
-    ]
-    summary = summarise(means)
-    return MeanDelta(summary.mean, summary.student_pm)
-
-
-def _deltas(distance: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Delta of random quadruples of different nodes, from distances `[nodes, nodes]`."""
-    x, y, v, w = np.array([generator.permutation(len(distance))[:4] for _ in range(count)]).T
-    sums = np.sort(
-        [
-            distance[x, y] + distance[v, w],
-            distance[x, v] + distance[y, w],
-            distance[x, w] + distance[y, v],
-        ],
-        axis=0,
-    )
-    return (sums[2] - sums[1]) / 2
 
 
 def tail_exponent(degrees: np.ndarray) -> float | None:
@@ -167,28 +120,17 @@ def clustering(adjacency: csr_array) -> float:
     Source: Watts and Strogatz 1998.
     """
     degrees = np.diff(adjacency.indptr)
-    closed = np.asarray((adjacency @ adjacency).multiply(adjacency).sum(axis=1)).ravel()
-    pairs = degrees * (degrees - 1)
-    return float((closed / np.maximum(pairs, 1)).mean())
-
-
-def _node_curvature(graph: Data, nodes: int) -> np.ndarray:
-    """Sectional curvature of the nodes that have one."""
-    try:
-        per_node = sectional_curvature(graph.edge_index, nodes).per_node
-    except UsageError:
-        return np.empty(0)
-    return per_node[np.isfinite(per_node)]
+    closed = (adjacency @ adjacency).multiply(adjacency).sum(axis=1)
+    return float((closed / np.maximum(degrees * (degrees - 1), 1)).mean())
 
 
 def _homophily(graph: Data, degrees: np.ndarray) -> tuple[float | None, float | None]:
-    """Share of edges within a class, and what chance makes of it."""
+    """Share of edges within a class, and the share by chance."""
     y = graph.get("y")
     if y is None or y.dim() != 1 or y.is_floating_point():
         return None, None
-    source, target = graph.edge_index
-    known = (y[source] >= 0) & (y[target] >= 0)
-    within = (y[source] == y[target])[known].double().mean()
+    source, target = y[graph.edge_index]
+    within = (source == target)[(source >= 0) & (target >= 0)].double().mean()
     labels = y.cpu().numpy()
     shares = np.bincount(labels[labels >= 0], degrees[labels >= 0])
     return float(within), float(((shares / shares.sum()) ** 2).sum())

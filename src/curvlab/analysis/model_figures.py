@@ -1,17 +1,32 @@
-"""Figures of what models have learned: weights of branches, filters of nodes."""
+"""Figures of what models have learned: weights of branches, filters of nodes, classes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
-from curvlab.analysis.style import INK, LINES, MUTED, POSITIVE, tidy
+from curvlab.analysis.style import (
+    INK,
+    LINES,
+    MUTED,
+    POSITIVE,
+    color_bar,
+    grid_of_numbers,
+    panels,
+    styled,
+)
 from curvlab.errors import UsageError
 
+NUMBERED_CLASSES, NAMED_CLASSES = 12, 40
+"""Up to which a confusion matrix prints its numbers, and the classes' names."""
 
+
+@styled
 def ternary_figure(
     weights: np.ndarray, corners: Sequence[str], title: str, subtitle: str = ""
 ) -> Figure:
@@ -32,39 +47,22 @@ def ternary_figure(
         raise UsageError(f"a triangle has three corners, the model {weights.shape[1]} branches")
     height = float(np.sqrt(3) / 2)
     places = np.array([[0.5, height], [0.0, 0.0], [1.0, 0.0]])
-    figure = Figure(figsize=(6.8, 6), layout="constrained")
-    figure.suptitle(title, fontsize=12, x=0.02, ha="left")
-    axis = figure.add_subplot()
-    axis.set_title(subtitle, loc="left", fontsize=9, color=MUTED)
-    for share in np.linspace(0, 1, 6)[1:-1]:
+    figure, (axis,) = panels(1, 6.8, 5.5, title)
+    axis.set_title(subtitle, fontsize=9, color=MUTED)
+    for share in (0.2, 0.4, 0.6, 0.8):
         for corner in range(3):
-            others = places[[i for i in range(3) if i != corner]]
-            ends = share * places[corner] + (1 - share) * others
+            ends = share * places[corner] + (1 - share) * np.delete(places, corner, axis=0)
             axis.plot(*ends.T, color="#e6e6e6", linewidth=0.8, zorder=0)
     axis.fill(*places.T, facecolor="none", edgecolor=INK, linewidth=1)
     points = weights @ places
-    drawn = axis.hexbin(
-        points[:, 0],
-        points[:, 1],
-        gridsize=(60, 30),
-        extent=(0, 1, 0, height),
-        mincnt=1,
-        bins="log",
-        cmap="viridis",
-        linewidths=0.2,
-    )
+    options: dict[str, Any] = {"bins": "log", "cmap": "viridis", "linewidths": 0.2, "mincnt": 1}
+    drawn = axis.hexbin(*points.T, gridsize=(60, 30), extent=(0, 1, 0, height), **options)
     axis.plot(*points.mean(0), marker="x", color=POSITIVE, markersize=9, markeredgewidth=2)
-    texts = ((0.5, height + 0.03, "center", "bottom"), (0, -0.03, "center", "top"))
-    for name, mean, (x, y, horizontal, vertical) in zip(
-        corners, weights.mean(0), (*texts, (1, -0.03, "center", "top")), strict=True
-    ):
-        axis.text(x, y, f"{name}\nmean {mean:.2f}", ha=horizontal, va=vertical, fontsize=10)
-    bar = figure.colorbar(drawn, ax=axis, shrink=0.7, pad=0.04)
-    bar.set_label("queries")
-    bar.outline.set_visible(False)
-    axis.set_xlim(-0.12, 1.12)
-    axis.set_ylim(-0.15, height + 0.14)
-    axis.set_aspect("equal")
+    for name, mean, (x, y) in zip(corners, weights.mean(0), places, strict=True):
+        side = {"y": y + 0.03, "va": "bottom"} if y else {"y": -0.03, "va": "top"}
+        axis.text(x=x, s=f"{name}\nmean {mean:.2f}", ha="center", **side)
+    color_bar(figure, drawn, axis, "queries")
+    axis.set(xlim=(-0.12, 1.12), ylim=(-0.15, height + 0.14), aspect="equal")
     axis.axis("off")
     return figure
 
@@ -77,33 +75,73 @@ class FilterPanel:
     true: Sequence[np.ndarray]
 
 
-def filters_figure(panels: Mapping[str, FilterPanel]) -> Figure:
+@styled
+def filters_figure(filters: Mapping[str, FilterPanel]) -> Figure:
     """Responses of learned filters by Laplacian eigenvalue, a line a cluster, one panel a run.
 
     A band holds the responses of all but a tenth of a cluster's nodes at either end; true filters
     are dashed. Source: PolyFormer, Figures 2 to 6.
 
     Args:
-        panels: For each panel's title what is drawn.
+        filters: For each panel's title what is drawn.
     """
-    columns = min(len(panels), 2)
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(6 * columns + 1, 0.4 + 3.4 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
-    for axis, (title, panel) in zip(axes, panels.items(), strict=False):
-        tidy(axis)
+    figure, axes = panels(len(filters), 6.2, 3.4, columns=min(len(filters), 2))
+    for axis, (title, panel) in zip(axes, filters.items(), strict=True):
         for i, true in enumerate(panel.true):
             label = "true filters" if i == 0 else None
-            axis.plot(EIGENVALUES, true, color=INK, linewidth=1.2, dashes=(4, 3), label=label)
+            axis.plot(EIGENVALUES, true, "--", color=INK, linewidth=1.2, label=label)
         for color, cluster in zip(cycle(LINES), panel.clusters, strict=False):
             label = f"{cluster.share:.1%} of nodes"
-            axis.plot(EIGENVALUES, cluster.mean, color=color, linewidth=1.6, label=label)
+            axis.plot(EIGENVALUES, cluster.mean, color=color, label=label)
             axis.fill_between(EIGENVALUES, cluster.low, cluster.high, color=color, alpha=0.15)
-        axis.set_title(title, loc="left", fontsize=10)
-        axis.set_xlabel("eigenvalue of the normalised Laplacian")
-        axis.set_ylabel("response")
-        axis.set_xlim(0, 2)
-        axis.legend(frameon=False, fontsize=8)
+        axis.set(xlabel="eigenvalue of the normalised Laplacian", ylabel="response")
+        axis.set(title=title, xlim=(0, 2))
+        axis.legend(fontsize=8)
+    return figure
+
+
+@styled
+def confusion_figure(matrix: pd.DataFrame, title: str) -> Figure:
+    """Counts of test nodes by class and by prediction, coloured by the share of their class.
+
+    Args:
+        matrix: `[classes, classes]`, a row a class; names are the index.
+        title: heading.
+    """
+    names = [str(name)[:16] for name in matrix.index]
+    size = float(np.clip(2.6 + 0.42 * len(names), 4, 10))
+    figure, (axis,) = panels(1, size + 1.2, size, title)
+    share = matrix.div(matrix.sum(axis=1).clip(lower=1), axis=0).to_numpy()
+    drawn = axis.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    if len(names) <= NUMBERED_CLASSES:
+        for (row, column), count in np.ndenumerate(matrix.to_numpy()):
+            color = "white" if share[row, column] > 0.6 else INK
+            axis.text(column, row, f"{count:,}", ha="center", va="center", fontsize=8, color=color)
+    named = names if len(names) <= NAMED_CLASSES else []
+    grid_of_numbers(axis, named, named)
+    axis.tick_params("x", rotation=90 if max(map(len, names)) > 3 else 0)
+    axis.set(xlabel="predicted class", ylabel="class of the test node")
+    color_bar(figure, drawn, axis, "share of the class")
+    return figure
+
+
+@styled
+def reliability_figure(calibration: Mapping[str, Any], title: str) -> Figure:
+    """Accuracy against confidence, on the diagonal if probabilities are calibrated.
+
+    Args:
+        calibration: what `curvlab.analysis.classes.reliability` returned.
+        title: heading.
+    """
+    bins = pd.DataFrame(calibration["bins"])
+    figure, (upper, lower) = panels(2, 5.4, 2.7, title, sharex=True, height_ratios=(3, 1))
+    ece = f"expected calibration error {calibration['ece']:.3f}; below the line: overconfident"
+    upper.set_title(ece, fontsize=9, color=MUTED)
+    upper.plot((0, 1), (0, 1), "--", color=MUTED, linewidth=1)
+    upper.plot(bins["confidence"], bins["accuracy"], "o-", color=LINES[0])
+    upper.set(ylabel="share that is right", ylim=(-0.03, 1.03))
+    width = (bins["high"] - bins["low"]) * 0.95
+    lower.bar(bins["low"], bins["count"], width, align="edge", color=LINES[0], alpha=0.7)
+    lower.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    lower.set(xlabel="probability of the predicted class", ylabel="predictions", xlim=(0, 1))
     return figure

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from curvlab.errors import UsageError
-from curvlab.results.files import arriving
+from curvlab.analysis.arrays import load_arrays, save_arrays
 
 FILE, TABLE = "routing.npz", "routing.csv"
 
@@ -36,8 +35,7 @@ def save_routing(path: Path, parts: dict[str, Routing]) -> None:
     for name, routing in parts.items():
         arrays[f"{name}_weights"] = routing.weights.astype(np.float32)
         arrays[f"{name}_relation"] = routing.relation
-    with arriving(path) as partial, partial.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    save_arrays(path, arrays)
 
 
 def load_routing(path: Path, part: str) -> Routing:
@@ -46,22 +44,11 @@ def load_routing(path: Path, part: str) -> Routing:
     Raises:
         UsageError: There is no such file or part.
     """
-    if not path.is_file():
-        raise UsageError(
-            f"{path} is missing: only models with a router have it, such as cat, on triples"
-        )
-    try:
-        with np.load(path) as arrays:
-            return Routing(
-                arrays[f"{part}_weights"],
-                arrays[f"{part}_relation"],
-                arrays["branches"].tolist(),
-                arrays["relations"].tolist(),
-            )
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(
-            f"{path} has no routing of the {part} part: run the model again"
-        ) from error
+    names = f"{part}_weights", f"{part}_relation", "branches", "relations"
+    origin = "only models with a router have it, such as cat, on triples"
+    arrays = load_arrays(path, f"routing of the {part} part", origin, set(names))
+    weights, relation, branches, relations = (arrays[name] for name in names)
+    return Routing(weights, relation, branches.tolist(), relations.tolist())
 
 
 def routing_table(routing: Routing) -> pd.DataFrame:
@@ -73,14 +60,11 @@ def routing_table(routing: Routing) -> pd.DataFrame:
     """
     weights = routing.weights.astype(float)
     frame = pd.DataFrame(weights, columns=routing.branches)
-    chosen = weights.argmax(1)
     for i, name in enumerate(routing.branches):
-        frame[f"{name}_first"] = chosen == i
+        frame[f"{name}_first"] = weights.argmax(1) == i
     frame["entropy"] = -(weights * np.log(np.clip(weights, 1e-12, None))).sum(1)
     whole = frame.mean().to_frame().T.assign(relation="all", queries=len(frame))
-    names = np.array(routing.relations, dtype=object)[routing.relation]
-    grouped = frame.groupby(names)
-    table = grouped.mean().assign(queries=grouped.size())
-    table = table.rename_axis("relation").reset_index()
+    grouped = frame.groupby(np.array(routing.relations, dtype=object)[routing.relation])
+    table = grouped.mean().assign(queries=grouped.size()).rename_axis("relation").reset_index()
     table = table.sort_values(["queries", "relation"], ascending=[False, True])
     return pd.concat([whole, table])[["relation", "queries", *frame.columns]].reset_index(drop=True)

@@ -1,13 +1,11 @@
 """Sectional curvature of a graph: how its triangles compare with flat ones."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 from torch import Tensor
 
-from curvlab.analysis.distances import adjacency_matrix, distance_blocks
+from curvlab.analysis.distances import adjacency_matrix, distances_from
 from curvlab.errors import UsageError
 
 SOURCE_BLOCK = 512  # sources whose distances are held at a time
@@ -19,67 +17,26 @@ class SectionalCurvature:
     """Curvature `K(m; b, c)` of all triples: a node m and two of its neighbours b < c.
 
     Attributes:
-        adjacency: The graph, `[nodes, nodes]`; its row m lists the neighbours of m.
-        others: Nodes that each node reaches, itself not counted, `[nodes]`.
-        constant: Sum over a of `D_am^2 / (2 D_am)`, `[nodes]`.
-        weight: Sum over a of `1 / (2 D_am)`, `[nodes]`.
-        spread: Sum over a of `D_ab^2 / (2 D_am)` for each edge (m, b), `[2M]`.
+        per_triple: The curvature of every triple, `[triples]` (float32), ordered by node.
+        node: The node m of each, `[triples]`.
+        num_nodes: Number of nodes of the graph.
     """
 
-    adjacency: csr_array
-    others: np.ndarray
-    constant: np.ndarray
-    weight: np.ndarray
-    spread: np.ndarray
-
-    @property
-    def triples_per_node(self) -> np.ndarray:
-        """Number of pairs of neighbours of each node, `[nodes]`."""
-        degree = np.diff(self.adjacency.indptr).astype(np.int64)
-        return degree * (degree - 1) // 2
-
-    @property
-    def per_node(self) -> np.ndarray:
-        """Mean over the triples of each node, `[nodes]`; NaN with fewer than two neighbours."""
-        pairs = self.triples_per_node
-        degree = np.diff(self.adjacency.indptr)
-        owner = np.repeat(np.arange(len(degree)), degree)
-        mean_spread = np.bincount(owner, self.spread, len(degree)) / np.maximum(degree, 1)
-        # Neighbours of m are at distance 1 (their pair closes a triangle) or 2.
-        closed = (self.adjacency @ self.adjacency).multiply(self.adjacency).sum(axis=1) / 2
-        mean_square = 4 - 3 * closed / np.maximum(pairs, 1)
-        total = self.constant + self.weight * mean_square / 4 - mean_spread
-        return np.where(pairs > 0, total / np.maximum(self.others, 1), np.nan)
+    per_triple: np.ndarray
+    node: np.ndarray
+    num_nodes: int
 
     @property
     def mean(self) -> float:
         """Mean over all triples, each counted once, so that hubs dominate."""
-        pairs = self.triples_per_node
-        return float(np.nansum(self.per_node * pairs) / pairs.sum())
+        return float(self.per_triple.mean(dtype=np.float64))
 
-    def per_triple(self) -> np.ndarray:
-        """The curvature of every triple, `[triples]` (float32), ordered by node."""
-        return np.concatenate(list(self._per_triple_chunks()))
-
-    def _per_triple_chunks(self) -> Iterator[np.ndarray]:
-        indptr, indices = self.adjacency.indptr.astype(np.int64), self.adjacency.indices
-        nodes = len(indptr) - 1
-        owner = np.repeat(np.arange(nodes), np.diff(indptr))
-        edge_codes = owner * nodes + indices  # ascending: rows in order, columns sorted
-        edges = np.arange(len(indices))
-        partners = indptr[owner + 1] - 1 - edges  # neighbours of the same node that come later
-        splits = np.flatnonzero(np.diff(np.cumsum(partners) // ENTRIES_PER_CHUNK)) + 1
-        for chunk in np.split(edges, splits):
-            first = np.repeat(chunk, partners[chunk])
-            begin = np.repeat(np.cumsum(partners[chunk]) - partners[chunk], partners[chunk])
-            second = first + 1 + np.arange(len(first)) - begin
-            closing = indices[first].astype(np.int64) * nodes + indices[second]
-            place = np.minimum(np.searchsorted(edge_codes, closing), len(edges) - 1)
-            square = np.where(edge_codes[place] == closing, 1.0, 4.0)
-            m = owner[first]
-            spread = (self.spread[first] + self.spread[second]) / 2
-            total = self.constant[m] + self.weight[m] * square / 4 - spread
-            yield (total / self.others[m]).astype(np.float32)
+    @property
+    def per_node(self) -> np.ndarray:
+        """Mean over the triples of each node, `[nodes]`; NaN with fewer than two neighbours."""
+        count = np.bincount(self.node, minlength=self.num_nodes)
+        total = np.bincount(self.node, self.per_triple, self.num_nodes)
+        return np.divide(total, count, out=np.full(self.num_nodes, np.nan), where=count > 0)
 
 
 def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvature:
@@ -101,15 +58,19 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
         UsageError: No node has two neighbours.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
-    degree = np.diff(adjacency.indptr)
-    if degree.max() < 2:
+    degree, neighbour = np.diff(adjacency.indptr), adjacency.indices
+    centres = np.flatnonzero(degree > 1)
+    if len(centres) == 0:
         raise UsageError("sectional curvature needs a node with two neighbours; there is none.")
-    owner, neighbour = np.repeat(np.arange(num_nodes), degree), adjacency.indices
+    owner = np.repeat(np.arange(num_nodes), degree)
+    # Of each node the number of a and the sums of D_am / 2 and 1 / (2 D_am), of each edge (m, b)
+    # that of D_ab^2 / (2 D_am).
     others, constant, weight = np.zeros((3, num_nodes))
     spread = np.zeros(len(neighbour))
     chunk = max(ENTRIES_PER_CHUNK // SOURCE_BLOCK, 1)
-    for block in distance_blocks(adjacency, SOURCE_BLOCK):
-        distance = np.ascontiguousarray(block.T, dtype=np.float32)  # [nodes, sources]
+    for first in range(0, num_nodes, SOURCE_BLOCK):
+        sources = np.arange(first, min(first + SOURCE_BLOCK, num_nodes))
+        distance = np.ascontiguousarray(distances_from(adjacency, sources).T, dtype=np.float32)
         counted = (distance > 0) & np.isfinite(distance)
         distance[~counted] = 0
         half_inverse = np.divide(0.5, distance, out=np.zeros_like(distance), where=counted)
@@ -122,4 +83,12 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
             spread[edges] += np.einsum(
                 "ea,ea->e", half_inverse[owner[edges]], square[neighbour[edges]]
             )
-    return SectionalCurvature(adjacency, others, constant, weight, spread)
+    values = []
+    for m in centres:
+        own = slice(adjacency.indptr[m], adjacency.indptr[m + 1])
+        near, (b, c) = neighbour[own], np.triu_indices(degree[m], 1)
+        square = 4 - 3 * adjacency[near][:, near].toarray()[b, c]  # joined ends are at distance 1
+        total = constant[m] + weight[m] * square / 4 - (spread[own][b] + spread[own][c]) / 2
+        values.append((total / others[m]).astype(np.float32))
+    node = np.repeat(centres, [len(own) for own in values])
+    return SectionalCurvature(np.concatenate(values), node, num_nodes)

@@ -1,10 +1,11 @@
-"""What all figures share: colours, axes, and how they are written. No global state."""
+"""What all figures share: one style, colours, names of metrics, and how to write a file."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -17,86 +18,137 @@ LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666
 
 DASHES = ("solid", "dashed", "dotted", "dashdot")  # once the colours are used up
 MARKERS = "osD^"
-DPI = 150
+
+styled = mpl.rc_context(
+    {
+        "axes.axisbelow": True,
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlelocation": "left",
+        "axes.titlesize": 10,
+        "figure.titlesize": 12,
+        "grid.color": "#e6e6e6",
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "lines.linewidth": 1.6,
+        "lines.markersize": 4,
+        "xtick.labelsize": 9,
+        "ytick.labelsize": 9,
+    }
+)
+"""Decorator of every function that makes a figure; leaves no global state."""
+
+
+def panels(
+    count: int, width: float, height: float, title: str = "", columns: int = 1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` axes of `width` by `height` inches, in `columns` columns.
+
+    Args:
+        count: number of axes.
+        width: of an axis.
+        height: of an axis.
+        title: heading of the figure.
+        columns: number of columns.
+        **options: of `Figure.subplots`.
+    """
+    rows = -(-count // columns)
+    size = (width * columns, height * rows + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(title, x=0.02, ha="left")
+    axes = figure.subplots(rows, columns, squeeze=False, **options).ravel()
+    for unused in axes[count:]:
+        unused.remove()
+    return figure, list(axes[:count])
 
 
 class Look(NamedTuple):
-    """How a model is drawn in every figure."""
+    """How a line or its points are drawn."""
 
     color: str
     dash: str
     marker: str
 
 
-FAMILIES = (
-    ("FPS-T", "Fixed-Euclidean", "MLP", "Parallel transport"),
-    ("Hypformer", "Fixed-Spherical", "GCN", "Tangent space"),
-    ("LRN", "Fixed-Hyperbolic", "HGCN", "RotatE"),
-    ("CAT", "HAT", "Space addition", "HyboNet"),
-    ("TokenGT", "PolyFormer (Cheb)", "Three Euclidean branches", "HGNN"),
-    ("GAT", "PolyFormer (Mono)", "CAT without a router", "Hypformer (softmax)"),
-    ("Relation frequency", "Reverse lookup", "SGC", "GraphSAGE"),
-    ("κ-GCN", "RotH", "DistMult", "Q-GCN"),
-)
-"""The models of the figures, those of one colour in a row."""
-
-VARIANT = ", as maps"
-"""Ends the label of an operator in another form, which has its colour."""
-
-
 def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """Each label's look in a figure: a model's own colour, else one that no other label has.
-
-    Labels of one colour differ in their dashes.
-    """
-    labels = list(dict.fromkeys(labels))
-    colors = {
-        label: color for family, color in zip(FAMILIES, LINES, strict=True) for label in family
-    }
-    own = {label: colors.get(label.removesuffix(VARIANT)) for label in labels}
-    free = [color for color in LINES if color not in own.values()] or list(LINES)
-    others = [label for label, color in own.items() if color is None]
-    own |= {label: free[i % len(free)] for i, label in enumerate(others)}
-    found: dict[str, Look] = {}
-    for label, color in own.items():
-        place = sum(look.color == color for look in found.values()) % len(DASHES)
-        found[label] = Look(str(color), DASHES[place], MARKERS[place])
+    """A look for each label: colours in the order of the labels, then dashes and markers."""
+    found = {}
+    for i, label in enumerate(dict.fromkeys(labels)):
+        turn = i // len(LINES) % len(DASHES)
+        found[label] = Look(LINES[i % len(LINES)], DASHES[turn], MARKERS[turn])
     return found
 
 
+METRICS = {
+    "ap": "average precision",
+    "f1_macro": "macro-F1",
+    "f1_micro": "micro-F1",
+    "hits1": "Hits@1",
+    "hits3": "Hits@3",
+    "hits10": "Hits@10",
+    "loss": "training loss",
+    "map": "mAP (%)",
+    "mrr": "MRR",
+    "r2": "R²",
+    "roc_auc": "ROC-AUC",
+    "sse": "sum of squared errors",
+}
+KEYS = {"dataset.source.num_nodes": "nodes", "model.dim": "dimensions", "model.layers": "layers"}
+
+
+def metric_name(column: str) -> str:
+    """Readable name of a column of `metrics.csv`, such as `val/mrr` or `kappa/0/1`."""
+    kind, _, name = column.partition("/")
+    if kind == "kappa":
+        layer, _, component = name.partition("/")
+        return f"curvature κ of layer {int(layer) + 1}, head {int(component) + 1}"
+    if kind == "val":
+        return f"validation {metric_name(name)}"
+    if column.startswith("raw_"):
+        return f"raw {metric_name(column.removeprefix('raw_'))}"
+    return METRICS.get(column, column.replace("_", " "))
+
+
+def key_name(key: str) -> str:
+    """Readable name of a configuration key: its last part if it has no other."""
+    return KEYS.get(key, key.rpartition(".")[2].replace("_", " "))
+
+
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure, whole or not at all: as SVG, or by another name as PNG; return the path."""
+    """Write a figure atomically, as SVG or by another suffix as PNG; return the path."""
     FigureCanvasAgg(figure)
     svg = path.suffix == ".svg"
-    same = mpl.rc_context({"svg.hashsalt": "curvlab"})  # names of its parts
-    with arriving(path) as partial, same:
-        if svg:
-            figure.savefig(partial, format="svg", metadata={"Date": None})
-        else:
-            figure.savefig(partial, format="png", dpi=DPI)
+    options: dict[str, Any] = {"format": "svg", "metadata": {"Date": None}} if svg else {}
+    with arriving(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
+        figure.savefig(partial, **{"format": "png", "dpi": 150, **options})
     return path
 
 
 def legend_below(figure: Figure, axis: Axes, size: float = 9) -> None:
     """The axis's legend below the figure, in as many columns as its width holds."""
     handles, labels = axis.get_legend_handles_labels()
-    if not handles:
-        return
-    letters = figure.get_figwidth() * 72 / (0.62 * size)
-    columns = max(1, int(letters / (max(map(len, labels)) + 8)))
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=min(columns, len(labels)),
-        frameon=False,
-        fontsize=size,
-    )
+    if handles:
+        letters = figure.get_figwidth() * 72 / (0.62 * size)
+        columns = max(1, min(int(letters / (max(map(len, labels)) + 8)), len(labels)))
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=columns, fontsize=size, frameon=False
+        )
 
 
-def tidy(axis: Axes) -> None:
-    """Leave out what is not needed to read an axis."""
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=9)
+def color_bar(figure: Figure, drawn: Any, axes: Any, label: str, **options: Any) -> Any:
+    """A colour bar beside axes."""
+    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.02, **options)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    return bar
+
+
+def grid_of_numbers(axis: Axes, rows: Iterable[object], columns: Iterable[object]) -> None:
+    """Label the rows and columns of a drawn matrix; no grid, ticks or frame."""
+    for names, ticks in ((list(columns), axis.set_xticks), (list(rows), axis.set_yticks)):
+        ticks(np.arange(len(names)), list(map(str, names)))
+    axis.grid(visible=False)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)

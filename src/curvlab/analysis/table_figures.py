@@ -1,122 +1,248 @@
-"""Figures of tables: costs and scores against what a sweep varies."""
+"""Figures of many runs or graphs: leaderboards, comparisons, maps of studies, histograms."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, MaxNLocator
 
-from curvlab.analysis.style import INK, MUTED, legend_below, looks, tidy
-from curvlab.analysis.words import key_words
-from curvlab.errors import UsageError
+from curvlab.analysis.style import (
+    INK,
+    LINES,
+    MUTED,
+    NEGATIVE,
+    POSITIVE,
+    color_bar,
+    grid_of_numbers,
+    key_name,
+    legend_below,
+    looks,
+    panels,
+    styled,
+)
+from curvlab.tables.leaderboard import Leaderboard
+from curvlab.tables.paired import Group
+from curvlab.tables.spec import Better
+from curvlab.tables.twins import Twins
+
+NAME_HEIGHT = 0.07
+"""Of a point's name, as a share of the range of scores."""
+
+BIN = 0.05
+"""Width of a bar of the histograms of curvature."""
 
 
-def scaling_figure(panels: Mapping[str, Mapping[str, pd.Series]], x_label: str) -> Figure:
-    """Costs against a size, both logarithmic, one panel below the other; slopes by least squares.
+@styled
+def leaderboard_figure(board: Leaderboard, pairs: Sequence[Twins] = ()) -> Figure:
+    """Mean ranks with the critical difference; mean score by parameters and by time; twins.
 
     Args:
-        panels: For each panel's title, each method's cost by size (the index).
-        x_label: The key of the configuration that is the size.
-
-    Raises:
-        UsageError: There is nothing to draw.
+        board: The models' ranks.
+        pairs: Curved models less their flat twins, against delta and homophily where known.
     """
-    panels = {title: lines for title, lines in panels.items() if any(map(len, lines.values()))}
-    if not panels:
-        raise UsageError("no finished run has a number of this table: nothing to draw")
-    figure = Figure(figsize=(7, 0.7 + 2.8 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-        tidy(axis)
-        look = looks(lines)
-        for label, costs in lines.items():
-            if len(costs):
-                color, dash, marker = look[label]
-                axis.loglog(
-                    costs.index.to_numpy(float),
-                    costs.to_numpy(float),
-                    marker=marker,
-                    markersize=4,
-                    color=color,
-                    linestyle=dash,
-                    label=label + _slope(costs),
-                )
-        axis.set_title(title, loc="left", fontsize=10)
-        axis.legend(frameon=False, fontsize=9)
-    axes[-1].set_xlabel(key_words(x_label))
+    figure = Figure(figsize=(10, 9 if pairs else 6), layout="constrained")
+    rows: list[Any] = [["rank", "rank"], ["parameters", "seconds"]]
+    places = figure.subplot_mosaic(rows + ([["delta", "homophily"]] if pairs else []))
+    _draw_ranks(places["rank"], board)
+    scores = board.scores.mean(axis=1)
+    for what, label in (("parameters", "parameters"), ("seconds", "seconds a run")):
+        _draw_cost(places[what], board.cost[what], scores, board.better)
+        places[what].set_xlabel(label)
+    if pairs:
+        _draw_twins(places["delta"], pairs, [p.delta for p in pairs], "mean Gromov delta")
+        words = "homophily (share of edges within a class)"
+        _draw_twins(places["homophily"], pairs, [p.homophily for p in pairs], words)
+        legend_below(figure, places["delta"], size=8)
     return figure
 
 
-def depth_figure(
-    title: str,
-    lines: Mapping[str, "pd.Series[float]"],
-    reference: str,
-    diverged: Mapping[str, Sequence[float]],
-) -> Figure:
-    """Scores less those of a reference of the same depth, against the number of layers.
+def groups(board: Leaderboard) -> list[tuple[int, int]]:
+    """First and last of the longest runs of models within the critical difference, by rank."""
+    ranks = board.mean_ranks.to_numpy()
+    reach = [int(np.searchsorted(ranks, r + board.critical_difference, "right")) - 1 for r in ranks]
+    found = [(i, end) for i, end in enumerate(reach) if end > i]
+    return [pair for i, pair in enumerate(found) if i == 0 or pair[1] > found[i - 1][1]]
 
-    Args:
-        title: Heading.
-        lines: Each method's score by number of layers (the index), the reference's among them;
-            depths without a number of both are left out.
-        reference: Which of the lines the others are compared with.
-        diverged: Each method's depths at which runs ended with numbers that are not finite:
-            crosses along the bottom.
 
-    Raises:
-        UsageError: There is nothing to draw.
-    """
-    gaps = {
-        label: (scores - lines[reference]).dropna()
-        for label, scores in lines.items()
-        if label != reference
-    }
-    if not any(map(len, gaps.values())):
-        raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
-    figure = Figure(figsize=(7, 4.8), layout="constrained")
-    axis = figure.subplots()
-    tidy(axis)
+def _colors(names: pd.Index) -> list[str]:
+    return [look.color for look in looks(map(str, names)).values()]
+
+
+def _draw_ranks(axis: Axes, board: Leaderboard) -> None:
+    ranks = board.mean_ranks
+    heights = np.arange(len(ranks))
+    axis.scatter(ranks.to_numpy(), heights, c=_colors(ranks.index), zorder=2)
+    axis.set_yticks(heights, [str(name) for name in ranks.index])
+    axis.invert_yaxis()
+    if isfinite(board.critical_difference):
+        for i, (first, last) in enumerate(groups(board)):
+            right = ranks.iloc[last] + 0.15 + 0.12 * i
+            axis.plot([right, right], [first, last], color=INK, linewidth=2.5)
+    number = board.scores.shape[1]
+    words = "bars join models without a significant difference, 5 %"
+    axis.set(xlabel=f"mean rank over {number} datasets ({words})", title=board.title)
+    axis.grid(axis="y", visible=False)
+    axis.grid(axis="x")
+
+
+def _draw_cost(
+    axis: Axes, cost: "pd.Series[float]", scores: "pd.Series[float]", better: Better
+) -> None:
+    """Scores by cost, with the front; names one below another where points are close."""
+    axis.set_xscale("log")
+    axis.scatter(cost.to_numpy(float), scores.to_numpy(float), c=_colors(scores.index), s=18)
+    reach = np.log(cost.max() / cost.min()) or 1.0, (scores.max() - scores.min()) or 1.0
+    named: list[tuple[float, float]] = []
+    for name in scores.sort_values(ascending=False).index:
+        x, y = float(np.log(cost[name]) / reach[0]), float(scores[name] / reach[1])
+        y = min([y, *(above - NAME_HEIGHT for other, above in named if abs(x - other) < 0.2)])
+        named.append((x, y))
+        place: dict[str, Any] = {
+            "xytext": (5, y * reach[1]),
+            "textcoords": ("offset points", "data"),
+        }
+        point = (cost[name], scores[name])
+        axis.annotate(str(name), point, va="center", fontsize=8, **place)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    axis.xaxis.set_minor_formatter("")
+    front = pareto_front(cost, scores, better)
+    axis.plot(cost[front].to_numpy(float), scores[front].to_numpy(float), "-", color=MUTED)
+    axis.set_ylabel("mean score")
+    axis.margins(0.12)
+
+
+def pareto_front(cost: "pd.Series[float]", scores: "pd.Series[float]", better: Better) -> list[str]:
+    """Models that no cheaper one equals, by rising cost."""
+    signed = -scores if better is Better.lower else scores
+    table = pd.DataFrame({"cost": cost, "score": signed}).dropna(subset=["cost"])
+    table = table.sort_values(["cost", "score"], ascending=[True, False])
+    before = table["score"].cummax().shift(fill_value=-np.inf)
+    return list(map(str, table.index[table["score"] > before]))
+
+
+def _draw_twins(axis: Axes, pairs: Sequence[Twins], places: Sequence[float], label: str) -> None:
     axis.axhline(0, color=MUTED, linewidth=0.8)
-    across = axis.get_xaxis_transform()  # of what stands at a depth and at no score
-    height = 0.03
-    look = looks(gaps)
-    for label, gap in gaps.items():
-        color, dash, marker = look[label]
-        if len(gap):
-            axis.plot(
-                gap.index.to_numpy(float),
-                gap.to_numpy(float),
-                color=color,
-                linestyle=dash,
-                marker=marker,
-                markersize=4,
-                label=label,
-            )
-        if len(ended := diverged.get(label, ())):
-            crosses = axis.plot(ended, [height] * len(ended), "x", color=color, transform=across)
-            crosses[0].set_gid(f"not finite: {label}")
-            axis.text(
-                0.01, height, label, fontsize=7, color=color, va="center", transform=axis.transAxes
-            )
-            height += 0.05
-    if any(map(len, diverged.values())):
-        axis.plot([], [], "x", color=INK, label="not finite")
-    drawn = (*(gap.index for gap in gaps.values()), *diverged.values())
-    ticks = sorted({float(depth) for depths in drawn for depth in depths})
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set_xlabel("layers")
-    axis.set_ylabel(f"points above {reference}")
-    axis.set_title(title, loc="left", fontsize=10)
-    low, high = axis.get_ylim()
-    axis.set_ylim(low - height * (high - low), high)  # the crosses below all lines
-    legend_below(figure, axis)
+    look = looks(pair.curved for pair in pairs)
+    table = pd.DataFrame(
+        {"name": f"{pair.curved} less {pair.flat}", "x": x, "y": pair.difference, "pm": pair.pm}
+        | {"color": look[pair.curved].color, "marker": look[pair.curved].marker}
+        for pair, x in zip(pairs, places, strict=True)
+    )
+    for name, own in table[np.isfinite(table["x"])].groupby("name", sort=False):
+        (color, marker), pm = own.iloc[0][["color", "marker"]], own["pm"].fillna(0)
+        options: dict[str, Any] = {"fmt": marker, "color": color, "linewidth": 1, "label": name}
+        axis.errorbar(own["x"], own["y"], pm, **options)
+    axis.set(xlabel=label, ylabel="curved less flat")
+
+
+@styled
+def compared_figure(groups: Sequence[Group], table: pd.DataFrame, title: str) -> Figure:
+    """Scores of each group with its mean and 95 % interval; time and memory beside them.
+
+    Args:
+        groups: runs that differ in their seed alone.
+        table: what `curvlab.tables.paired.comparison` returns for them.
+        title: heading.
+    """
+    figure, axes = panels(
+        3, 10 / 3, 1.1 + 0.45 * len(groups), title, 3, sharey=True, width_ratios=(3, 1, 1)
+    )
+    rows = np.arange(len(groups))[::-1]
+    for place, group in zip(rows, groups, strict=True):
+        scores = list(group.scores.values())
+        axes[0].plot(scores, np.full(len(scores), place), "o", color=MUTED, alpha=0.6)
+    pm = (table["high"] - table["mean"]).fillna(0)
+    options: dict[str, Any] = {
+        "fmt": "D",
+        "color": LINES[0],
+        "ecolor": INK,
+        "capsize": 4,
+        "markersize": 6,
+    }
+    axes[0].errorbar(table["mean"], rows, xerr=pm, **options)
+    axes[0].set_title("score: runs, mean, 95 % interval")
+    axes[0].set_yticks(rows, [group.label for group in groups])
+    axes[0].set_ylim(-0.6, len(groups) - 0.4)
+    costs = {"seconds": "seconds a run", "memory_mb": "peak memory, MB"}
+    for axis, (name, heading) in zip(axes[1:], costs.items(), strict=True):
+        axis.barh(rows, table[name], height=0.5, color=LINES[0], alpha=0.7)
+        axis.set_title(heading)
+        axis.locator_params(axis="x", nbins=4)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     return figure
 
 
-def _slope(costs: "pd.Series[float]") -> str:
-    """Words for the slope of the logarithms; none for a single size."""
-    if len(costs) < 2:
-        return ""
-    slope = np.polyfit(np.log(costs.index.to_numpy(float)), np.log(costs.to_numpy(float)), 1)[0]
-    return f" (slope {slope:.2f})"
+@styled
+def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
+    """A map of studies: colours are differences from flat, frames mark those that were found.
+
+    Args:
+        cells: `row`, `column`, `space`, `difference`, `pm` and `found`, see
+            `curvlab.study.grid.cells_of`.
+        x: key of the configuration that columns vary.
+        y: key that rows vary.
+        title: heading.
+    """
+    table = cells.pivot(index="row", columns="column", values="difference")
+    rows, columns = list(table.index), list(table.columns)
+    size = max(1.6 + 1.15 * len(columns), 5.5), max(1.4 + 0.8 * len(rows), 2.7)
+    figure, (axis,) = panels(1, *size, title)
+    most = max(float(cells["difference"].abs().max()), 1e-9)
+    # purple and orange: distinguishable for colour-blind readers, white in the middle
+    options: dict[str, Any] = {
+        "cmap": "PuOr",
+        "norm": TwoSlopeNorm(0.0, -most, most),
+        "aspect": "auto",
+    }
+    drawn = axis.imshow(table.to_numpy(dtype=float), origin="lower", **options)
+    cell: Any
+    for cell in cells.itertuples():
+        place = columns.index(cell.column), rows.index(cell.row)
+        pm = f" ± {cell.pm:.1f}" if isfinite(cell.pm) else ""
+        text = f"{cell.difference:+.1f}{pm}\n{cell.space}"
+        color = "white" if abs(cell.difference) > 0.7 * most else INK
+        axis.text(*place, text, ha="center", va="center", fontsize=8, color=color)
+        if cell.found:
+            corner = place[0] - 0.47, place[1] - 0.46
+            frame = Rectangle(corner, 0.94, 0.92, fill=False, edgecolor=INK, linewidth=1.6)
+            axis.add_patch(frame)
+    grid_of_numbers(axis, [f"{v:g}" for v in rows], [f"{v:g}" for v in columns])
+    axis.set(xlabel=key_name(x), ylabel=key_name(y))
+    color_bar(figure, drawn, axis, "points above flat")
+    return figure
+
+
+@styled
+def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
+    """Histograms of sectional curvature, on a common axis; more than four graphs in three columns.
+
+    Args:
+        curvatures: For each graph's label its curvatures of triples `[triples]` and their mean.
+    """
+    columns = 1 if len(curvatures) <= 4 else 3
+    title = "Sectional curvature of triples"
+    figure, axes = panels(len(curvatures), 4 + 3 / columns, 1.6, title, columns, sharex=True)
+    everything = np.concatenate([values for values, _ in curvatures.values()])
+    low, high = np.floor(everything.min() / BIN), np.ceil(everything.max() / BIN)
+    bins = np.arange(low, high + 1.5) * BIN  # 0 is an edge
+    colors = np.where(bins[:-1] < -BIN / 2, NEGATIVE, POSITIVE)
+    for i, (axis, (label, (values, mean))) in enumerate(zip(axes, curvatures.items(), strict=True)):
+        share = np.histogram(values, bins)[0] / len(values)
+        axis.bar(bins[:-1], share, BIN * 0.9, align="edge", color=colors)
+        axis.axvline(mean, color=INK, linewidth=1.2, linestyle="dashed")
+        axis.set_title(f"{label}: mean {mean:.2f}, {len(values):,} triples")
+        axis.yaxis.set_major_locator(MaxNLocator(3))
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        axis.tick_params(labelbottom=i >= len(axes) - columns)
+    figure.supylabel("share of triples", fontsize=10)
+    figure.supxlabel(
+        "curvature (blue: below 0, as in hyperbolic space; orange: 0 and above)", fontsize=10
+    )
+    return figure

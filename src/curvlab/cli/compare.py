@@ -32,8 +32,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _compare(args: argparse.Namespace) -> None:
-    from curvlab.analysis.compared import compared_figure
     from curvlab.analysis.style import save_figure
+    from curvlab.analysis.table_figures import compared_figure
 
     groups = grouped(_results(args.runs))
     table = comparison(groups)

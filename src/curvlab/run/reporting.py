@@ -13,13 +13,13 @@ from lightning.pytorch.loggers import Logger, WandbLogger
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.analysis.embeddings import Embedding, in_components, save_embedding
+from curvlab.analysis.embeddings import Embedding, save_embedding
+from curvlab.analysis.filters import FILE as FILTERS
 from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.callbacks import log_picture
-from curvlab.data.splits.nodes import PARTS
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import TokenMixer
@@ -231,30 +231,15 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     """
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
-    points, space = in_components(encoder(graph).float(), encoder.manifold_out)
+    points, space = encoder.manifold_out.in_components(encoder(graph).float())
     classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
     points, classes, nodes = _by_node(graph, points, classes)
     names = vocabulary_of(graph)
     ids = names.nodes
     if ids is not None and nodes is not None:
         ids = [ids[node] for node in nodes.tolist()]
-    parts = _parts(graph)
-    if parts is not None:
-        parts = _by_node(graph, parts)[0]
-    rows = points, space, graph.edge_index, classes, nodes, ids, names.classes, parts
-    embedding = Embedding(*rows)
+    embedding = Embedding(points, space, graph.edge_index, classes, nodes, ids, names.classes)
     save_embedding(folder / "embeddings.npz", embedding)
-
-
-def _parts(graph: Data) -> Tensor | None:
-    """What each node is for, see `Embedding`; None without a split of the nodes."""
-    masks = [graph.get(name) for name in PARTS]
-    if any(mask is None for mask in masks) or len(masks[0]) != graph.num_nodes:
-        return None
-    parts = torch.full_like(masks[0], -1, dtype=torch.int8)
-    for number, mask in reversed(list(enumerate(masks))):
-        parts[mask] = number
-    return parts
 
 
 def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
@@ -275,7 +260,7 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
         weights = read_out.weight[0]
     coefficients = encoder.node_filters(graph, weights)
     coefficients, _, nodes = _by_node(graph, coefficients)
-    save(folder / "filters.npz", NodeFilters(coefficients, encoder.basis, nodes))
+    save(folder / FILTERS, NodeFilters(coefficients, encoder.basis, nodes))
 
 
 def _by_node(

@@ -5,7 +5,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from functools import partial
+from math import prod
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -14,25 +14,25 @@ from uuid import uuid4
 import lightning
 import optuna
 from hydra.core.hydra_config import HydraConfig
-from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import LambdaCallback
 from omegaconf import DictConfig, OmegaConf, open_dict
 from optuna.trial import TrialState
 
-from curvlab.callbacks import BestValidation, FiniteGuard
+from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.program import command as typed
+from curvlab.program import plain_console
 from curvlab.results.folder import CONFIG, RunDirectory
-from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
+from curvlab.results.leases import SUFFIX, HeldError, look, take
 from curvlab.results.result import Result, git_commit
-from curvlab.run import reporting
 from curvlab.run.ending import conclude, one_sentence
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
+from curvlab.run.reporting import quiet, shown
 from curvlab.run.sweep import LOOKS, written_since
 from curvlab.run.train import describe
-from curvlab.search.report import search_finished, search_left, search_starting, trial_done
 from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import (
     COMMAND,
@@ -43,13 +43,14 @@ from curvlab.search.study import (
     WORKER,
     best_first,
     concluded,
+    count,
     minutes,
     next_place,
     open_study,
     running,
 )
 
-BUDGET = ("trials", "minutes")  # how long a study goes on, not what it is
+_console = plain_console(soft_wrap=True)
 
 
 def search(config: DictConfig) -> Result:
@@ -58,18 +59,19 @@ def search(config: DictConfig) -> Result:
     The study of another space, other seeds or another configuration in the same folder is moved to
     `previous/HASH`. `rerun=true` does so with the same one's.
 
-    Args:
-        config: the composed configuration, with `search`.
-
     Any number of workers share a study: each runs trials until no more are to be begun, and the
     last one writes the result.
 
+    Args:
+        config: the composed configuration, with `search`.
+
     Returns:
-        Its `val_score` is the winner's; whatever ended the search is in it too. Where other workers
-        are at the last trials it is without score, and not written.
+        Its `val_score` is the winner's; an error that ended the search is in it too. Where other
+        workers are at the last trials it is without score, and not written.
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
-    result = describe(_without_budget(config))
+    without_budget = _without(config, "search.trials", "search.minutes")
+    result = describe(without_budget)
     folder.path.mkdir(parents=True, exist_ok=True)
     worker = folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}"
     with take(worker):
@@ -99,39 +101,53 @@ def _search(
     config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
 ) -> None:
     """Run trials until none is left to begin; write the result if none is at work either."""
-    run, folder = _run_of(config), place.path
+    run, folder, options = _without(config, "search"), place.path, config.search
     prepare_processor(config.trainer.threads)
     prepare_determinism(run.trainer.deterministic, run.trainer.accelerator)
     _ = build_data(run).graph  # what is wrong with the data is no trial's fault
-    search_starting(config, study, folder)
+    choices, done = values_by_key(config).values(), concluded(study)
+    limit = f" or {options.minutes} minutes" if options.minutes else ""
+    _console.print(
+        f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
+        f"{prod(map(len, choices)):,} combinations, at {len(options.seeds)} seeds each; "
+        f"{options.trials} trials{limit} in {shown(folder)}"
+        + (f", {len(done)} trials in {minutes(done):.1f} minutes done" if done else "")
+    )
     while True:
         with _alone_in(place):
             others = running(study, folder)
-            trial = _next_trial(study, config, worker) if _goes_on(study, config, others) else None
+            trial = _next_trial(study, config, worker, len(others))
             if trial is None and not others:
                 _write(study, result, folder)
                 return
         if trial is not None:
-            _run_trial(study, trial, partial(_score, config=config, run=run, folder=folder))
-            trial_done(study, trial.number)
+            _run_trial(study, trial, config, run, folder)
         elif all(holder.alive for holder in others.values()):
-            search_left(result, others)
+            who = ", ".join(f"trial {number} by {holder}" for number, holder in others.items())
+            _console.print(
+                f"{result.model} on {result.dataset}: the last trials are at work elsewhere, {who}"
+            )
             return
         else:  # until it is known whether those of other machines live
             time.sleep(LOOKS)
 
 
-def _next_trial(study: optuna.Study, config: DictConfig, worker: str) -> optuna.Trial:
-    """Take a trial; to be called by who holds the folder."""
-    # Seeded by its place, the trial of a worker that was killed is proposed again.
+def _next_trial(
+    study: optuna.Study, config: DictConfig, worker: str, others: int
+) -> optuna.Trial | None:
+    """Take a trial if the budget has one left; to be called by who holds the folder."""
+    done, options = concluded(study), config.search
+    late = options.minutes is not None and minutes(done) >= options.minutes
+    if len(done) + others >= options.trials or late:
+        return None
     place = next_place(study)
     study.set_user_attr(COMMAND, command())
     study.set_user_attr(COMMIT, git_commit())
-    if place == 0:
-        waiting = study.get_trials(deepcopy=False, states=[TrialState.WAITING])
-        if not waiting and (first := defaults(config)):
-            study.enqueue_trial(first)
-    study.sampler = build(config.search.sampler, seed=config.seed + 1000 * place)
+    waiting = study.get_trials(deepcopy=False, states=[TrialState.WAITING])
+    if place == 0 and not waiting and (first := defaults(config)):
+        study.enqueue_trial(first)
+    # Seeded by its place, the trial of a worker that was killed is proposed again.
+    study.sampler = build(options.sampler, seed=config.seed + 1000 * place)
     trial = study.ask()
     trial.set_user_attr(PLACE, place)
     trial.set_user_attr(WORKER, worker)
@@ -139,67 +155,39 @@ def _next_trial(study: optuna.Study, config: DictConfig, worker: str) -> optuna.
 
 
 def _run_trial(
-    study: optuna.Study, trial: optuna.Trial, score: Callable[[optuna.Trial], float]
+    study: optuna.Study, trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path
 ) -> None:
-    """Score a trial and write to the study how it ended."""
+    """Score a trial, write how it ended to the study, and print it."""
+    start, end = time.monotonic(), ""
     try:
-        value = score(trial)
+        score = _mean_score(trial, config, run, folder)
+        study.tell(trial, score)
+        end = f"{score:.2f}"
     except optuna.TrialPruned:
-        study.tell(trial, state=TrialState.PRUNED)
-    except Exception:
+        value = study.tell(trial, state=TrialState.PRUNED).value
+        scores = trial.user_attrs.get(SCORES, [])
+        where = f"after {len(scores)} of its runs" if scores else "in its first run"
+        end = f"{value:.2f} {where}, pruned"
+    except Exception as error:
+        trial.set_user_attr(ERROR, one_sentence(error))
         study.tell(trial, state=TrialState.FAIL)
-    else:
-        study.tell(trial, value)
+        end = f"failed: {one_sentence(error)}"
+    best = "".join(f"best {t.value:.2f} (trial {t.number})  " for t in best_first(study)[:1])
+    seconds = time.monotonic() - start
+    _console.print(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_words(trial.params)}")
 
 
-def _write(study: optuna.Study, result: Result, folder: Path) -> None:
-    """Write the result of a search that is done, and forget workers that were killed."""
-    for path in folder.glob(f"worker-*{SUFFIX}"):
-        with suppress(HeldError):
-            take(path).release()
-    if not (ranking := best_first(study)):
-        raise UsageError(
-            f"none of {len(concluded(study))} trials has a score; the last: "
-            f"{concluded(study)[-1].user_attrs[ERROR]}"
-        )
-    result.status = "finished"
-    result.val_score = ranking[0].value
-    result.wall_seconds = 60 * minutes(concluded(study))
-    result.write(folder)
-    search_finished(result, study, folder)
-
-
-def _goes_on(study: optuna.Study, config: DictConfig, others: Mapping[int, Holder]) -> bool:
-    """Whether a trial is left of the budget, beside those that others are at."""
-    done, options = concluded(study), config.search
-    return len(done) + len(others) < options.trials and (
-        options.minutes is None or minutes(done) < options.minutes
-    )
-
-
-def _score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path) -> float:
+def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path) -> float:
     """The mean over seeds of a combination's best validation scores.
 
     Raises:
         TrialPruned: it is not worth more seeds.
     """
-    values = {
-        key: trial.suggest_categorical(key, choices)
-        for key, choices in values_by_key(config).items()
-    }
-    try:
-        return _mean_score(trial, _with(run, values), list(config.search.seeds), folder)
-    except optuna.TrialPruned:
-        raise
-    except Exception as error:
-        trial.set_user_attr(ERROR, one_sentence(error))
-        raise
-
-
-def _mean_score(trial: optuna.Trial, run: DictConfig, seeds: list[int], folder: Path) -> float:
-    """Score seed after seed, as long as the combination is worth it."""
-    known = _known_scores(trial)
+    choices = values_by_key(config)
+    run = _with(run, {key: trial.suggest_categorical(key, choices[key]) for key in choices})
     validate(run)
+    same = [t.user_attrs for t in concluded(trial.study) if t.params == trial.params]
+    known: list[float] = max((a.get(SCORES, []) for a in same), key=len, default=[])
 
     def report(step: int, score: float) -> None:
         trial.report(score, step)
@@ -207,7 +195,7 @@ def _mean_score(trial: optuna.Trial, run: DictConfig, seeds: list[int], folder: 
             raise optuna.TrialPruned
 
     scores: list[float] = []
-    for i, seed in enumerate(seeds):
+    for i, seed in enumerate(config.search.seeds):
         if i:
             report(i * (run.trainer.max_steps + 1), mean(scores))  # after all of the first run's
         if i < len(known):
@@ -217,12 +205,6 @@ def _mean_score(trial: optuna.Trial, run: DictConfig, seeds: list[int], folder: 
             scores.append(validation_score(changed, folder, None if i else report))
         trial.set_user_attr(SCORES, scores)
     return mean(scores)
-
-
-def _known_scores(trial: optuna.Trial) -> list[float]:
-    """The scores of the first seeds, where an earlier trial had the same values."""
-    same = [t for t in concluded(trial.study) if t.params == trial.params]
-    return max((t.user_attrs.get(SCORES, []) for t in same), key=len, default=[])
 
 
 def validation_score(
@@ -241,12 +223,15 @@ def validation_score(
     data = build_data(run)
     task = build_task(run, data)
     best = build_selection(run, data)
-    guard = FiniteGuard(folder, interval=run.trainer.steps_per_epoch)
-    with reporting.quiet():
+    callbacks = [FiniteGuard(folder, interval=run.trainer.steps_per_epoch), best]
+    if report is not None:
+        told = LambdaCallback(on_train_epoch_end=lambda t, _: report(t.global_step, best.score))
+        callbacks.append(told)
+    with quiet():
         trainer = build_trainer(
             run,
             folder,
-            [guard, best, *([_Report(best, report)] if report else [])],
+            callbacks,
             logger=None,
             limit_val_batches=0,  # `best` validates
             enable_progress_bar=False,
@@ -255,28 +240,37 @@ def validation_score(
     return best.score
 
 
-class _Report(Callback):
-    """Reports the best score so far after each epoch.
+def _write(study: optuna.Study, result: Result, folder: Path) -> None:
+    """Write and print the result of a search that is done, and forget workers that were killed."""
+    for path in folder.glob(f"worker-*{SUFFIX}"):
+        with suppress(HeldError):
+            take(path).release()
+    done = concluded(study)
+    if not (ranking := best_first(study)):
+        raise UsageError(
+            f"none of {len(done)} trials has a score; the last: {done[-1].user_attrs[ERROR]}"
+        )
+    result.status = "finished"
+    result.val_score = ranking[0].value
+    result.wall_seconds = 60 * minutes(done)
+    result.write(folder)
+    ends = ", ".join(f"{number} {end}" for end, number in count(done).items())
+    metric, best = result.config["task"]["metric"], ranking[0]
+    _console.print(
+        f"{result.model} on {result.dataset}: mean validation {metric} {best.value:.2f} by trial "
+        f"{best.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes\n"
+        f"  winner   {_words(best.params)}\n"
+        f"  adopt    {typed('adopt')} {shown(folder)}"
+    )
 
-    Args:
-        best: what knows it.
-        report: is told step and score.
-    """
 
-    def __init__(self, best: BestValidation, report: Callable[[int, float], None]) -> None:
-        self.best = best
-        self.report = report
-
-    def on_train_epoch_end(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,  # noqa: ARG002 - Lightning's signature
-    ) -> None:
-        """Report."""
-        self.report(trainer.global_step, self.best.score)
+def _words(params: Mapping[str, Any]) -> str:
+    """Values of a trial as overrides."""
+    words = {key: str(v).lower() if isinstance(v, bool) else v for key, v in params.items()}
+    return " ".join(f"{key}={word}" for key, word in words.items())
 
 
-def _with(config: DictConfig, values: dict[str, Any]) -> DictConfig:
+def _with(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
     """A copy with other values."""
     changed = copy.deepcopy(config)
     for key, value in values.items():
@@ -284,20 +278,13 @@ def _with(config: DictConfig, values: dict[str, Any]) -> DictConfig:
     return changed
 
 
-def _run_of(config: DictConfig) -> DictConfig:
-    """The configuration of a run without that of the search."""
-    run = copy.deepcopy(config)
-    with open_dict(run):
-        del run["search"]
-    return run
-
-
-def _without_budget(config: DictConfig) -> DictConfig:
-    """The configuration of a search without how long it goes on."""
+def _without(config: DictConfig, *keys: str) -> DictConfig:
+    """A copy without some keys."""
     kept = copy.deepcopy(config)
     with open_dict(kept):
-        for key in BUDGET:
-            del kept.search[key]
+        for key in keys:
+            node, _, name = key.rpartition(".")
+            del (OmegaConf.select(kept, node) if node else kept)[name]
     return kept
 
 

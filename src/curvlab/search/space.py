@@ -1,4 +1,4 @@
-"""What a search varies: keys of the configuration, and the values that each may take."""
+"""The space of a search: keys of the configuration, and the values that each may take."""
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -20,14 +20,14 @@ def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
     Args:
         config: a composed configuration with `search.space`.
     """
-    return {key: list(values) for key, values in _leaves(config.search.space) if values is not None}
+    return {key: list(values) for key, values in leaves(config.search.space) if values is not None}
 
 
 def defaults(config: DictConfig) -> dict[str, Any] | None:
-    """What the configuration itself has for the searched keys; None where that is not searched."""
-    own = {key: OmegaConf.select(config, key) for key in values_by_key(config)}
-    inside = all(own[key] in values for key, values in values_by_key(config).items())
-    return own if inside else None
+    """The configuration's own values of the searched keys; None if one is not searched."""
+    space = values_by_key(config)
+    own = {key: OmegaConf.select(config, key) for key in space}
+    return own if all(own[key] in values for key, values in space.items()) else None
 
 
 def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -35,7 +35,7 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
 
     Args:
         config: a composed configuration with `search`.
-        words: of a command line, by the keys that they set.
+        words: overrides of a command line, by the keys that they set.
 
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
@@ -47,26 +47,14 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
             f"task={config.task.name} has no validation nodes, and a search must not look at what "
             "it is judged by: choose a dataset with labels, such as cora"
         )
-    options = config.search
     for key in ("trials", "minutes"):
-        check_setting(f"search.{key}", config, options[key])
-    seeds = options.seeds
+        check_setting(f"search.{key}", config, config.search[key])
+    seeds = config.search.seeds
     if not (isinstance(seeds, ListConfig) and seeds and len(set(seeds)) == len(seeds)):
         raise UsageError(f"search.seeds={seeds} must be a list of different seeds, as in [0,1,2]")
     for seed in seeds:
         check_setting("seed", config, seed)
-    _check_space(config)
-    for key, word in words.items():
-        if key in values_by_key(config):
-            raise UsageError(
-                f"{word}: the search varies {key}; fix it by adding {SPACE}.{key}=null, or give it "
-                f"other values by {SPACE}.{key}=[...]"
-            )
-
-
-def _check_space(config: DictConfig) -> None:
-    """Check that every key is there and has values that it may take."""
-    for key, values in _leaves(config.search.space):
+    for key, values in leaves(config.search.space):
         if values is not None and not (isinstance(values, ListConfig) and values):
             raise UsageError(f"{SPACE}.{key}={values} must be a list of values, as in [1,2]")
     space = values_by_key(config)
@@ -80,27 +68,18 @@ def _check_space(config: DictConfig) -> None:
             )
         for value in values:
             check_setting(key, config, value)
-    _check_heads(config, space)
-
-
-def _check_heads(config: DictConfig, space: dict[str, list[Any]]) -> None:
-    """Refuse a number of heads that divides no width, with which every trial would fail."""
-    if config.model.get("head_dim") is not None:
-        return
-    widths = space.get("model.dim", [config.model.get("dim")])
-    for heads in space.get("model.heads", []):
-        if all(width % heads for width in widths):
+        if key in words:
             raise UsageError(
-                f"{SPACE}.model.heads has {heads}, which divides no model.dim of "
-                f"{', '.join(map(str, widths))}: leave it out"
+                f"{words[key]}: the search varies {key}; fix it by adding {SPACE}.{key}=null, or "
+                f"give it other values by {SPACE}.{key}=[...]"
             )
 
 
-def _leaves(node: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(node: Mapping[Any, Any] | DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys and what is not a mapping below a node."""
     for name, value in node.items():
         key = f"{prefix}{name!s}"
-        if isinstance(value, DictConfig):
-            yield from _leaves(value, f"{key}.")
+        if isinstance(value, Mapping | DictConfig):
+            yield from leaves(value, f"{key}.")
         else:
             yield key, value

@@ -4,6 +4,7 @@ It survives a kill of any of them at any moment.
 """
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,15 +23,9 @@ from curvlab.results.leases import SUFFIX, Holder, held, look
 JOURNAL = "study.journal"
 ERROR = "error"  # of a trial's attributes: why it failed; absent where it was interrupted
 SCORES = "scores"  # likewise: the score of each seed
-PLACE = "place"  # likewise: of its draw in the sampler's order; a trial that is repeated has it too
-WORKER = "worker"  # likewise: the name of the lease of whoever runs it
+PLACE = "place"  # likewise: in the sampler's order; a repeated trial has the same
+WORKER = "worker"  # likewise: the name of the lease of its worker
 COMMAND, COMMIT = "command", "commit"  # of the study's attributes: what ran it last
-
-_ENDS = {
-    TrialState.COMPLETE: "complete",
-    TrialState.PRUNED: "pruned",
-    TrialState.FAIL: "failed",
-}
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -52,31 +47,6 @@ def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.St
     )
 
 
-def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
-    """Trials that workers are at, with these; those that nobody is at any more count as failed.
-
-    A trial that failed so is repeated. To be called by who holds the folder: a worker takes its
-    trials within that.
-    """
-    found = {}
-    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
-        name = trial.user_attrs.get(WORKER)
-        holder = look(folder / name) if name else None
-        if holder is None:
-            study.tell(trial.number, state=TrialState.FAIL)
-        else:
-            found[trial.number] = holder
-    return found
-
-
-def next_place(study: optuna.Study) -> int:
-    """The first place in the sampler's order that no trial has that ended, or is at work."""
-    at_work = study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
-    trials = [*concluded(study), *at_work]
-    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
-    return next(place for place in range(len(taken) + 1) if place not in taken)
-
-
 def read_study(folder: Path) -> optuna.Study:
     """The study in a folder, to look at.
 
@@ -92,12 +62,34 @@ def read_study(folder: Path) -> optuna.Study:
     return optuna.load_study(study_name=None, storage=_storage(journal))
 
 
+def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
+    """Trials of living workers, with these. Trials of dead ones fail, and are repeated.
+
+    To be called by who holds the folder: a worker takes its trials within that.
+    """
+    found = {}
+    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+        name = trial.user_attrs.get(WORKER)
+        if name and (holder := look(folder / name)):
+            found[trial.number] = holder
+        else:
+            study.tell(trial.number, state=TrialState.FAIL)
+    return found
+
+
+def next_place(study: optuna.Study) -> int:
+    """The first place in the sampler's order without a trial that has ended or is at work."""
+    trials = concluded(study) + study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
+    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
+    return next(place for place in range(len(taken) + 1) if place not in taken)
+
+
 def _storage(journal: Path) -> JournalStorage:
     return JournalStorage(JournalFileBackend(str(journal), _JournalLock(journal)))
 
 
 class _JournalLock(JournalFileOpenLock):
-    """Lets one process at a time write, and mends what a killed one has left: half a line."""
+    """Lets one process at a time write, and removes half a line that a killed one has left."""
 
     def __init__(self, journal: Path) -> None:
         super().__init__(str(journal))
@@ -109,8 +101,7 @@ class _JournalLock(JournalFileOpenLock):
         lease = self._journal.with_name(f"{JOURNAL}{SUFFIX}")
         self._held.enter_context(held(lease, lambda _: None))
         with self._journal.open("rb+") as file:
-            size = file.seek(0, os.SEEK_END)
-            if size:
+            if size := file.seek(0, os.SEEK_END):
                 file.seek(size - 1)
                 if file.read(1) != b"\n":
                     file.seek(0)
@@ -124,23 +115,25 @@ class _JournalLock(JournalFileOpenLock):
 
 def concluded(study: optuna.Study) -> list[FrozenTrial]:
     """Trials that need not be repeated: complete, pruned, or failed by their values."""
-    return [
-        trial
-        for trial in study.get_trials(deepcopy=False)
-        if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or ERROR in trial.user_attrs
-    ]
+    ended = (TrialState.COMPLETE, TrialState.PRUNED)
+    trials = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state in ended or ERROR in trial.user_attrs]
 
 
 def minutes(trials: Sequence[FrozenTrial]) -> float:
-    """How long trials took."""
-    durations = (trial.duration for trial in trials)
-    return sum(duration.total_seconds() for duration in durations if duration) / 60
+    """Sum of the durations of trials."""
+    return sum(trial.duration.total_seconds() for trial in trials if trial.duration) / 60
 
 
 def count(trials: Sequence[FrozenTrial]) -> dict[str, int]:
-    """How many trials ended in which way."""
-    ends = [_ENDS[trial.state] for trial in trials]
-    return {word: ends.count(word) for word in _ENDS.values() if word in ends}
+    """Number of trials by their end."""
+    found = Counter(trial.state for trial in trials)
+    words = {
+        "complete": TrialState.COMPLETE,
+        "pruned": TrialState.PRUNED,
+        "failed": TrialState.FAIL,
+    }
+    return {word: found[state] for word, state in words.items() if found[state]}
 
 
 def best_first(study: optuna.Study) -> list[FrozenTrial]:

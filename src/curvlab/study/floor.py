@@ -1,4 +1,4 @@
-"""The floor of a study: what a score is without learning, and features that may keep it there."""
+"""Scores without learning, and features that may keep a score there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Floor:
 
     @property
     def limit(self) -> float:
-        """What a score must exceed to be above the floor's noise."""
+        """The score above which a model is above the floor's noise."""
         return self.score + self.pm
 
     def __str__(self) -> str:
@@ -65,12 +65,15 @@ def floor_of(task: str, metric: str | None, data: GraphDataModule, dim: int) -> 
     if task != "node_classification":
         return None
     parts = split_parts(graph)
-    test = parts["test"].labels
+    train, test = parts["train"].labels, parts["test"].labels
     if "roc" in str(metric):
         positive = int((test == 1).sum())
         return _undecided(positive, test.numel() - positive)
     labels = kind_of_labels(data.num_classes, data.multi_label, metric)
-    logits = most_frequent(parts["train"].labels, labels.logits, isinstance(labels, OneOfMany))
+    if isinstance(labels, OneOfMany):
+        logits = torch.eye(labels.logits)[train.mode().values]
+    else:  # labels that most nodes have
+        logits = train.float().reshape(len(train), -1).mean(0) - 0.5
     name = metric or next(iter(labels.metrics))
     score = float(labels.score(name, logits.expand(len(test), -1), test))
     pm = NORMAL * sqrt(max(score * (100 - score), 0) / len(test))
@@ -89,26 +92,16 @@ def random_embeddings(edge_index: Tensor, nodes: int, dim: int) -> Floor:
         drawn = torch.randn(nodes, dim, generator=torch.Generator().manual_seed(seed))
         means = torch.zeros_like(drawn).index_add_(0, ends[0], drawn[ends[1]]) / degree
         for found, points in zip(scores, (drawn, means), strict=True):
-            found.append(_reconstruction(points, edge_index))
+
+            def distances(rows: Tensor, points: Tensor = points) -> Tensor:
+                return torch.cdist(points[rows], points)
+
+            found.append(100 * float(mean_average_precision(distances, edge_index, nodes, ROWS)))
     alone, of_means = map(summarise, scores)
     if alone.mean >= of_means.mean:
         return Floor(alone.mean, alone.next_pm, "random embeddings")
     what = f"means over neighbours of random embeddings, which alone have {alone.mean:.2f}"
     return Floor(of_means.mean, of_means.next_pm, what)
-
-
-def _reconstruction(points: Tensor, edge_index: Tensor) -> float:
-    def distance_rows(rows: Tensor) -> Tensor:
-        return torch.cdist(points[rows], points)
-
-    return 100 * float(mean_average_precision(distance_rows, edge_index, len(points), ROWS))
-
-
-def most_frequent(train: Tensor, logits: int, exclusive: bool) -> Tensor:
-    """Logits `[1, logits]` of the most frequent class, or of labels that most nodes have."""
-    if exclusive:
-        return torch.eye(logits)[train.mode().values].unsqueeze(0)
-    return train.float().reshape(len(train), -1).mean(0, keepdim=True) - 0.5
 
 
 def _undecided(positive: int, negative: int) -> Floor:

@@ -1,10 +1,9 @@
-"""The runs of a study: which model, in which space, with which words."""
+"""The runs of a study: which model, in which space, with which overrides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -12,10 +11,17 @@ from curvlab.config.compose import compose
 from curvlab.config.options import check_setting
 from curvlab.config.rules import check_space, is_of_triples
 from curvlab.errors import UsageError
+from curvlab.search.space import leaves
 
 FLAT = "flat"
-GIVEN = ("model", "manifold", "table", "search")
-"""Groups that a study chooses itself, or that are something else."""
+
+OTHERWISE = {
+    "model": "name the models by study.models=[...]",
+    "manifold": "name other spaces by study.spaces.NAME=[[manifold=...]]",
+    "table": "run table= by itself",
+    "search": "run search= by itself",
+}
+"""Groups that a study chooses itself, or that are something else, with what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Twin:
     Attributes:
         model: choice of `model=`.
         space: kind of space: flat, hyperbolic, ...
-        words: all of a command line but the seed.
+        words: all overrides but the seed.
         dim: width.
     """
 
@@ -45,10 +51,10 @@ class Twin:
     def narrower(self, divisor: int) -> "Twin":
         """The same twin with a smaller width."""
         dim = self.dim // divisor
-        return replace(self, dim=dim, words=(*self.words, f"model.dim={dim}"))
+        return replace(self.with_words([f"model.dim={dim}"]), dim=dim)
 
     def with_words(self, words: Sequence[str]) -> "Twin":
-        """The same twin with further words."""
+        """The same twin with further overrides."""
         return replace(self, words=(*self.words, *words))
 
 
@@ -57,20 +63,24 @@ def twins_of(model: str, words: Sequence[str], options: DictConfig) -> list[Twin
 
     Args:
         model: choice of `model=`.
-        words: what the command line says beside the study.
+        words: overrides of the command line beside the study.
         options: `config.study`.
 
     Raises:
         UsageError: there is no flat twin, or nothing to compare it with.
     """
-    own = [*_common(words, options), *words]
+    common = [*(options.get("words") or ()), "trainer.plots=false", "trainer.progress=false"]
+    for key, value in (("trainer.max_steps", options.steps), ("model.dim", options.dim)):
+        common += [] if value is None else [f"{key}={value}"]
+    said = set(map(_key, words))
+    own = [*(word for word in common if _key(word) not in said), *words]
     found = []
     for space, choices in options.spaces.items():
         for choice in choices or ():
-            said = (f"model={model}", *own, *choice)
-            config = compose(said)
+            overrides = (f"model={model}", *own, *choice)
+            config = compose(overrides)
             if fits(config):
-                found.append(Twin(model, str(space), said, int(config.model.dim)))
+                found.append(Twin(model, str(space), overrides, int(config.model.dim)))
                 break
     found.sort(key=lambda twin: twin.space != FLAT)
     if len(found) < 2 or found[0].space != FLAT:
@@ -94,11 +104,11 @@ def fits(config: DictConfig) -> bool:
 
 
 def trials_of(options: DictConfig) -> list[tuple[str, ...]]:
-    """The combinations of values that every twin tries, as words; the same for all.
+    """The combinations of values that every twin tries, as overrides; the same for all.
 
     Drawn without replacement, so that there are at most as many as combinations.
     """
-    values = _leaves(options.get("values") or {})
+    values = {key: v for key, v in leaves(options.get("values") or {}) if v is not None}
     combinations = [
         tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
         for chosen in product(*values.values())
@@ -112,23 +122,20 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
 
     Args:
         config: a composed configuration with `study`.
-        words: of the command line.
+        words: overrides of the command line.
         models: choices of `model=` that there are.
 
     Raises:
         UsageError: the first thing that is wrong, in one sentence.
     """
     for word in words:
-        key = word.lstrip("+").partition("=")[0]
-        if key in GIVEN:
-            way = {
-                "model": "name the models by study.models=[...]",
-                "manifold": "name other spaces by study.spaces.NAME=[[manifold=...]]",
-            }.get(key, f"run {key}= by itself")
+        if way := OTHERWISE.get(_key(word)):
             raise UsageError(f"{word}: study= chooses models and spaces itself; {way}")
     options = config.study
     for key in ("seeds", "steps", "dim", "trials", "models", "cuts"):
-        check_setting(f"study.{key}", config, _plain(options[key]))
+        value = options[key]
+        plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+        check_setting(f"study.{key}", config, plain)
     unknown = [name for name in options.models if name not in models]
     if unknown or not options.models:
         raise UsageError(
@@ -144,38 +151,10 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
 
 
 def given(words: Sequence[str]) -> list[str]:
-    """The words of a command line that all runs of a study have."""
-    keys = [word.lstrip("+").partition("=")[0] for word in words]
-    ours = ("study", "seed", "rerun", "print_config")
-    return [
-        word
-        for word, key in zip(words, keys, strict=True)
-        if key not in ours and not key.startswith(("study.", "hydra"))
-    ]
+    """The overrides of a command line that all runs of a study have."""
+    ours, groups = ("study", "seed", "rerun", "print_config"), ("study.", "hydra")
+    return [word for word in words if _key(word) not in ours and not _key(word).startswith(groups)]
 
 
-def _common(words: Sequence[str], options: DictConfig) -> list[str]:
-    """Words that all runs have where the command line does not say otherwise."""
-    said = {word.lstrip("+").partition("=")[0] for word in words}
-    common = [*(options.get("words") or ()), "trainer.plots=false", "trainer.progress=false"]
-    if options.steps is not None:
-        common.append(f"trainer.max_steps={options.steps}")
-    if options.dim is not None:
-        common.append(f"model.dim={options.dim}")
-    return [word for word in common if word.partition("=")[0] not in said]
-
-
-def _leaves(node: Mapping[Any, Any], prefix: str = "") -> dict[str, list[Any]]:
-    """Dotted keys with their lists of values."""
-    found: dict[str, list[Any]] = {}
-    for key, value in node.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, Mapping | DictConfig):
-            found |= _leaves(value, f"{path}.")
-        elif value is not None:
-            found[path] = list(value)
-    return found
-
-
-def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+def _key(word: str) -> str:
+    return word.lstrip("+").partition("=")[0]

@@ -1,4 +1,4 @@
-"""What the runs of a study say: comparisons with the flat twin, and a recommendation in words."""
+"""Results of a study: comparisons with the flat space, and a recommendation in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,24 +11,21 @@ from curvlab.study.floor import Floor
 from curvlab.study.twins import FLAT
 
 ONE_POINT = 1.0
-HIGHEST = 100.0
-"""Every metric's best score."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A model in a space: what its runs came to.
+    """A model in a space and its runs.
 
     Attributes:
         model: choice of `model=`.
         label: of the model.
         space: kind of space.
         dim: width.
-        words: with which it was run, without the seed.
+        words: overrides of its runs, without the seed.
         chosen: values that its trials chose.
         scores: one a seed, in the seeds' order; empty if a run has none.
         curvatures: learned ones, by name, the mean over seeds of each component.
-        negative: share of the runs' curvatures below 0, None without any.
         parameters: number of parameters.
         ms_per_step: mean over seeds of the median step.
         seconds: mean over seeds of a run's time.
@@ -44,8 +41,7 @@ class Outcome:
     chosen: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
     curvatures: Mapping[str, Sequence[float]] | None = None
-    negative: float | None = None
-    parameters: int | None = None
+    parameters: float | None = None
     ms_per_step: float | None = None
     seconds: float | None = None
     memory_mb: float | None = None
@@ -59,12 +55,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A twin against the flat one.
+    """A space against the flat one.
 
     Attributes:
-        outcome: of the twin.
+        outcome: of the space.
         paired: differences over seeds.
-        corrected: p of the t test, by Holm for all twins of the model.
+        corrected: p of the t test, by Holm for all spaces of the model.
     """
 
     outcome: Outcome
@@ -79,7 +75,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is recommended for a model.
+    """The recommendation for a model.
 
     Attributes:
         kind: a curved space is better; none is, and some are worse or all alike; or no score is
@@ -100,10 +96,10 @@ class ModelReport:
     """All of one model.
 
     Attributes:
-        flat: the flat twin.
-        others: the other twins, compared with it.
-        failed: twins without scores.
-        narrower: the best curved twin and the flat one at smaller widths, compared with the flat
+        flat: the flat space.
+        others: the other spaces, compared with it.
+        failed: spaces without scores.
+        narrower: the best curved space and the flat one at smaller widths, compared with the flat
             one of full width.
         verdict: the recommendation.
     """
@@ -122,15 +118,15 @@ class ModelReport:
 
 
 def compared(flat: Outcome, others: Sequence[Outcome]) -> tuple[Comparison, ...]:
-    """Compare twins with the flat one, corrected for their number."""
+    """Compare spaces with the flat one, corrected for their number."""
     pairs = [paired(other.scores, flat.scores) for other in others]
     corrected = holm([pair.p_t for pair in pairs])
     return tuple(Comparison(*found) for found in zip(others, pairs, corrected, strict=True))
 
 
-def best_curved(others: Sequence[Comparison]) -> Comparison | None:
-    """The curved twin with the best mean score."""
-    return max(others, key=lambda c: c.outcome.mean, default=None)
+def best_of(others: Sequence[Comparison]) -> Comparison:
+    """The space with the best mean score."""
+    return max(others, key=lambda comparison: comparison.outcome.mean)
 
 
 def verdict(flat: Outcome, others: Sequence[Comparison], floor: Floor | None = None) -> Verdict:
@@ -143,7 +139,7 @@ def verdict(flat: Outcome, others: Sequence[Comparison], floor: Floor | None = N
     """
     limit = -inf if floor is None else floor.limit
     highest = max([flat, *(c.outcome for c in others)], key=lambda outcome: outcome.mean)
-    if floor is not None and highest.mean <= limit:
+    if highest.mean <= limit:
         text = (
             f"No space is recommended for {flat.label}: its best score, {highest.mean:.2f} in "
             f"{highest.space} space, is not above the floor of {floor}. More steps, another "
@@ -151,111 +147,78 @@ def verdict(flat: Outcome, others: Sequence[Comparison], floor: Floor | None = N
         )
         return Verdict("floor", FLAT, (), text)
     better = [c for c in others if c.significant and c.paired.mean > 0 and c.outcome.mean > limit]
-    worse = [c for c in others if c.significant and c.paired.mean < 0]
-    top = best_curved(better)
-    if top is not None:
-        alike = [c for c in better if c is top or not _differ(top, c)]
+    if better:
+        top = best_of(better)
+        alike = [c for c in better if not paired(top.outcome.scores, c.outcome.scores).p_t < LEVEL]
         best, *rest = alike
         names = tuple(c.outcome.space for c in rest)
         text = (
-            f"{best.outcome.label} gains from curvature: its {best.outcome.space} twin scores "
-            f"{_points(best.paired.mean)} more than the flat one, {_interval(best.paired)}, "
-            f"p = {_p(best.corrected)} after Holm."
+            f"{best.outcome.label} gains from curvature: in {best.outcome.space} space it scores "
+            f"{best.paired.mean:.2f} points more than in flat space, 95 % interval "
+            f"{best.paired.interval}, p = {best.corrected:.2g} after Holm."
         )
-        if names:
-            text += f" {_listed(names).capitalize()} did not do better."
+        text += f" {_listed(names).capitalize()} did not do better." if names else ""
         return Verdict("curved", best.outcome.space, names, text)
-    open_ = [c for c in others if not c.significant]
-    if not open_:
-        text = (
-            f"{flat.label} stays flat: every other space scores less, by "
-            f"{_points(min(-c.paired.mean for c in worse))} or more."
-        )
+    equal = [c for c in others if not c.significant]
+    if not equal:
+        least = min(-c.paired.mean for c in others)
+        less = f"by {least:.2f} points or more"
+        text = f"{flat.label} stays flat: every other space scores less, {less}."
         return Verdict("flat", FLAT, (), text)
-    nearest = best_curved(open_)
-    assert nearest is not None
     text = (
         f"{flat.label} stays flat: no difference was found with this budget. "
-        f"{_budget(nearest, len(others))}"
+        f"{_budget(best_of(equal), len(others))}"
     )
-    if worse:
-        text += f" Worse than flat: {_listed([c.outcome.space for c in worse])}."
-    if (room := HIGHEST - flat.mean) < ONE_POINT:
-        text += (
-            f" The flat twin leaves {_points(room)} to gain, so that these runs cannot tell spaces "
-            f"apart: repeat them with a smaller width, such as study.dim={max(flat.dim // 4, 2)}."
-        )
-    return Verdict("no difference", FLAT, tuple(c.outcome.space for c in open_), text)
-
-
-def _differ(one: Comparison, other: Comparison) -> bool:
-    """Whether two twins differ, by the paired t test alone."""
-    return paired(one.outcome.scores, other.outcome.scores).p_t < LEVEL
+    if worse := [c.outcome.space for c in others if c.significant]:
+        text += f" Worse than flat: {_listed(worse)}."
+    return Verdict("no difference", FLAT, tuple(c.outcome.space for c in equal), text)
 
 
 def widths_saved(narrower: Sequence[Comparison]) -> Iterator[str]:
-    """What narrower twins say of the width, a sentence each, corrected for their number."""
-    for twin in narrower:
-        outcome, pair = twin.outcome, twin.paired
-        where = f"At dim {outcome.dim}, {outcome.space}"
-        against = f"the flat twin of full width, {_interval(pair)}."
-        if twin.significant:
-            more = f"{_points(abs(pair.mean))} {'more' if pair.mean > 0 else 'less'}"
-            yield f"{where} scores {more} than {against[:-1]}, p = {_p(twin.corrected)} after Holm."
+    """Compare smaller widths with the full one, a sentence each, corrected for their number."""
+    for cut in narrower:
+        pair, where = cut.paired, f"At dim {cut.outcome.dim}, {cut.outcome.space}"
+        against = f"flat space of full width, 95 % interval {pair.interval}"
+        if cut.significant:
+            more = f"{abs(pair.mean):.2f} points {'more' if pair.mean > 0 else 'less'}"
+            yield f"{where} scores {more} than {against}, p = {cut.corrected:.2g} after Holm."
         else:
-            yield f"{where} was not found to differ from {against}"
+            yield f"{where} was not found to differ from {against}."
 
 
 def overall(reports: Sequence[ModelReport]) -> str:
     """The recommendation over all models, in a sentence: the best one in its best space."""
-    best = max(reports, key=lambda report: report.recommended.mean)
-    gains = [r.flat.label for r in reports if r.verdict.kind == "curved"]
-    curved = (
-        f"Curvature is worth it for {_listed(gains)}."
-        if gains
-        else "Curvature was not found to be worth it on this graph."
-    )
-    winner = best.recommended
-    if all(report.verdict.kind == "floor" for report in reports):
+    best = max((report.recommended for report in reports), key=lambda outcome: outcome.mean)
+    gains = [report.flat.label for report in reports if report.verdict.kind == "curved"]
+    curved = "Curvature was not found to be worth it on this graph."
+    if gains:
+        curved = f"Curvature is worth it for {_listed(gains)}."
+    elif all(report.verdict.kind == "floor" for report in reports):
         curved = "Nothing is recommended: no score is above the floor."
-    return (
-        f"{curved} The best score of all has {winner.label} in "
-        f"{'flat' if winner.space == FLAT else winner.space} space, {winner.mean:.2f} in the mean."
-    )
+    score = f"{best.label} in {best.space} space, {best.mean:.2f} on average"
+    return f"{curved} The best score of all has {score}."
 
 
 def _budget(comparison: Comparison, tests: int) -> str:
-    """What this number of runs would have found, and how many find less.
+    """The effect that this number of runs detects, and how many runs detect a smaller one.
 
     The level is that of Holm's first step, which the best of all comparisons has to pass.
     """
     pair, level = comparison.paired, LEVEL / tests
     found = (
         f"The best curved space, {comparison.outcome.space}, differs by {pair.mean:+.2f} points, "
-        f"{_interval(pair)}."
+        f"95 % interval {pair.interval}."
     )
     limit = detectable(pair.std, pair.pairs, level)
     if isinf(limit) or pair.std == 0:
         return found
     aim = ONE_POINT if limit > ONE_POINT else limit / 2
     runs = runs_needed(aim, pair.std, level)
-    more = f", with about {runs} runs one of {_points(aim)}" if runs else ""
+    more = f", with about {runs} runs one of {aim:.2f} points" if runs else ""
     return (
-        f"{found} With {pair.pairs} runs a difference of about {_points(limit)} is detectable with "
-        f"80 % power{more}."
+        f"{found} With {pair.pairs} runs a difference of about {limit:.2f} points is detectable "
+        f"with 80 % power{more}."
     )
-
-
-def _points(value: float) -> str:
-    return f"{value:.2f} points"
-
-
-def _interval(pair: Paired) -> str:
-    return f"95 % interval {pair.interval}"
-
-
-def _p(value: float) -> str:
-    return f"{value:.2g}" if value >= 1e-4 else "0.0001 or less"
 
 
 def _listed(names: Sequence[str]) -> str:

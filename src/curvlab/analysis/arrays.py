@@ -1,0 +1,41 @@
+"""NumPy archives in a run's folder: written atomically, read with a sentence if damaged."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curvlab.errors import UsageError
+from curvlab.results.files import arriving
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by their names, without those that are None."""
+    kept = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    with arriving(path) as partial, partial.open("wb") as stream:
+        np.savez_compressed(stream, allow_pickle=False, **kept)
+
+
+def load_arrays(path: Path, content: str, origin: str, needs: set[str]) -> dict[str, np.ndarray]:
+    """Read what `save_arrays` wrote.
+
+    Args:
+        path: of the archive.
+        content: of it, in words.
+        origin: which runs write it, in words.
+        needs: names of arrays that must be there.
+
+    Raises:
+        UsageError: There is no such file, or it does not hold these arrays.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path} is missing: {origin}")
+    try:
+        with path.open("rb") as stream, np.load(stream) as file:
+            arrays = dict(file)
+    except Exception:  # a damaged archive can raise nearly anything
+        arrays = {}
+    if not needs <= arrays.keys():
+        raise UsageError(f"{path} has no {content}: run the model again to write it.")
+    return arrays
