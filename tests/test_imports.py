@@ -10,7 +10,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "curvlab"
 ORDER = ("manifolds", "optim", "layers", "models", "tasks", "run", "cli")
 """Each may import those before it."""
 
-GROUND = ("checked", "errors", "kinds", "options", "results", "metrics")
+GROUND = ("checked", "errors", "options", "results", "metrics")
 """They import none of the above."""
 
 
