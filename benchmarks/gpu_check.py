@@ -10,13 +10,11 @@ Each check has a process of its own: what crashes or takes too long costs itself
 
 import argparse
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -38,6 +36,8 @@ from curvlab.results.result import git_commit, package_versions
 from curvlab.run.train import train_in
 from curvlab.tables import table_names
 from curvlab.tables.planning import planned_cells, sweep_choices
+
+MACHINE = "the machine"
 
 SECONDS = 180.0
 """Of a check, at most."""
@@ -145,145 +145,120 @@ def cell(
 
 
 def own_cells(table: str) -> list[tuple[str, ...]]:
-    """The choices of some cells of a table: of the paper's own model, or of any, data sets vary."""
+    """The choices of a cell for each data set of a table: of the paper's own model, or of any."""
     choices = sweep_choices(CONFIGS, table)
-    own = f"model={table.partition('/')[0]}"
-    cells = [words for words in choices if own in words] or choices
-    by_data = {
-        next((w for w in words if w.startswith("dataset=")), ""): words for words in cells[::-1]
-    }
-    return list(by_data.values())[::-1]
+    cells = [words for words in choices if f"model={table.partition('/')[0]}" in words] or choices
+    by_data: dict[str, tuple[str, ...]] = {}
+    for words in cells:
+        by_data.setdefault(next((w for w in words if w.startswith("dataset=")), ""), words)
+    return list(by_data.values())
 
 
 def _result(config: Any, folder: Path) -> dict[str, Any]:
     """Train, and return the score, the time of a step and losses, or what is wrong."""
+    found: dict[str, Any] = {"score": None, "error": None, "ms_per_step": None, "losses": []}
     try:
         result = train_in(config, RunDirectory(folder / "run"), multirun=True)
     except UsageError as error:
-        return {"score": None, "error": str(error), "ms_per_step": None, "losses": []}
+        return found | {"error": str(error)}
     curves = folder / "run" / "metrics.csv"
-    losses = pd.read_csv(curves)["loss"].tolist() if curves.exists() else []
-    return {
-        "score": result.score,
-        "error": result.error,
-        "ms_per_step": result.ms_per_step,
-        "losses": losses,
-    }
+    if curves.exists():
+        found["losses"] = pd.read_csv(curves)["loss"].tolist()
+    return found | {name: getattr(result, name) for name in ("score", "error", "ms_per_step")}
 
 
 def checks(device: str, gpus: int, reduced: bool) -> dict[str, Check]:
     """All that is checked, by name."""
+    tiny = TINY if reduced else ()
     paths = ["tests/tasks/test_reconstruction_loss.py"] if reduced else ["tests"]
     found: dict[str, Check] = {"tests": (partial(gpu_tests, paths), lambda v: not v["failed"])}
+    ways: dict[str, Sequence[str]] = {
+        "one process": ("batching.accumulate=2",),
+        "2 processes": ("trainer.devices=2",),
+    }
     if device == "cpu" or gpus > 1:
-        ways: dict[str, Sequence[str]] = {
-            "one process": ("batching.accumulate=2",),
-            "2 processes": ("trainer.devices=2",),
-        }
-        pair = (*PAIR, *TINY_PAIR) if reduced else PAIR
-        work = partial(two_ways, pair, ways, device)
-        found["two processes"] = (work, _both_have_scores)
+        work = partial(two_ways, (*PAIR, *(TINY_PAIR if reduced else ())), ways, device)
+        right = lambda v: all(v[name]["score"] is not None for name in ways)  # noqa: E731
+        found["two processes"] = (work, right)
     for model in ["fpst"] if reduced else RECORDED:
-        ways = {"launched": (), "recorded": ("trainer.cuda_graph=true",)}
-        words = (*RECORDED[model], *SHORT, *(TINY if reduced else ()))
-        work = partial(two_ways, words, ways, device)
+        recorded = {"launched": (), "recorded": ("trainer.cuda_graph=true",)}
+        work = partial(two_ways, (*RECORDED[model], *SHORT, *tiny), recorded, device)
         same = lambda v: v["difference"] is not None and v["difference"] <= SAME_CURVE  # noqa: E731
         found[f"steps of {model}"] = (work, same)
     for name in ["pairwise"] if reduced else BENCHMARKS:
         found[f"benchmark {name}"] = (partial(benchmark, name, device, reduced), lambda _: True)
-    cells = (
-        {"fpst/fig3": [("model=fpst", "dataset=synthetic_web")]}
-        if reduced
-        else {name: own_cells(name) for name in table_names(CONFIGS)}
-    )
-    for table, choices in cells.items():
-        work = partial(cell, table, device, choices, (*SHORT, *(TINY if reduced else ())))
-        found[table] = (work, lambda v: "processor" not in v or _as_on_a_processor(v))
+    for table in ["fpst/fig3"] if reduced else table_names(CONFIGS):
+        cells = [("model=fpst", "dataset=synthetic_web")] if reduced else own_cells(table)
+        work = partial(cell, table, device, cells, (*SHORT, *tiny))
+        found[table] = (work, _as_on_a_processor)
     return found
-
-
-def _both_have_scores(found: Mapping[str, Any]) -> bool:
-    return all(found[name]["score"] is not None for name in ("one process", "2 processes"))
 
 
 def _as_on_a_processor(found: Mapping[str, Any]) -> bool:
     """Whether the device has a score where the processor has one."""
-    return found["device"]["score"] is not None or found["processor"]["score"] is None
+    scores = (found.get(name, {}).get("score") for name in ("device", "processor"))
+    return [score is None for score in scores] != [True, False]
 
 
-def apart(work: Callable[[], Any], seconds: float) -> dict[str, Any]:
-    """Call a function in a fork of this process; all that it started ends with it.
-
-    A fork has what is imported here. Here no CUDA may have started, which a fork could not use.
+def apart(words: Sequence[str], seconds: float) -> dict[str, Any]:
+    """Run `python -m benchmarks.gpu_check WORDS --value FILE`; all that it started ends with it.
 
     Args:
-        work: returns what JSON can hold.
+        words: of the command line.
         seconds: after which it is killed; none are left at 0 or below.
 
     Returns:
-        `status` (`done`, `failed`, `too long`, or `no time`), `seconds`, `value`, and `output`:
-        what it and the processes it started have printed.
+        `status` (`done`, `failed`, `too long`, or `no time`), `seconds`, `value`, what it wrote to
+        the file as JSON, and `output`: what it and the processes it started have printed.
     """
     if seconds <= 0:
         return {"status": "no time", "seconds": 0.0, "value": None, "output": ""}
     began = time.monotonic()
     with TemporaryDirectory() as folder:
-        printed, returned = Path(folder, "output"), Path(folder, "value.json")
-        fork = multiprocessing.get_context("fork")
-        process = fork.Process(target=_work, args=(work, printed, returned))
-        process.start()
-        process.join(seconds)
-        code = process.exitcode
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid or 0, signal.SIGKILL)
-        process.join()
+        returned, printed = Path(folder, "value.json"), Path(folder, "output")
+        command = [sys.executable, "-m", "benchmarks.gpu_check", *words, "--value", str(returned)]
+        with printed.open("w") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+            code = process.poll()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         status = "too long" if code is None else "failed" if code else "done"
-        output = printed.read_text(errors="replace") if printed.is_file() else ""
+        value = json.loads(returned.read_text()) if status == "done" else None
+        output = printed.read_text(errors="replace")
         if code is not None and code < 0:
             output += f"killed by signal {-code}\n"
-        value = json.loads(returned.read_text()) if status == "done" else None
     taken = round(time.monotonic() - began, 1)
     return {"status": status, "seconds": taken, "value": value, "output": output}
 
 
-def _work(work: Callable[[], Any], printed: Path, returned: Path) -> None:
-    """Be the process: work, and write what it returns."""
-    os.setsid()
-    handle = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(handle, 1)
-    os.dup2(handle, 2)
-    # Not the parent's streams, which a caller may have put something else in the place of.
-    sys.stdout = sys.stderr = os.fdopen(handle, "w", buffering=1, errors="replace")
-    try:
-        returned.write_text(json.dumps(work()))
-    except BaseException:
-        traceback.print_exc()
-        raise SystemExit(1) from None
-
-
-def examine(device: str, reduced: bool, minutes: float, folder: Path) -> list[str]:
+def examine(args: argparse.Namespace) -> list[str]:
     """Make all checks, write both files after each, and return the names of those that failed.
 
     Raises:
         UsageError: there is no such device.
     """
-    deadline = time.monotonic() + 60 * minutes
-    found: dict[str, Any] = {"the machine": apart(partial(machine, device), SECONDS)}
-    gpus = (found["the machine"]["value"] or {}).get("gpus", 0)
-    if device != "cpu" and not gpus:
+    deadline = time.monotonic() + 60 * args.minutes
+    reduced = ["--reduced"] if args.reduced else []
+    words = ["--device", args.device, *reduced, "--check"]
+    found: dict[str, Any] = {MACHINE: apart([*words, MACHINE], SECONDS)}
+    gpus = (found[MACHINE]["value"] or {}).get("gpus", 0)
+    if args.device != "cpu" and not gpus:
         raise UsageError("no GPU is at hand for --device cuda: use --device cpu")
-    folder.mkdir(parents=True, exist_ok=True)
+    args.output.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
-    for name, (work, is_right) in checks(device, gpus, reduced).items():
+    for name, (_, is_right) in checks(args.device, gpus, args.reduced).items():
         print(f"{name} ...", flush=True)
-        outcome = apart(work, min(SECONDS, deadline - time.monotonic()))
+        outcome = apart([*words, name], min(SECONDS, deadline - time.monotonic()))
         found[name] = outcome
         done = outcome["status"] == "done"
         if outcome["status"] == "failed" or (done and not is_right(outcome["value"])):
             failed.append(name)
-        report = {"device": device, "reduced": reduced, "failed": failed, "checks": found}
-        atomic_write(folder / "gpu_check.json", json.dumps(report, indent=1) + "\n")
-        atomic_write(folder / "gpu_check.md", page(report))
+        report = {"device": args.device, "reduced": args.reduced, "failed": failed, "checks": found}
+        atomic_write(args.output / "gpu_check.json", json.dumps(report, indent=1) + "\n")
+        atomic_write(args.output / "gpu_check.md", page(report))
     return failed
 
 
@@ -313,9 +288,16 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--reduced", action="store_true", help="one small thing of each kind")
     parser.add_argument("--minutes", type=float, default=20.0, help="of all (default: 20)")
     parser.add_argument("--output", type=Path, default=Path("outputs/gpu_check"))
+    parser.add_argument("--check", help=argparse.SUPPRESS)  # this one alone, in this process
+    parser.add_argument("--value", type=Path, help=argparse.SUPPRESS)  # where its value goes
     args = parser.parse_args(words)
+    if args.check:
+        found = checks(args.device, torch.cuda.device_count(), args.reduced)
+        work = partial(machine, args.device) if args.check == MACHINE else found[args.check][0]
+        args.value.write_text(json.dumps(work()))
+        return 0
     try:
-        failed = examine(args.device, args.reduced, args.minutes, args.output)
+        failed = examine(args)
     except UsageError as error:
         print(f"gpu_check: {error}", file=sys.stderr)
         return 2
@@ -324,6 +306,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    # Looking for a GPU starts nothing that a fork could not use.
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -55,12 +54,12 @@ def outcome(status, value=None, output=""):
 SCORE = {"score": 81.0, "error": None, "ms_per_step": 3.0, "losses": [1.0]}
 NONE = {"score": None, "error": "no file", "ms_per_step": None, "losses": []}
 ENDS = {
-    "machine": outcome("done", {"gpus": 2}),
-    "gpu_tests": outcome("done", {"passed": 3, "skipped": 1, "failed": ["of.a.gpu"]}),
-    "accumulate": outcome("done", {"one process": SCORE, "2 processes": NONE}),
-    "cuda_graph": outcome("done", {"launched": SCORE, "recorded": SCORE, "difference": 0.1}),
-    "'steps'": outcome("failed", None, "first\nillegal memory access"),
-    "'ranking'": outcome("too long"),
+    "the machine": outcome("done", {"gpus": 2}),
+    "tests": outcome("done", {"passed": 3, "skipped": 1, "failed": ["of.a.gpu"]}),
+    "two processes": outcome("done", {"one process": SCORE, "2 processes": NONE}),
+    "steps of fpst": outcome("done", {"launched": SCORE, "recorded": SCORE, "difference": 0.1}),
+    "benchmark steps": outcome("failed", None, "first\nillegal memory access"),
+    "benchmark ranking": outcome("too long"),
     "lrn/table1": outcome("done", {"device": NONE, "processor": SCORE, "difference": None}),
     "cat/table1": outcome("done", {"device": NONE, "processor": NONE, "difference": None}),
 }
@@ -68,16 +67,11 @@ ENDS = {
 
 def test_what_fails_is_named_first(tmp_path, monkeypatch):
     """A device without a score fails where the processor has one; missing data fail nowhere."""
-
-    def ends(work, seconds):
-        assert seconds > 0
-        said = f"{work.func.__name__} {work.args}"
-        return next((end for text, end in ENDS.items() if text in said), outcome("no time"))
-
-    monkeypatch.setattr(gpu_check, "apart", ends)
+    monkeypatch.setattr(
+        gpu_check, "apart", lambda words, _: ENDS.get(words[-1], outcome("no time"))
+    )
     assert main(["--output", str(tmp_path)]) == 1
-    steps = [f"steps of {name}" for name in gpu_check.RECORDED]
-    failed = ["tests", "two processes", *steps, "benchmark steps", "lrn/table1"]
+    failed = ["tests", "two processes", "steps of fpst", "benchmark steps", "lrn/table1"]
     assert json.loads((tmp_path / "gpu_check.json").read_text())["failed"] == failed
     said = (tmp_path / "gpu_check.md").read_text()
     assert f"Failed: {', '.join(failed)}." in said
@@ -102,50 +96,30 @@ def test_a_gpu_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_work_returns_and_prints_is_kept():
-    def work():
-        print("at work")
-        subprocess.run([sys.executable, "-c", "print('below')"], check=True)
-        return {"pid": os.getpid(), "figures": [1, 2.5]}
-
-    found = apart(work, 60)
-    assert found["status"] == "done"
-    assert found["value"]["figures"] == [1, 2.5]
-    assert found["value"]["pid"] != os.getpid()
-    assert "at work\n" in found["output"]
-    assert "below\n" in found["output"]
-
-
-def raises():
-    raise ArithmeticError("no number")
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("work", "said"),
-    [
-        (raises, "ArithmeticError: no number"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), f"killed by signal {signal.SIGKILL}"),
-    ],
+    ("seconds", "status"), [(0, "no time"), (0.5, "too long"), (60, "done"), (60, "failed")]
 )
-def test_a_fault_costs_the_check_alone(work, said):
-    found = apart(work, 60)
-    assert (found["status"], found["value"]) == ("failed", None)
-    assert said in found["output"]
+def test_a_check_ends_in_its_own_process(seconds, status):
+    name = "no such check" if status == "failed" else gpu_check.MACHINE
+    found = apart(["--device", "cpu", "--check", name], seconds)
+    assert found["status"] == status
+    assert (found["value"] or {}).get("devices") == (["processor"] if status == "done" else None)
+    assert ("KeyError" in found["output"]) == (status == "failed")
 
 
-def test_what_takes_too_long_ends_with_all_that_it_started(tmp_path):
-    def work():
-        child = subprocess.Popen(["sleep", "60"])
-        (tmp_path / "child").write_text(str(child.pid))
-        child.wait()
-
-    assert apart(work, 2.5)["status"] == "too long"
+def test_what_a_check_started_ends_with_it(tmp_path, monkeypatch):
+    """Of a program that starts another one and waits."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child; wait\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert apart([], 1.0)["status"] == "too long"
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 10
     while running(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not running(child)
-    assert apart(work, 0)["status"] == "no time"
 
 
 def running(pid):

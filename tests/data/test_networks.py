@@ -49,10 +49,10 @@ def test_blank_lines_spaces_and_windows_line_ends_are_read(tmp_path):
 @pytest.mark.parametrize(
     "line", ["1", "1,2,3", "a,b", "1;2", "-1,2", "1.5,2", "1,", "\x00\x01,2", "source,target"]
 )
-def test_malformed_line_is_refused_with_its_number(tmp_path, line):
+def test_malformed_line_is_refused(tmp_path, line):
     file = tmp_path / "edges.csv"
     file.write_text(f"0,1\n\n1,2\n{line}\n2,3\n")
-    with pytest.raises(UsageError, match="line 4"):
+    with pytest.raises(UsageError, match="is no edge list"):
         read_edge_list(file)
 
 

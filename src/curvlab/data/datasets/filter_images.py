@@ -1,6 +1,7 @@
 """Images on a grid, filtered by two spectral filters: the targets of filter regression."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,7 @@ PolyFormer, Table 10, whose last two rows are swapped: these fit the text and th
 """
 
 
+@dataclass(eq=False)
 class FilterImages(Checked):
     """One grey image on a grid of pixels; one of two filters makes the target of each pixel.
 
@@ -69,29 +71,19 @@ class FilterImages(Checked):
     Source: PolyFormer, Section 4.1.1 and Appendix D.2, with BernNet's images.
     """
 
-    def __init__(
-        self,
-        filter: FilterPair = "low_high_pass",
-        image: NonNegativeInt = 15,
-        generated: bool = False,
-        side: Annotated[int, Ge(5)] = 100,
-        path: Incidental[Inside] = "FilterImages/raw/2Dgrid.mat",
-        url: Incidental[str] = (
-            "https://raw.githubusercontent.com/ivam-he/BernNet/main/Learning_filters/2Dgrid.mat"
-        ),
-        sha256: Incidental[str | None] = (
-            "0df971bd4392136887f4147112dc8aff13608bab545b66b07b1d35d41eeb566f"
-        ),
-        data_dir: Passed[str | Path] = "data",
-        mirror: Passed[str | Path | None] = None,
-    ) -> None:
-        self.filter = filter
-        self.image = image
-        self.generated = generated
-        self.side = side
-        self.file = RemoteFile(path, url, sha256)
-        self.data_dir = Path(data_dir)
-        self.mirror = mirror
+    filter: FilterPair = "low_high_pass"
+    image: NonNegativeInt = 15
+    generated: bool = False
+    side: Annotated[int, Ge(5)] = 100
+    path: Incidental[Inside] = "FilterImages/raw/2Dgrid.mat"
+    url: Incidental[str] = (
+        "https://raw.githubusercontent.com/ivam-he/BernNet/main/Learning_filters/2Dgrid.mat"
+    )
+    sha256: Incidental[str | None] = (
+        "0df971bd4392136887f4147112dc8aff13608bab545b66b07b1d35d41eeb566f"
+    )
+    data_dir: Passed[str | Path] = "data"
+    mirror: Passed[str | Path | None] = None
 
     def download(self) -> list[Path]:
         """Fetch the file, if it is read.
@@ -102,7 +94,8 @@ class FilterImages(Checked):
         if self.generated:
             return []
         try:
-            return [fetch(self.file, self.data_dir, self.mirror)]
+            file = RemoteFile(self.path, self.url, self.sha256)
+            return [fetch(file, self.data_dir, self.mirror)]
         except UsageError as error:
             raise UsageError(
                 f"{error} An image can be generated instead: generated=True"

@@ -9,7 +9,8 @@ hyperbolic plane. On a sphere or a square with equal hidden degrees nothing but 
 """
 
 from abc import abstractmethod
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ NODES = Annotated[int, Interval(ge=10, le=20000)]
 """Points of a graph: all pairs are drawn."""
 
 
+@dataclass(eq=False)
 class GeometricGraph(Generated):
     """Graph, features and classes from points of one space, as in HypBench.
 
@@ -63,41 +65,34 @@ class GeometricGraph(Generated):
             nodes, or features, for the mean degree.
     """
 
-    dimension = 1
+    num_nodes: NODES = 500
+    mean_degree: PositiveFloat = 8.0
+    beta: PositiveFloat = 3.0
+    features: NonNegativeInt = 64
+    feature_degree: PositiveFloat = 8.0
+    feature_beta: PositiveFloat = 3.0
+    correlation: Share = 1.0
+    classes: Annotated[int, Ge(2)] = 4
+    homophily: NonNegativeFloat = 3.0
+    seed: Seed = 0
 
-    def __init__(
-        self,
-        num_nodes: NODES = 500,
-        mean_degree: PositiveFloat = 8.0,
-        beta: PositiveFloat = 3.0,
-        features: NonNegativeInt = 64,
-        feature_degree: PositiveFloat = 8.0,
-        feature_beta: PositiveFloat = 3.0,
-        correlation: Share = 1.0,
-        classes: Annotated[int, Ge(2)] = 4,
-        homophily: NonNegativeFloat = 3.0,
-        seed: Seed = 0,
-    ) -> None:
-        for name, value in (("beta", beta), ("feature_beta", feature_beta)):
-            if value <= self.dimension:
+    dimension: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("beta", "feature_beta"):
+            if getattr(self, name) <= self.dimension:
                 raise UsageError(
-                    f"{name}={value:g} must be above {self.dimension}, the "
+                    f"{name}={getattr(self, name):g} must be above {self.dimension}, the "
                     "dimension of the space: below it, every node is joined to far ones."
                 )
-        for name, degree, most in (
-            ("mean_degree", mean_degree, num_nodes - 1),
-            ("feature_degree", feature_degree, features or np.inf),
-        ):
-            if degree > most / 2:
+        others = self.num_nodes - 1
+        for name, most in (("mean_degree", others), ("feature_degree", self.features or np.inf)):
+            if getattr(self, name) > most / 2:
                 raise UsageError(
-                    f"{name}={degree:g} is more than half of the {most:g} there "
+                    f"{name}={getattr(self, name):g} is more than half of the {most:g} there "
                     "are: lower it, or raise their number."
                 )
-        self.num_nodes, self.mean_degree, self.beta = num_nodes, mean_degree, beta
-        self.features, self.feature_degree = features, feature_degree
-        self.feature_beta = feature_beta
-        self.correlation, self.classes, self.homophily = correlation, classes, homophily
-        self.seed = seed
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]`, `y [nodes]` and, with features, `x`."""
@@ -182,6 +177,7 @@ class GeometricGraph(Generated):
         return (log_weight + gumbel).argmax(axis=1)
 
 
+@dataclass(eq=False)
 class HyperbolicGraph(GeometricGraph):
     r"""The S1/H2 model: popularity and similarity, that is random points of the hyperbolic plane.
 
@@ -195,12 +191,9 @@ class HyperbolicGraph(GeometricGraph):
 
     Args:
         exponent: of the density of degrees; the larger, the more alike they are.
-        **options: those of `GeometricGraph`.
     """
 
-    def __init__(self, exponent: Annotated[float, Gt(2)] = 2.7, **options: Any) -> None:
-        super().__init__(**options)
-        self.exponent = exponent
+    exponent: Annotated[float, Gt(2)] = 2.7
 
     def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Angles `[count, 1]` in turns."""
@@ -223,15 +216,9 @@ class SphericalGraph(GeometricGraph):
     The S2 model without the popularity that makes it hyperbolic.
 
     Source: Jankowski et al. 2023, "The D-Mercator method", for S^D.
-
-    Args:
-        **options: those of `GeometricGraph`.
     """
 
     dimension = 2
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
 
     def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Unit vectors `[count, 3]`."""
@@ -250,15 +237,9 @@ class FlatGraph(GeometricGraph):
     two dimensions.
 
     Source: Penrose 2016, "Connectivity of soft random geometric graphs".
-
-    Args:
-        **options: those of `GeometricGraph`.
     """
 
     dimension = 2
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
 
     def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
         """Points `[count, 2]` of the unit square."""

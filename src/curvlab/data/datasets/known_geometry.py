@@ -1,5 +1,7 @@
 """Small graphs of which one knows the space that they fit into: trees, a sphere, a grid."""
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -18,7 +20,22 @@ Branching = Annotated[int, Ge(2)]
 RingLength = Annotated[int, Ge(3)]
 
 
-class BalancedTree(Generated):
+class KnownGraph(Generated):
+    """The largest component of a generated graph, without features."""
+
+    @abstractmethod
+    def edges(self) -> tuple[np.ndarray, int]:
+        """Edges `[2, edges]`, in any order and direction, and the number of nodes."""
+
+    def load(self) -> Data:
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`."""
+        nodes, edges = largest_component(*self.edges())
+        edge_index = simple_edges(torch.from_numpy(edges.astype(np.int64)), len(nodes))
+        return Data(edge_index=edge_index, num_nodes=len(nodes))
+
+
+@dataclass(eq=False)
+class BalancedTree(KnownGraph):
     """Every node above the last level has as many children: hyperbolic, Gromov's delta is 0.
 
     Args:
@@ -26,15 +43,18 @@ class BalancedTree(Generated):
         depth: levels below the root.
     """
 
-    def __init__(self, branching: Branching = 3, depth: PositiveInt = 4) -> None:
-        self.branching, self.depth = branching, depth
+    branching: Branching = 3
+    depth: PositiveInt = 4
 
-    def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
-        return graph(*balanced_tree(self.branching, self.depth))
+    def edges(self) -> tuple[np.ndarray, int]:
+        """From parents to children, level by level."""
+        nodes = sum(self.branching**level for level in range(self.depth + 1))
+        child = np.arange(1, nodes)
+        return np.stack([(child - 1) // self.branching, child]), nodes
 
 
-class NoisyTree(Generated):
+@dataclass(eq=False)
+class NoisyTree(BalancedTree):
     """A balanced tree and edges between random nodes: hyperbolic with a few cycles.
 
     Args:
@@ -44,26 +64,21 @@ class NoisyTree(Generated):
         seed: of the graph, not of the run: every run trains on the same graph.
     """
 
-    def __init__(
-        self,
-        branching: Branching = 3,
-        depth: PositiveInt = 4,
-        noise: Share = 0.1,
-        seed: Seed = 0,
-    ) -> None:
-        self.branching, self.depth, self.noise, self.seed = branching, depth, noise, seed
+    noise: Share = 0.1
+    seed: Seed = 0
 
-    def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
-        tree, nodes = balanced_tree(self.branching, self.depth)
+    def edges(self) -> tuple[np.ndarray, int]:
+        """Those of the tree, then the others."""
+        tree, nodes = super().edges()
         i, j = np.triu_indices(nodes, k=1)
         free = ~np.isin(i * nodes + j, tree[0] * nodes + tree[1])
         extra = min(round(self.noise * tree.shape[1]), int(free.sum()))
         chosen = np.random.default_rng(self.seed).choice(np.flatnonzero(free), extra, replace=False)
-        return graph(np.concatenate([tree, np.stack([i, j])[:, chosen]], axis=1), nodes)
+        return np.concatenate([tree, np.stack([i, j])[:, chosen]], axis=1), nodes
 
 
-class SpherePoints(Generated):
+@dataclass(eq=False)
+class SpherePoints(KnownGraph):
     """Uniform points of a sphere, each joined to its nearest ones: spherical.
 
     Args:
@@ -75,22 +90,29 @@ class SpherePoints(Generated):
         UsageError: There are fewer other points than neighbours.
     """
 
-    def __init__(self, num_nodes: NODES = 120, neighbours: PositiveInt = 5, seed: Seed = 0) -> None:
-        if neighbours >= num_nodes:
-            raise UsageError(f"neighbours={neighbours} must be less than num_nodes={num_nodes}.")
-        self.num_nodes, self.neighbours, self.seed = num_nodes, neighbours, seed
+    num_nodes: NODES = 120
+    neighbours: PositiveInt = 5
+    seed: Seed = 0
 
-    def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.neighbours >= self.num_nodes:
+            raise UsageError(
+                f"neighbours={self.neighbours} must be less than num_nodes={self.num_nodes}."
+            )
+
+    def edges(self) -> tuple[np.ndarray, int]:
+        """From each point to its nearest."""
         points = sphere_points(self.num_nodes, np.random.default_rng(self.seed))
         distance = cdist(points, points)
         np.fill_diagonal(distance, np.inf)
         nearest = np.argsort(distance, axis=1, kind="stable")[:, : self.neighbours]
         source = np.repeat(np.arange(self.num_nodes), self.neighbours)
-        return connected(np.stack([source, nearest.ravel()]), self.num_nodes)
+        return np.stack([source, nearest.ravel()]), self.num_nodes
 
 
-class Grid(Generated):
+@dataclass(eq=False)
+class Grid(KnownGraph):
     """Crossings of a rectangular grid: flat.
 
     Args:
@@ -98,49 +120,49 @@ class Grid(Generated):
         columns: nodes from left to right.
     """
 
-    def __init__(self, rows: Branching = 11, columns: Branching = 11) -> None:
-        self.rows, self.columns = rows, columns
+    rows: Branching = 11
+    columns: Branching = 11
 
-    def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+    def edges(self) -> tuple[np.ndarray, int]:
+        """To the right and down."""
         node = np.arange(self.rows * self.columns).reshape(self.rows, self.columns)
         right = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
         down = np.stack([node[:-1].ravel(), node[1:].ravel()])
-        return graph(np.concatenate([right, down], axis=1), node.size)
+        return np.concatenate([right, down], axis=1), node.size
 
 
-class RandomGeometric(Generated):
+@dataclass(eq=False)
+class RandomGeometric(KnownGraph):
     """Uniform points of a square, joined where nearer than a radius: flat.
 
-    The radius r is the one at which a point inside has `mean_degree` neighbours in the mean,
+    The radius r is the one at which a point inside has `mean_degree` neighbours on average,
     `num_nodes pi r^2 = mean_degree`; near the boundary points have fewer.
 
     Args:
         num_nodes: number of points; the largest component is kept.
         mean_degree: mean number of neighbours inside.
         seed: of the graph, not of the run: every run trains on the same graph.
+
+    Raises:
+        UsageError: No two points are near enough (when it is loaded).
     """
 
-    def __init__(
-        self, num_nodes: NODES = 120, mean_degree: PositiveFloat = 8.0, seed: Seed = 0
-    ) -> None:
-        self.num_nodes, self.mean_degree, self.seed = num_nodes, mean_degree, seed
+    num_nodes: NODES = 120
+    mean_degree: PositiveFloat = 8.0
+    seed: Seed = 0
 
-    def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features.
-
-        Raises:
-            UsageError: No two points are near enough.
-        """
+    def edges(self) -> tuple[np.ndarray, int]:
+        """Between near points."""
         points = np.random.default_rng(self.seed).random((self.num_nodes, 2))
         radius = np.sqrt(self.mean_degree / (np.pi * self.num_nodes))
         near = np.triu(cdist(points, points) < radius, k=1)
         if not near.any():
             raise UsageError(f"mean_degree={self.mean_degree:g} joins no two points: raise it.")
-        return connected(np.stack(np.nonzero(near)), self.num_nodes)
+        return np.stack(np.nonzero(near)), self.num_nodes
 
 
-class RingOfTrees(Generated):
+@dataclass(eq=False)
+class RingOfTrees(KnownGraph):
     """A ring with a balanced tree at each of its nodes: a product of a circle and trees.
 
     Args:
@@ -149,34 +171,14 @@ class RingOfTrees(Generated):
         depth: levels below the ring.
     """
 
-    def __init__(
-        self, ring: RingLength = 8, branching: Branching = 2, depth: PositiveInt = 3
-    ) -> None:
-        self.ring, self.branching, self.depth = ring, branching, depth
+    ring: RingLength = 8
+    branching: Branching = 2
+    depth: PositiveInt = 3
 
-    def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
-        tree, size = balanced_tree(self.branching, self.depth)
+    def edges(self) -> tuple[np.ndarray, int]:
+        """Those of the ring, then those of the trees."""
+        tree, size = BalancedTree(self.branching, self.depth).edges()
         roots = size * np.arange(self.ring)
         trees = (tree[:, None] + roots[:, None]).reshape(2, -1)
         circle = np.stack([roots, np.roll(roots, -1)])
-        return graph(np.concatenate([circle, trees], axis=1), size * self.ring)
-
-
-def balanced_tree(branching: int, depth: int) -> tuple[np.ndarray, int]:
-    """Edges `[2, nodes - 1]` from parents to children, level by level, and the number of nodes."""
-    nodes = sum(branching**level for level in range(depth + 1))
-    child = np.arange(1, nodes)
-    return np.stack([(child - 1) // branching, child]), nodes
-
-
-def connected(edges: np.ndarray, num_nodes: int) -> Data:
-    """The largest component of what some edges `[2, edges]` join."""
-    nodes, edges = largest_component(edges, num_nodes)
-    return graph(edges, len(nodes))
-
-
-def graph(edges: np.ndarray, num_nodes: int) -> Data:
-    """A graph without features, from edges `[2, edges]` in any order and direction."""
-    edge_index = simple_edges(torch.from_numpy(edges.astype(np.int64)), num_nodes)
-    return Data(edge_index=edge_index, num_nodes=num_nodes)
+        return np.concatenate([circle, trees], axis=1), size * self.ring

@@ -1,9 +1,7 @@
 """Two large non-homophilous graphs of LINKX's benchmark: Twitch-gamers and Pokec."""
 
 import io
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -14,16 +12,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
-from curvlab.data.files.pickles import RestrictedUnpickler
+from curvlab.data.files.pickles import ARRAYS, RestrictedUnpickler
 from curvlab.errors import UsageError
 
-_reconstruct = np.empty(0).__reduce__()[0]
-SPLIT_CLASSES: Mapping[str, Any] = {  # of files of splits, by the names of both NumPys
-    "numpy.ndarray": np.ndarray,
-    "numpy.dtype": np.dtype,
-    "numpy.core.multiarray._reconstruct": _reconstruct,
-    "numpy._core.multiarray._reconstruct": _reconstruct,
-}
 EDGES, NODES = "large_twitch_edges.csv", "large_twitch_features.csv"
 
 
@@ -88,13 +79,11 @@ def read_splits(path: Path, nodes: int) -> dict[str, Tensor]:
         with path.open("rb") as file:
             np.lib.format.read_magic(file)
             np.lib.format.read_array_header_1_0(file)
-            splits = RestrictedUnpickler(file, SPLIT_CLASSES, encoding="latin1").load()
+            splits = RestrictedUnpickler(file, ARRAYS, encoding="latin1").load()
         masks = {name: torch.zeros(nodes, len(splits), dtype=torch.bool) for name in GIVEN}
         for column, split in enumerate(splits):
             for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
-                masks[name][torch.as_tensor(np.asarray(split[part]), dtype=torch.long), column] = (
-                    True
-                )
+                masks[name][np.asarray(split[part], dtype=np.int64), column] = True
     except Exception as error:  # rubbish can raise nearly anything
         raise UsageError(
             f"{path} holds no splits ({error}); delete it and run again to fetch a fresh copy."

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -52,21 +53,15 @@ def read_edge_list(path: Path) -> np.ndarray:
     Raises:
         UsageError: The file has no edges, or a line is not two whole numbers.
     """
-    edges = []
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        fields = [field.strip() for field in line.split(",")]
-        if len(fields) != 2 or not all(field.isdecimal() for field in fields):
-            raise UsageError(
-                f"{path}, line {number}: expected two node numbers separated by a comma, "
-                f"as in 12,34, but found {line[:40]!r}."
-            )
-        edges.append((int(fields[0]), int(fields[1])))
-    if not edges:
-        raise UsageError(f"{path} has no edges: expected lines such as 12,34.")
-    return np.array(edges, dtype=np.int64)
+    try:
+        edges = pd.read_csv(path, header=None, dtype=np.int64, encoding_errors="replace").to_numpy()
+    except pd.errors.EmptyDataError as error:
+        raise UsageError(f"{path} has no edges: expected lines such as 12,34.") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is no edge list with lines such as 12,34: {error}") from error
+    if edges.shape[1] != 2 or edges.min() < 0:
+        raise UsageError(f"{path} is no edge list with two node numbers per line, such as 12,34.")
+    return edges
 
 
 def numbered(edges: np.ndarray) -> tuple[Tensor, int]:

@@ -1,36 +1,18 @@
 """Graphs that PyTorch Geometric has a dataset class for, from raw files that we fetch."""
 
-import codecs
 import io
 import shutil
 import warnings
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-from scipy.sparse import csr_matrix
 from torch_geometric.data import Data, InMemoryDataset
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
 from curvlab.data.files.pickles import read_pickle
-
-_reconstruct = np.empty(0).__reduce__()[0]
-PLANETOID_CLASSES = {  # by the names of Python 2's time and by today's
-    "scipy.sparse.csr.csr_matrix": csr_matrix,
-    "scipy.sparse._csr.csr_matrix": csr_matrix,
-    "numpy.ndarray": np.ndarray,
-    "numpy.dtype": np.dtype,
-    "numpy.core.multiarray._reconstruct": _reconstruct,
-    "numpy._core.multiarray._reconstruct": _reconstruct,
-    "_codecs.encode": codecs.encode,
-    "collections.defaultdict": defaultdict,
-    "builtins.list": list,
-    "__builtin__.list": list,
-}
 
 
 class PyGGraph(LabelledGraph):
@@ -79,5 +61,5 @@ class PlanetoidGraph(PyGGraph):
             if path.suffix != ".index":
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    read_pickle(path, PLANETOID_CLASSES, encoding="latin1")
+                    read_pickle(path, encoding="latin1")
         return super().read(paths)

@@ -1,5 +1,7 @@
 """Random vectors without edges, to time operations on points."""
 
+from dataclasses import dataclass
+
 import torch
 from torch_geometric.data import Data
 
@@ -7,6 +9,7 @@ from curvlab.data.files.sources import Generated
 from curvlab.options import PositiveInt, Seed
 
 
+@dataclass(eq=False)
 class RandomPoints(Generated):
     """Normal vectors of length about one, `x [nodes, dim]`, and no edges.
 
@@ -16,10 +19,9 @@ class RandomPoints(Generated):
         seed: of the vectors, not of the run.
     """
 
-    def __init__(
-        self, num_nodes: PositiveInt = 10000, dim: PositiveInt = 2048, seed: Seed = 0
-    ) -> None:
-        self.num_nodes, self.dim, self.seed = num_nodes, dim, seed
+    num_nodes: PositiveInt = 10000
+    dim: PositiveInt = 2048
+    seed: Seed = 0
 
     def load(self) -> Data:
         """Return the vectors."""

@@ -1,5 +1,6 @@
 """A generated graph that needs no file: scale-free and tree-like, with some cycles."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -11,6 +12,7 @@ from curvlab.data.files.sources import Generated
 from curvlab.options import Seed, Share
 
 
+@dataclass(eq=False)
 class SyntheticWeb(Generated):
     """A web-like graph: a preferential-attachment tree and short cycles along it.
 
@@ -25,12 +27,9 @@ class SyntheticWeb(Generated):
         seed: of the graph, not of the run: every run trains on the same graph.
     """
 
-    def __init__(
-        self, num_nodes: Annotated[int, Ge(2)] = 3000, cycle_fraction: Share = 0.5, seed: Seed = 0
-    ) -> None:
-        self.num_nodes = num_nodes
-        self.cycle_fraction = cycle_fraction
-        self.seed = seed
+    num_nodes: Annotated[int, Ge(2)] = 3000
+    cycle_fraction: Share = 0.5
+    seed: Seed = 0
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""

@@ -1,6 +1,7 @@
 """A generated graph that needs no file: a tree along which a disease has spread."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.options import Fraction, PositiveInt, Seed
 
 
+@dataclass(eq=False)
 class SyntheticDisease(Generated):
     """Disease after an SIR process on a random tree, with HGCN's counts and moments, not its data.
 
@@ -36,27 +38,22 @@ class SyntheticDisease(Generated):
         UsageError: The most children are fewer than the fewest.
     """
 
-    def __init__(
-        self,
-        depth: PositiveInt = 5,
-        min_children: PositiveInt = 2,
-        max_children: PositiveInt = 6,
-        infection: Fraction = 0.618,
-        susceptible: Sequence[float] = (0.244, 0.84),
-        resistant: Sequence[float] = (0.62, 0.75),
-        features: PositiveInt = 1000,
-        seed: Seed = 0,
-    ) -> None:
-        if max_children < min_children:
+    depth: PositiveInt = 5
+    min_children: PositiveInt = 2
+    max_children: PositiveInt = 6
+    infection: Fraction = 0.618
+    susceptible: Sequence[float] = (0.244, 0.84)
+    resistant: Sequence[float] = (0.62, 0.75)
+    features: PositiveInt = 1000
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_children < self.min_children:
             raise UsageError(
-                f"max_children={max_children} must be at least min_children={min_children}."
+                f"max_children={self.max_children} must be at least "
+                f"min_children={self.min_children}."
             )
-        self.depth = depth
-        self.children = (min_children, max_children)
-        self.infection = infection
-        self.moments = np.array([resistant, susceptible])
-        self.features = features
-        self.seed = seed
 
     def load(self) -> Data:
         """Return the graph: `x [nodes, features]`, `y [nodes]` 0 or 1, `edge_index [2, 2M]`.
@@ -72,7 +69,8 @@ class SyntheticDisease(Generated):
         infected = susceptible.copy()
         for node in range(1, nodes):  # parents come first
             infected[node] &= infected[parent[node]]
-        mean, deviation = self.moments[susceptible.astype(int)].T
+        moments = np.array([self.resistant, self.susceptible])
+        mean, deviation = moments[susceptible.astype(int)].T
         x = generator.normal(mean[:, None], deviation[:, None], (nodes, self.features))
         raw = Data(
             x=torch.from_numpy(x),
@@ -83,12 +81,11 @@ class SyntheticDisease(Generated):
 
     def _tree(self, generator: np.random.Generator) -> np.ndarray:
         """The parent of each node `[nodes]`, level by level; the root's is itself."""
-        fewest, most = self.children
         levels = [np.zeros(1, dtype=np.int64)]
         first = 0
         for _ in range(self.depth):
             size = len(levels[-1])
-            counts = generator.integers(fewest, most, size, endpoint=True)
+            counts = generator.integers(self.min_children, self.max_children, size, endpoint=True)
             levels.append(np.repeat(np.arange(first, first + size), counts))
             first += size
         return np.concatenate(levels)

@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from inspect import signature
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ DRAWN_EDGES = 2**23
 """Edges that are drawn at a time; of graphs with more, another number would make another graph."""
 
 
+@dataclass(eq=False)
 class SyntheticLarge(Generated):
     """A degree-corrected stochastic block model with Gaussian features.
 
@@ -53,33 +54,24 @@ class SyntheticLarge(Generated):
         revision: raised whenever the same options make another graph.
     """
 
-    revision = 1
+    num_nodes: Annotated[int, Ge(2)] = 1000000
+    mean_degree: PositiveFloat = 10.0
+    exponent: Annotated[float, Gt(2)] = 2.5
+    classes: Annotated[int, Ge(2)] = 10
+    homophily: Share = 0.6
+    features: PositiveInt = 32
+    signal: NonNegativeFloat = 1.0
+    seed: Seed = 0
 
-    def __init__(
-        self,
-        num_nodes: Annotated[int, Ge(2)] = 1000000,
-        mean_degree: PositiveFloat = 10.0,
-        exponent: Annotated[float, Gt(2)] = 2.5,
-        classes: Annotated[int, Ge(2)] = 10,
-        homophily: Share = 0.6,
-        features: PositiveInt = 32,
-        signal: NonNegativeFloat = 1.0,
-        seed: Seed = 0,
-    ) -> None:
-        if classes > num_nodes or mean_degree >= num_nodes:
+    revision: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.classes > self.num_nodes or self.mean_degree >= self.num_nodes:
             raise UsageError(
-                f"classes={classes} must be at most, and "
-                f"mean_degree={mean_degree} less than, "
-                f"num_nodes={num_nodes}."
+                f"classes={self.classes} must be at most, and mean_degree={self.mean_degree} less "
+                f"than, num_nodes={self.num_nodes}."
             )
-        self.num_nodes = num_nodes
-        self.mean_degree = mean_degree
-        self.exponent = exponent
-        self.classes = classes
-        self.homophily = homophily
-        self.features = features
-        self.signal = signal
-        self.seed = seed
 
     def load(self) -> Data:
         """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""
@@ -98,8 +90,7 @@ class SyntheticLarge(Generated):
     @property
     def disk_key(self) -> str:
         """A name for the graph: equal for equal ones."""
-        options = {name: getattr(self, name) for name in signature(type(self)).parameters}
-        options |= {"drawn_at_a_time": DRAWN_EDGES, "revision": self.revision}
+        options = asdict(self) | {"drawn_at_a_time": DRAWN_EDGES, "revision": self.revision}
         text = json.dumps(options, sort_keys=True)
         return f"synthetic-large-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

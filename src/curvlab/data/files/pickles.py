@@ -1,11 +1,38 @@
 """Pickled raw files, read without letting them run code."""
 
+import codecs
+import io
 import pickle
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+
 from curvlab.errors import UsageError
+
+_NUMPY = {
+    "multiarray._reconstruct": np.empty(0).__reduce__()[0],
+    "numeric._frombuffer": np.empty(0).__reduce_ex__(5)[0],
+}
+ARRAYS = {
+    "numpy.ndarray": np.ndarray,
+    "numpy.dtype": np.dtype,
+    **{f"numpy.{core}.{name}": f for core in ("core", "_core") for name, f in _NUMPY.items()},
+    **{f"scipy.sparse.{module}.csr_matrix": csr_matrix for module in ("csr", "_csr")},
+    "torch._utils._rebuild_tensor_v2": torch._utils._rebuild_tensor_v2,
+    "torch.storage._load_from_bytes": lambda content: torch.load(
+        io.BytesIO(content), weights_only=True
+    ),
+    "_codecs.encode": codecs.encode,
+    "collections.OrderedDict": OrderedDict,
+    "collections.defaultdict": defaultdict,
+    **{f"{module}.list": list for module in ("builtins", "__builtin__")},
+}
+"""Classes and functions that pickled arrays name, by the names of several releases."""
 
 
 class RestrictedUnpickler(pickle.Unpickler):
@@ -33,7 +60,7 @@ class RestrictedUnpickler(pickle.Unpickler):
             raise UsageError(f"it asks for {module}.{name}, which its data does not need") from None
 
 
-def read_pickle(path: Path, allowed: Mapping[str, Any], encoding: str = "ASCII") -> Any:
+def read_pickle(path: Path, allowed: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII") -> Any:
     """Unpickle a file, with the given classes and nothing else.
 
     Raises:

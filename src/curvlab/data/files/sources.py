@@ -135,42 +135,25 @@ def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = No
             a network nor a mirror that has it.
     """
     target = Path(data_dir) / file.path
+    tried = "no mirror is set"
     if target.exists():
         _verify(target, file, f"delete it ({target}) and run again to fetch a fresh copy")
         return target
     if mirror is not None:
-        mirrored = _mirrored(file, Path(mirror).expanduser())
-        if mirrored.exists():
-            _verify(mirrored, file, "repair the mirror, or unset CURVLAB_MIRROR to download it")
+        folder = Path(mirror).expanduser()
+        if not folder.is_dir():
+            raise UsageError(
+                f"paths.mirror (CURVLAB_MIRROR) names {folder}, which is not a folder: "
+                f"name a folder that holds {file.path}, or unset it."
+            )
+        if (folder / file.path).exists():
+            remedy = "repair the mirror, or unset CURVLAB_MIRROR to download it"
+            _verify(folder / file.path, file, remedy)
             with arriving(target) as partial:
-                shutil.copyfile(mirrored, partial)
+                shutil.copyfile(folder / file.path, partial)
             log.info("copied %s from the mirror %s", file.path, mirror)
             return target
-    _download(file, target, mirror)
-    return target
-
-
-def _mirrored(file: RemoteFile, mirror: Path) -> Path:
-    if not mirror.is_dir():
-        raise UsageError(
-            f"paths.mirror (CURVLAB_MIRROR) names {mirror}, which is not a folder: "
-            f"name a folder that holds {file.path}, or unset it."
-        )
-    return mirror / file.path
-
-
-def _verify(path: Path, file: RemoteFile, remedy: str) -> None:
-    if file.sha256 is None:
-        return
-    found = pooch.file_hash(str(path), alg="sha256")
-    if found != file.sha256:
-        raise UsageError(
-            f"{path} is corrupt: its SHA-256 is {found}, expected {file.sha256}; {remedy}."
-        )
-
-
-def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None:
-    tried = f"the mirror {mirror} does not have it" if mirror else "no mirror is set"
+        tried = f"the mirror {mirror} does not have it"
     remedy = "put it there by hand, or below the folder CURVLAB_MIRROR"
     if file.url is None:
         raise UsageError(f"{target} is missing, {tried} and it cannot be downloaded: {remedy}.")
@@ -181,13 +164,19 @@ def _download(file: RemoteFile, target: Path, mirror: str | Path | None) -> None
             fetch_url(file.url, str(partial), None)
             _verify(partial, file, f"{file.url} has changed or the connection altered it")
     except requests.RequestException as error:
+        status = getattr(error.response, "status_code", None)
+        reason = f"HTTP status {status}" if status else "no connection"
         raise UsageError(
-            f"{target} is missing, {tried}, {file.url} could not be had "
-            f"({_reason(error)}): {remedy}."
+            f"{target} is missing, {tried}, {file.url} could not be had ({reason}): {remedy}."
         ) from error
+    return target
 
 
-def _reason(error: requests.RequestException) -> str:
-    if error.response is not None:
-        return f"HTTP status {error.response.status_code}"
-    return "no connection"
+def _verify(path: Path, file: RemoteFile, remedy: str) -> None:
+    if file.sha256 is None:
+        return
+    found = pooch.file_hash(str(path), alg="sha256")
+    if found != file.sha256:
+        raise UsageError(
+            f"{path} is corrupt: its SHA-256 is {found}, expected {file.sha256}; {remedy}."
+        )
