@@ -21,7 +21,6 @@ def folder(tmp_path, monkeypatch):
     """The words of a folder with labels, with one of `data` in an empty place."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(own_graph.SAID, "")
-    monkeypatch.setattr(own_graph, "_SAID", set())
     monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "edges.csv").write_text(EDGES)
@@ -93,5 +92,5 @@ def test_what_is_malformed_ends_the_command_in_a_sentence(folder, capsys, tmp_pa
     with pytest.raises(SystemExit) as left:
         train.main([*folder, "model=gcn"])
     assert left.value.code == 2
-    assert "edges.csv, line 2: an id is missing" in capsys.readouterr().err
+    assert "edges.csv, line 2, column 1: '' is no id" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()

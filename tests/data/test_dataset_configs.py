@@ -145,16 +145,15 @@ FACTS = "a\tr\tb\nb\tr\tc\n"
 @pytest.mark.parametrize(
     ("words", "python", "command"),
     [
-        ([], "edges.csv: path=FOLDER", "edges.csv: dataset.path=FOLDER"),
+        ([], "path=None is no folder", "dataset.path=null is no folder"),
         (["dataset.source.weighted=true"], "weighted=True, but", "dataset.source.weighted=true, "),
         (
             ["dataset.source.ignore=[nix]"],
             "ignore=[nix] names",
             "dataset.source.ignore=[nix] names",
         ),
-        (["dataset=pyg"], "either path=graph.pt", "either dataset.path=graph.pt"),
-        (["dataset=pyg"], "with options=", "with dataset.options={...}"),
-        (["dataset=networkx"], "its file: path=", "its file: dataset.path="),
+        (["dataset=pyg"], "path=None is not there", "dataset.path=null is not there"),
+        (["dataset=pyg"], "by target=", "by dataset.target=torch_geometric"),
         (["dataset=kg_folder", "model=distmult"], "valid_share=0.1", "source.valid_share=0.1"),
         (["task=link_prediction", "task.split.val=0.9"], "val=0.9", "task.split.val=0.9"),
     ],

@@ -67,9 +67,9 @@ def test_empty_edge_list_is_refused(tmp_path, text):
 @pytest.mark.parametrize(
     ("statistic", "words"),
     [
-        ("num_nodes", "4 nodes instead of 5"),
-        ("num_edges", "4 undirected edges instead of 5"),
-        ("max_degree", "3 neighbours at most instead of 5"),
+        ("num_nodes", "num_nodes=4 instead of 5"),
+        ("num_edges", "num_edges=4 instead of 5"),
+        ("max_degree", "max_degree=3 instead of 5"),
     ],
 )
 def test_another_graph_than_stated_is_refused(tmp_path, statistic, words):
@@ -78,7 +78,7 @@ def test_another_graph_than_stated_is_refused(tmp_path, statistic, words):
 
 
 def test_a_graph_of_self_loops_only_is_refused_by_its_statistics(tmp_path):
-    with pytest.raises(UsageError, match="0 undirected edges instead of 4"):
+    with pytest.raises(UsageError, match="num_edges=0 instead of 4"):
         tiny_network(tmp_path, "1,1\n2,2\n").load()
 
 

@@ -166,7 +166,7 @@ def test_quota_takes_the_whole_of_small_classes(split):
             "random_60_20_20",
             {"test": 0.0},
             [30, 30],
-            "split.test=0.0 must be a number between 0 and 1",
+            "split.test=0.0 must be a number",
         ),
         ("fpst", {}, [1, 1], "leaves val without a node in a graph of 2"),
         ("quota", {"train": 0.7, "val": 0.3}, [30, 30], "their sum must be below 1"),
@@ -225,5 +225,5 @@ def test_a_fixed_number_out_of_range_is_refused_by_its_key(split):
 
 @pytest.mark.parametrize("y", [None, torch.tensor([0, 1, -1, 0]), torch.zeros(4).long()])
 def test_graphs_whose_labels_cannot_be_split_are_refused(y, split):
-    with pytest.raises(UsageError, match=r"no label|class 0"):
+    with pytest.raises(UsageError, match=r"no labels|are not among|class 0"):
         split("random_60_20_20")(Data(y=y, num_nodes=4), 0)

@@ -207,7 +207,7 @@ def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here,
 def test_wrong_files_are_one_sentence(run_here, tmp_path):
     for name, text in (("train", "a\tr\tb\n"), ("valid", "a r b\n"), ("test", "a\tr\tb\n")):
         (tmp_path / f"{name}.txt").write_text(text)
-    with pytest.raises(UsageError, match=r"valid.txt, line 1: expected head, relation and tail"):
+    with pytest.raises(UsageError, match=r"valid.txt has 1 columns: write head, relation"):
         run_here("dataset=kg_folder", "model=distmult", f"dataset.source.path={tmp_path}")
 
 

@@ -40,14 +40,12 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
         return list(words)
     # These need torch, as `--help` does not.
     from curvlab.data.datasets.named import build_source
-    from curvlab.data.datasets.own_graph import tell_processes
 
     say = partial(print, file=sys.stderr if only_shown else sys.stdout)
     kept = {"data_dir": None} if only_shown else {}
     source = build_source(config.dataset, {**config.paths, **kept})
     with in_words_of(source):
         labelled = source.load(say=say).y is not None  # type: ignore[call-arg]
-    tell_processes()
     if any(word.lstrip("+").startswith("task=") for word in words):
         return list(words)
     task = LABELLED if labelled else str(config.task.name)

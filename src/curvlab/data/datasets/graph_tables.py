@@ -1,173 +1,253 @@
-"""Tables of edges and of nodes: which column says what, everything checked."""
+"""Tables of edges and of nodes: which column says what, and ids to numbers."""
 
-import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce
 
-from curvlab.data.files.tables import Table, check_alike, ids_of, numbers_of
-from curvlab.data.vocabulary import Vocabulary
+from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.files.tables import Table
 from curvlab.errors import UsageError
-
-log = logging.getLogger(__name__)
 
 SOURCE = (
     "source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "node_id_1", "start",
 )  # fmt: skip
 TARGET = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "node_id_2", "end")
 WEIGHT = ("weight", "weights", "w", "value", "strength")
+RELATION = ("relation", "predicate", "rel")
 ID = ("id", "node", "node_id", "name")
 LABEL = ("label", "class", "y", "category")
 SPLIT = ("split", "part", "subset")
 """What columns are called, in any case."""
 
+PARTS = {
+    **dict.fromkeys(("train", "training"), "given_train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "given_val"),
+    **dict.fromkeys(("test", "testing"), "given_test"),
+    **dict.fromkeys(("", "none", "-", "nan"), "none"),
+}
+"""What parts of a split are called, in any case."""
 
-class Edges(NamedTuple):
-    """Edges as their table has them.
+
+class NumberedEdges(NamedTuple):
+    """Edges by the numbers of their nodes.
 
     Attributes:
-        table: that has them.
-        ends: ids `[edges]` of both ends.
+        ids: of the nodes, in the order of their numbers.
+        ends: `[2, edges]`, in any order, loops and repetitions among them.
         weight: `[edges]`, positive; None without.
     """
 
-    table: Table
-    ends: tuple["pd.Series[Any]", "pd.Series[Any]"]
-    weight: np.ndarray | None
+    ids: pd.Index
+    ends: np.ndarray
+    weight: np.ndarray | None = None
 
 
-class Nodes(NamedTuple):
-    """Nodes as their table has them.
-
-    Attributes:
-        table: that has them.
-        ids: one a node, each once.
-        label: name of the column of classes; None without.
-        split: name of the column of parts; None without.
-        features: names of the columns of features.
-    """
-
-    table: Table
-    ids: "pd.Index[Any]"
-    label: str | None
-    split: str | None
-    features: list[str]
-
-
-def named(names: Sequence[Hashable], words: Sequence[str]) -> str | None:
-    """The column that is called by one of some words, the first word that is there."""
-    folded = {str(name).casefold(): str(name) for name in names}
+def column_named(names: Sequence[Any], words: Sequence[str]) -> Any:
+    """The column that is called by the first of some words that is there, or None."""
+    folded = {str(name).casefold(): name for name in names}
     return next((folded[word] for word in words if word in folded), None)
 
 
-def edges_of(table: Table, weighted: bool) -> Edges:
-    """Find the ends, and the weights, in a table of edges.
+def node_ids(nodes: Table) -> tuple[Any, pd.Index]:
+    """The column of ids, and its ids.
+
+    Raises:
+        UsageError: there is none, an id is missing or there twice, or there are no nodes.
+    """
+    key = column_named(list(nodes.frame), ID)
+    if key is None or nodes.frame.empty:
+        raise UsageError(
+            f"{nodes.path} has no column id, or no nodes: name the columns in its first line, for "
+            "instance id,label,split,age, and write one line per node below."
+        )
+    ids = pd.Index(nodes.ids(key))
+    nodes.refuse(ids.duplicated(), key, "is there a second time: keep one line per node")
+    return key, ids
+
+
+def numbered(
+    edges: Table, ids: pd.Index | None = None, rows: int | None = None, weighted: bool = False
+) -> NumberedEdges:
+    """Find the ends, and the weights, in a table of edges, and number the nodes.
 
     Args:
-        table: whose columns have names, or numbers where they have none.
+        edges: whose columns have names, or numbers where they have none.
+        ids: of the nodes, where a table has them. Else they are the numbers of the rows of
+            features, else the ends in the order of their first appearance.
+        rows: number of rows of features.
         weighted: read weights.
 
     Raises:
-        UsageError: there are not two columns of ids, or weights are missing or no weights.
+        UsageError: there are not two columns of ids, an id is unknown, or weights are missing.
     """
-    columns = list(table.frame.columns)
-    if len(columns) < 2:
+    names = list(edges.frame)
+    if len(names) < 2 or edges.frame.empty:
         raise UsageError(
-            f"{table.at(table.frame.index[0] if len(table.frame) else 1)}: one column, where two "
-            "ids are expected, as in a,b: name another separator by separator="
-            "tab, semicolon, space or bar."
+            f"{edges.path} has no edges: write two ids in every line, as in a,b, or name another "
+            "separator by separator=tab, semicolon, space or bar."
         )
-    source, target = named(columns, SOURCE), named(columns, TARGET)
-    if source is None or target is None or source == target:
-        source, target = columns[:2]
-    others = [name for name in columns if name not in (source, target)]
-    if not isinstance(columns[0], str) and len(others) > 1:
+    columns = [column_named(names, words) for words in (SOURCE, TARGET)]
+    if None in columns or columns[0] == columns[1]:
+        columns = names[:2]
+    others = [name for name in names if name not in columns]
+    if column_named(others, RELATION) is not None:
         raise UsageError(
-            f"{table.at(table.frame.index[0])}: {len(columns)} columns without names: expected two "
-            "ids and perhaps a weight; name the columns source, target, weight in the first line."
-        )
-    weight = named(others, WEIGHT) or next(iter(others), None)
-    if not len(table.frame):
-        raise UsageError(f"{table.path} has no edges: expected lines such as a,b.")
-    ends = ids_of(table, source), ids_of(table, target)
-    _refuse_triples(table, others)
-    if weighted and weight is None:
-        raise UsageError(
-            f"weighted=True, but {table.path} has no third column: write the weight "
-            "there, or drop the word."
-        )
-    unused = [str(name) for name in others if not (weighted and name == weight)]
-    if unused:
-        hint = "" if weighted else " (the option weighted reads weights)"
-        log.info("%s: not used: column %s%s", table.path.name, ", ".join(unused), hint)
-    return Edges(table, ends, _weights(table, weight) if weighted else None)
-
-
-def _weights(table: Table, column: Any) -> np.ndarray:
-    weights = numbers_of(table, column, "a weight", "correct it, or drop weighted=True")
-    if (weights <= 0).any():
-        line = table.first(weights <= 0)
-        raise UsageError(
-            f"{table.at(line)}: weight {weights[table.frame.index.get_loc(line)]:g} must be "
-            "positive: take edges without weight out, and say by a feature what a sign means."
-        )
-    return weights
-
-
-def _refuse_triples(table: Table, others: Sequence[Any]) -> None:
-    """Point to the right data set where edges look like facts."""
-    if named(list(others), ("relation", "predicate", "rel")) is not None:
-        raise UsageError(
-            f"{table.path} has a column of relations, as a knowledge graph has: use "
+            f"{edges.path} has a column of relations, as a knowledge graph has: use "
             "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
         )
+    found = [edges.ids(column) for column in columns]
+    remedy = "is no id of the table of nodes: add a line for it there, or take the edge out"
+    if ids is None and rows is not None:
+        ids = pd.RangeIndex(rows).astype(str)
+        remedy = f"is no row of the features, 0 to {rows - 1}: give a nodes.csv with their ids"
+    elif ids is None:
+        ids = pd.Index(pd.unique(np.stack([f.to_numpy(object) for f in found], axis=1).ravel()))
+    ends = [ids.get_indexer(pd.Index(texts)) for texts in found]
+    for column, numbers in zip(columns, ends, strict=True):
+        edges.refuse(numbers < 0, column, remedy)
+    weight = None
+    if weighted:
+        column = column_named(others, WEIGHT) or next(iter(others), None)
+        if column is None:
+            raise UsageError(
+                f"weighted=True, but {edges.path} has no third column: write the weight there, or "
+                "drop the option."
+            )
+        weight = edges.numbers(column, "correct it, or drop weighted=True")
+        edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
+    return NumberedEdges(ids, np.stack(ends).astype(np.int64), weight)
 
 
-def nodes_of(table: Table, ignore: Sequence[str] = (), known: Vocabulary | None = None) -> Nodes:
-    """Find ids, classes, parts and features in a table of nodes.
+def simple_graph(edges: NumberedEdges, mutual: bool = False, directed: bool = False) -> Data:
+    """Both directions of every edge once, no loops; weights of merged edges are added.
+
+    What of a directed graph is no edge, only the other direction of one, is so by `edge_forward
+    [edges]`, and weighs 0. So tasks see the same pairs of every graph. The numbers of edges left
+    out or merged are `self_loops`, `repeated` and `both_ways`.
 
     Args:
-        table: with names of its columns.
-        ignore: columns that are not used.
-        known: names of features that a trained model takes, in their order.
+        edges: of the graph.
+        mutual: keep only edges that stand in both directions.
+        directed: add `edge_forward`.
 
     Raises:
-        UsageError: no column is one of ids, an id is there twice, or there are no nodes.
+        UsageError: no edge is left.
     """
-    columns = [str(name) for name in table.frame.columns]
-    strange = [name for name in ignore if name not in columns]
-    if strange:
+    ends, nodes = edges.ends, len(edges.ids)
+    proper = ends[0] != ends[1]
+    arcs = torch.from_numpy(ends[:, proper])
+    values = torch.ones(arcs.shape[1], dtype=torch.float64)
+    if edges.weight is not None:
+        values = torch.from_numpy(edges.weight[proper])
+    arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
+    both = torch.cat([arcs, arcs.flip(0)], dim=1)
+    index, times = coalesce(both, torch.ones(both.shape[1]), num_nodes=nodes, reduce="sum")
+    back = torch.zeros_like(values) if directed else values
+    _, total = coalesce(both, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
+    if mutual:
+        index, total = index[:, times > 1], total[times > 1]
+    if not index.shape[1]:
+        why = "stand in both directions" if mutual and arcs.shape[1] else "join two nodes"
         raise UsageError(
-            f"ignore=[{strange[0]}] names a column, but {table.path} has "
-            f"{', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
+            f"none of the graph's {ends.shape[1]} edges {why}: there is nothing to learn from; "
+            "check the file of edges."
         )
-    key = named(columns, ID)
-    if key is None:
-        raise UsageError(
-            f"{table.path} has no column id: name the columns in its first line, for instance "
-            "id,label,split,age."
-        )
-    if not len(table.frame):
-        raise UsageError(f"{table.path} has no nodes below its header: write a line a node.")
-    ids = pd.Index(ids_of(table, key))
-    if ids.has_duplicates:
-        line = table.first(ids.duplicated())
-        raise UsageError(
-            f"{table.at(line)}: id {ids[table.frame.index.get_loc(line)]!r} is there a second "
-            "time: keep one line a node."
-        )
-    check_alike(ids, table.path)
-    left = [name for name in columns if name != key and name not in ignore]
-    label, split = named(left, LABEL), named(left, SPLIT)
-    features = [name for name in left if name not in (label, split)]
-    if known is not None and known.features is not None:
-        missing = [name for name in known.features if name not in features]
-        if missing:
+    data = Data(edge_index=index.contiguous(), num_nodes=nodes)
+    data.self_loops = int((~proper).sum())
+    data.repeated = int(proper.sum()) - arcs.shape[1]
+    data.both_ways = 0 if directed else arcs.shape[1] - len(times) // 2
+    if directed:
+        data.edge_forward = total > 0
+    if edges.weight is not None:
+        data.edge_weight = total.float()
+    return data
+
+
+def features_in(nodes: Table, columns: Sequence[str]) -> np.ndarray:
+    """Columns of a table of nodes as features `[nodes, features]`.
+
+    Raises:
+        UsageError: a column is not there, or has something else than finite numbers.
+    """
+    x = np.empty((len(nodes.frame), len(columns)), dtype=np.float32)
+    for i, name in enumerate(columns):
+        if name not in nodes.frame:
             raise UsageError(
-                f"{table.path} has no column {missing[0]!r}, which is a feature of the graph that "
-                "the model was trained on: give the same columns."
+                f"{nodes.path} has no column {name!r}, which is a feature of the graph that the "
+                "model was trained on: give the same columns."
             )
-        features = list(known.features)
-    return Nodes(table, ids, label, split, features)
+        x[:, i] = nodes.numbers(name, f"fill it, or leave the column out by ignore=[{name}]")
+    return x
+
+
+def classes_in(
+    nodes: Table, column: str, known: Sequence[str] | None = None
+) -> tuple[Tensor, tuple[str, ...]]:
+    """Classes `[nodes]` by number, -1 where there is none, and their names.
+
+    Args:
+        nodes: their table.
+        column: of the classes. A column of categories has their order, others that of numbers or of
+            the alphabet.
+        known: names that a trained model has, in their order.
+
+    Raises:
+        UsageError: a class is not known, or every node has its own.
+    """
+    texts = nodes.texts(column)
+    counts = texts[texts != ""].value_counts()
+    if known is None and len(counts) > 1 and counts.max() == 1:
+        raise UsageError(
+            f"column {column!r} of {nodes.path} has {len(counts)} classes of one node each, as an "
+            f"id or a number to be predicted has: leave the column out by ignore=[{column}]."
+        )
+    kind = nodes.frame[column].dtype
+    if known is not None:
+        names = list(known)
+    elif isinstance(kind, pd.CategoricalDtype):
+        names = list(map(str, kind.categories))
+    else:
+        names = sorted(counts.index)
+        if pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
+            names.sort(key=float)
+    numbers = np.asarray(pd.Index(names).get_indexer(pd.Index(texts)), dtype=np.int64)
+    nodes.refuse(
+        (numbers < 0) & texts.ne(""), column, "is a class that the model was not trained on"
+    )
+    return torch.from_numpy(numbers), tuple(names)
+
+
+def parts_in(nodes: Table, column: str) -> dict[str, Tensor]:
+    """The masks `given_train`, `given_val` and `given_test` `[nodes, 1]`.
+
+    Raises:
+        UsageError: a part has an unknown name.
+    """
+    parts = nodes.texts(column).str.casefold().map(PARTS)
+    nodes.refuse(parts.isna(), column, "is no part: write train, val, test or nothing")
+    return {name: torch.tensor((parts == name).to_numpy()).unsqueeze(1) for name in GIVEN}
+
+
+def add_given_split(data: Data, masks: Mapping[str, Tensor], place: str) -> None:
+    """Add the masks of a split `[nodes, splits]`, of nodes with a label.
+
+    Raises:
+        UsageError: a part is empty, or a node is in two.
+    """
+    splits = max((mask.shape[1] for mask in masks.values()), default=0)
+    for name, mask in masks.items():
+        mask = mask.expand(-1, splits) & data.get("labelled", torch.tensor([True])).unsqueeze(1)
+        if not bool(mask.any(dim=0).all()):
+            part = name.removeprefix("given_")
+            raise UsageError(f"{place} has no {part} node with a label: give all three parts some.")
+        data[name] = mask
+    if bool((sum(data[name].int() for name in masks) > torch.tensor(1)).any()):
+        raise UsageError(f"{place} has a node in two parts of its split: keep one.")
+    if masks:
+        data.given = "given"

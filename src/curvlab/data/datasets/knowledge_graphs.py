@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from curvlab.data.datasets.triples import MASKS, check_triples
@@ -43,7 +42,7 @@ class KnowledgeGraph(Downloaded):
             UsageError: A file cannot be had, is corrupt or malformed, or the graph does not have
                 the stated statistics.
         """
-        data = _unpacked(self.processed(lambda paths: _packed(self.read(paths))))
+        data = self.processed(self.read)
         check_triples(data)
         found = {
             "entities": data.num_nodes,
@@ -105,7 +104,7 @@ class SplitObjects(PyGKnowledgeGraph):
 
     def relation_names(self, paths: list[Path]) -> list[str]:
         """By first appearance."""
-        return list(dict.fromkeys(r for path in paths for _, r, _ in read_triples(path)))
+        return list(dict.fromkeys(r for path in paths for r in read_triples(path).relation))
 
 
 class SplitMasks(PyGKnowledgeGraph):
@@ -118,21 +117,4 @@ class SplitMasks(PyGKnowledgeGraph):
 
     def relation_names(self, paths: list[Path]) -> list[str]:
         """In alphabetical order."""
-        return sorted({r for path in paths for _, r, _ in read_triples(path)})
-
-
-def _packed(data: Data) -> dict[str, Tensor]:
-    """The graph as tensors, names as the bytes of their lines."""
-    names = torch.tensor(list("\n".join(data.relation_names).encode()), dtype=torch.uint8)
-    kept = ("edge_index", "edge_type", *MASKS.values())
-    return {
-        "relation_names": names,
-        "num_nodes": torch.tensor(data.num_nodes),
-        **{name: data[name] for name in kept},
-    }
-
-
-def _unpacked(tensors: dict[str, Tensor]) -> Data:
-    names = bytes(tensors["relation_names"].tolist()).decode().split("\n")
-    rest = {k: v for k, v in tensors.items() if k not in ("relation_names", "num_nodes")}
-    return Data(num_nodes=int(tensors["num_nodes"]), relation_names=names, **rest)
+        return sorted({r for path in paths for r in read_triples(path).relation})

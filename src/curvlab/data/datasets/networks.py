@@ -31,8 +31,7 @@ class EdgeListNetwork(Downloaded):
             UsageError: The file cannot be had, is corrupt or malformed, or the graph does not
                 have the stated statistics.
         """
-        tensors = self.processed(lambda paths: _process(paths[0]))
-        data = Data(edge_index=tensors["edge_index"], num_nodes=int(tensors["num_nodes"]))
+        data = self.processed(_graph)
         found = {
             "num_nodes": data.num_nodes,
             "num_edges": data.num_edges // 2,
@@ -42,9 +41,9 @@ class EdgeListNetwork(Downloaded):
         return data
 
 
-def _process(raw: Path) -> dict[str, Tensor]:
-    edge_index, num_nodes = undirected_graph(read_edge_list(raw))
-    return {"edge_index": edge_index, "num_nodes": torch.tensor(num_nodes)}
+def _graph(paths: list[Path]) -> Data:
+    edge_index, num_nodes = undirected_graph(read_edge_list(paths[0]))
+    return Data(edge_index=edge_index, num_nodes=num_nodes)
 
 
 def read_edge_list(path: Path) -> np.ndarray:

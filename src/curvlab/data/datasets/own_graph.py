@@ -5,19 +5,33 @@ import json
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
 from curvlab.checksums import checksum
+from curvlab.data.datasets.graph_tables import (
+    LABEL,
+    SPLIT,
+    NumberedEdges,
+    add_given_split,
+    classes_in,
+    column_named,
+    features_in,
+    node_ids,
+    numbered,
+    parts_in,
+    simple_graph,
+)
 from curvlab.data.datasets.labelled import GIVEN, class_counts
-from curvlab.data.files.cache import cached
+from curvlab.data.files.cache import cached_graph
 from curvlab.data.files.checks import check_features, check_labels
+from curvlab.data.files.tables import Table
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Passed
@@ -27,8 +41,6 @@ log = logging.getLogger(__name__)
 SHOWN_CLASSES = 10
 SAID = "CURVLAB_SAID"
 """Variable of the environment with marks of what a command has said."""
-
-_SAID: set[str] = set()  # marks of what this process has
 
 COUNTS = ("self_loops", "repeated", "both_ways")
 """What a reader leaves out or merges, counted."""
@@ -52,9 +64,11 @@ class OwnGraph(Checked, ABC):
 
     Attributes:
         revision: raised whenever the same files are read into another graph.
+        ignore: columns of nodes that are not used.
     """
 
     revision = 1
+    ignore: Sequence[str] = ()
 
     def __init__(
         self,
@@ -84,11 +98,6 @@ class OwnGraph(Checked, ABC):
         """The graph in messages: where it is."""
         return str(self.path)
 
-    @property
-    @abstractmethod
-    def options(self) -> Mapping[str, Any]:
-        """What the graph depends on beside its files."""
-
     @abstractmethod
     def download(self) -> list[Path]:
         """Return where the files are.
@@ -99,11 +108,79 @@ class OwnGraph(Checked, ABC):
 
     @abstractmethod
     def read(self) -> Data:
-        """Read the files.
+        """Read the files into a graph, by `from_tables` or `assembled`."""
+
+    def from_tables(
+        self, edges: Table, nodes: Table | None = None, features: np.ndarray | None = None
+    ) -> Data:
+        """Make the graph of a table of edges, and perhaps of nodes, and features of the nodes.
+
+        Raises:
+            UsageError: what does not fit together.
+        """
+        ids = None if nodes is None else node_ids(nodes)[1]
+        rows = None if features is None else len(features)
+        return self.assembled(numbered(edges, ids, rows, self.weighted), nodes, features)
+
+    def assembled(
+        self,
+        edges: NumberedEdges,
+        nodes: Table | None = None,
+        features: np.ndarray | None = None,
+        masks: Mapping[str, Tensor] | None = None,
+    ) -> Data:
+        """Put edges, features, classes and split together.
+
+        Args:
+            edges: with the ids of the nodes.
+            nodes: their table, in the order of the ids.
+            features: `[nodes, features]`, if they are not in the table.
+            masks: `given_train`, `given_val`, `given_test` `[nodes, splits]`.
 
         Returns:
-            As `curvlab.data.datasets.graph_from_tables.graph_of`.
+            The graph that `simple_graph` makes with `vocabulary`, and as far as there are such `x`,
+            `y`, `labelled` and the split.
+
+        Raises:
+            UsageError: what does not fit together.
         """
+        data = simple_graph(edges, self.mutual, self.directed)
+        classes, columns, masks = None, [], dict(masks or {})
+        known = self.known or Vocabulary()
+        if nodes is not None:
+            strange = [name for name in self.ignore if name not in nodes.frame]
+            if strange:
+                raise UsageError(
+                    f"ignore=[{strange[0]}] names a column, but {nodes.path} has "
+                    f"{', '.join(nodes.frame.columns[:8])}."
+                )
+            left = [str(n) for n in nodes.frame if n not in (node_ids(nodes)[0], *self.ignore)]
+            label, split = column_named(left, LABEL), column_named(left, SPLIT)
+            columns = list(known.features or (n for n in left if n not in (label, split)))
+            if label is not None:
+                data.y, classes = classes_in(nodes, label, known.classes)
+                if bool((data.y < 0).any()):
+                    data.labelled = data.y >= 0
+                masks |= {} if split is None else parts_in(nodes, split)
+        if columns and features is not None:
+            raise UsageError(
+                f"{self.what} has features in the column {columns[0]!r} of its nodes and in a file "
+                f"of their own: keep one, for instance by ignore=[{','.join(columns[:3])}]."
+            )
+        if columns and nodes is not None:
+            features = features_in(nodes, columns)
+        if features is not None:
+            if len(features) != len(edges.ids):
+                raise UsageError(
+                    f"{self.what} has {len(features)} rows of features, but {len(edges.ids)} "
+                    "nodes: give one row per node, in the same order."
+                )
+            data.x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
+        if data.y is not None:
+            add_given_split(data, masks, self.what)
+        names = tuple(columns) if columns else None
+        data.vocabulary = Vocabulary(nodes=tuple(edges.ids), classes=classes, features=names)
+        return data
 
     def load(self, say: Callable[[str], None] = log.info) -> Data:
         """Return the graph, and report what is in it once a command.
@@ -114,15 +191,24 @@ class OwnGraph(Checked, ABC):
         Raises:
             UsageError: a file is missing or malformed.
         """
-        data = self._read() if self.data_dir is None else self._cached(Path(self.data_dir))
-        text = "\n".join(described(self.what, data))
-        if _is_news(text):
+        data = self._read()
+        text = described(self.what, data)
+        mark, said = hashlib.sha256(text.encode()).hexdigest()[:16], os.environ.get(SAID, "")
+        if mark not in said:
+            os.environ[SAID] = f"{said} {mark}"  # for processes that this one starts, too
             say(text)
         for name in COUNTS:
             del data[name]
         return data
 
     def _read(self) -> Data:
+        if self.data_dir is None:
+            return self._checked()
+        return cached_graph(
+            Path(self.data_dir) / "processed", self.disk_key, self._checked, self.revision
+        )
+
+    def _checked(self) -> Data:
         data = self.read()
         if data.x is not None:
             check_features(data)
@@ -138,32 +224,13 @@ class OwnGraph(Checked, ABC):
     @property
     def disk_key(self) -> str:
         """A name for the graph on disk: equal for the same files, options and reader."""
-        return self._key(self.revision)
-
-    def _key(self, *revision: int) -> str:
-        contents = [checksum(self.download()), self.options, *revision]
+        options = {k: v for k, v in vars(self).items() if k not in ("path", "name", "data_dir")}
+        contents = [checksum(self.download()), options, self.revision]
         known = json.dumps(contents, sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
-    def _cached(self, data_dir: Path) -> Data:
-        folder = data_dir / "processed"
-        return _unpacked(cached(folder, self._key(), lambda: _packed(self._read()), self.revision))
 
-
-def tell_processes() -> None:
-    """Let processes that this one starts, as those of a sweep's runs, not say again what it has."""
-    os.environ[SAID] = " ".join(sorted(_SAID))
-
-
-def _is_news(text: str) -> bool:
-    """Whether neither this process nor the command that started it has said so."""
-    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
-    said = mark in _SAID or mark in os.environ.get(SAID, "").split()
-    _SAID.add(mark)
-    return not said
-
-
-def described(what: str, data: Data) -> list[str]:
+def described(what: str, data: Data) -> str:
     """What a run says of a graph at its start."""
     directed = "edge_forward" in data
     edges = int(data.edge_forward.sum()) if directed else data.num_edges // 2
@@ -173,41 +240,20 @@ def described(what: str, data: Data) -> list[str]:
     ]
     left_out = f" (merged or left out: {', '.join(merged)})" if merged else ""
     weighted = ", weighted" if "edge_weight" in data else ""
-    lines = [
+    features = f"{data.num_features:,} features" if data.x is not None else "no features"
+    text = (
         f"{what}: {data.num_nodes:,} nodes, {edges:,} {'directed ' if directed else ''}edges"
-        f"{left_out}{weighted}, "
-        f"{f'{data.num_features:,} features' if data.x is not None else 'no features'}"
-    ]
-    if data.y is not None:
-        counts = class_counts(data)
-        names = vocabulary_of(data).classes or range(len(counts))
-        shown = [f"{name} {n:,}" for name, n in zip(names, counts, strict=False)]
-        more = f", {len(counts) - SHOWN_CLASSES} more" if len(counts) > SHOWN_CLASSES else ""
-        lines.append(f"  {len(counts)} classes: {', '.join(shown[:SHOWN_CLASSES])}{more}")
-        if "labelled" in data:
-            lines[-1] += f"; {int((~data.labelled).sum()):,} nodes without a label"
-        sizes = [int(data[name][:, 0].sum()) for name in GIVEN if name in data]
-        split = f"its own, {' / '.join(f'{n:,}' for n in sizes)}" if sizes else "none of its own"
-        lines.append(f"  split: {split}; classes and split are used by task=node_classification")
-    return lines
-
-
-def _packed(data: Data) -> dict[str, Tensor]:
-    """The graph as tensors, names as the bytes of their list."""
-    names = json.dumps({k: v for k, v in vars(data.vocabulary).items() if v is not None})
-    tensors = {name: value for name, value in data if isinstance(value, Tensor)}
-    return tensors | {
-        "names": torch.frombuffer(bytearray(names.encode()), dtype=torch.uint8),
-        "counts": torch.tensor([int(data.num_nodes or 0), *(data[name] for name in COUNTS)]),
-    }
-
-
-def _unpacked(tensors: dict[str, Tensor]) -> Data:
-    rest = dict(tensors)
-    names = json.loads(rest.pop("names").numpy().tobytes())
-    num_nodes, *counts = rest.pop("counts").tolist()
-    data = Data(**rest, num_nodes=num_nodes, **dict(zip(COUNTS, counts, strict=True)))
-    data.vocabulary = Vocabulary(**{name: tuple(words) for name, words in names.items()})
-    if GIVEN[0] in rest:
-        data.given = "given"
-    return data
+        f"{left_out}{weighted}, {features}"
+    )
+    if data.y is None:
+        return text
+    counts = class_counts(data)
+    names = vocabulary_of(data).classes or range(len(counts))
+    shown = [f"{name} {n:,}" for name, n in zip(names, counts, strict=False)][:SHOWN_CLASSES]
+    more = f", {len(counts) - SHOWN_CLASSES} more" if len(counts) > SHOWN_CLASSES else ""
+    text += f"\n  {len(counts)} classes: {', '.join(shown)}{more}"
+    if "labelled" in data:
+        text += f"; {int((~data.labelled).sum()):,} nodes without a label"
+    sizes = [f"{int(data[name][:, 0].sum()):,}" for name in GIVEN if name in data]
+    split = f"its own, {' / '.join(sizes)}" if sizes else "none of its own"
+    return f"{text}\n  split: {split}; classes and split are used by task=node_classification"

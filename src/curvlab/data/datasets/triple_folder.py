@@ -1,30 +1,26 @@
 """A user's own knowledge graph: a folder of files of triples."""
 
 import logging
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
+from curvlab.checksums import checksum
 from curvlab.data.datasets.triples import MASKS, check_triples
-from curvlab.data.files.triple_files import (
-    Triple,
-    TripleFormat,
-    check_headers,
-    read_triples,
-)
+from curvlab.data.files.triple_files import COLUMNS, read_triples
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, Seed
 
 log = logging.getLogger(__name__)
 
-_COUNTS: dict[Any, int] = {}  # of training triples, which a configuration is resolved with often
 FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
 
 
@@ -56,15 +52,19 @@ class TripleFolder(Checked):
         self,
         path: Incidental[str | Path] = "data/kg",
         unseen: Literal["refuse", "keep"] = "refuse",
-        columns: Sequence[str] = ("head", "relation", "tail"),
+        columns: Sequence[str] = COLUMNS,
         separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab",
         header: bool | None = None,
         valid_share: Fraction | None = None,
         seed: Seed = 0,
     ) -> None:
+        if sorted(columns) != sorted(COLUMNS):
+            raise UsageError(
+                f"columns={list(columns)} must be head, relation and tail in the order of the files"
+            )
         self.path = Path(path).expanduser()
         self.unseen = unseen
-        self.kind = TripleFormat(tuple(columns), separator, header)
+        self.format = (tuple(columns), separator, header)
         self.valid_share = valid_share
         self.seed = seed
 
@@ -72,23 +72,39 @@ class TripleFolder(Checked):
         """Return where the files are, two of them where validation triples are drawn.
 
         Raises:
-            UsageError: One is not there, is there twice, or has no use.
+            UsageError: One is not there, or has no use.
         """
-        return list(self._files().values())
+        files = self.files()
+        wanted = FILES.keys() - ({"val"} if self.valid_share else set())
+        missing = [FILES[part] for part in FILES if part in wanted - files.keys()]
+        if missing:
+            raise UsageError(
+                f"{self.path / missing[0]} is missing: path=FOLDER names a folder with "
+                f"{', '.join(FILES.values())} (or .gz), one triple per line; validation triples "
+                "are drawn of train.txt by valid_share=0.1."
+            )
+        if files.keys() - wanted:
+            raise UsageError(
+                f"{files['val']} has the validation triples already: leave valid_share=None, or "
+                "take the file away."
+            )
+        return list(files.values())
+
+    def files(self) -> dict[str, Path]:
+        """The files that are there, by part."""
+        there = {part: self.path / name for part, name in FILES.items()}
+        packed = {part: path.with_name(f"{path.name}.gz") for part, path in there.items()}
+        both = {p: there[p] if there[p].is_file() else packed[p] for p in FILES}
+        return {part: path for part, path in both.items() if path.is_file()}
 
     @property
     def num_train(self) -> int:
-        """Number of training triples, counted once as long as the files stay as they are.
+        """Number of training triples.
 
         Raises:
             UsageError: See `load`.
         """
-        stats = [path.stat() for path in self.download()]
-        stamp = (self.path, tuple((stat.st_size, stat.st_mtime_ns) for stat in stats))
-        key = (*stamp, self.kind, self.valid_share, self.seed)
-        if key not in _COUNTS:
-            _COUNTS[key] = len(self._divided(self._read(self._files()))["train"])
-        return _COUNTS[key]
+        return int((self._triples().part == "train").sum())
 
     def load(self) -> Data:
         """Return the graph.
@@ -97,100 +113,70 @@ class TripleFolder(Checked):
             UsageError: A file is missing or malformed, its first line looks like a header, a
                 relation is in no training triple, or an entity is not and `unseen` is `refuse`.
         """
-        found = self._read(self._files())
-        parts = self._divided(found)
-        repeated = len(found["train"]) - len(dict.fromkeys(found["train"]))
-        if repeated:
-            log.warning("%d training triples repeat another one: each counts once", repeated)
-        triples = [triple for part in parts.values() for triple in part]
-        entities = dict.fromkeys(name for head, _, tail in triples for name in (head, tail))
-        relations = dict.fromkeys(triple.relation for triple in triples)
-        entity = {name: number for number, name in enumerate(entities)}
-        relation = {name: number for number, name in enumerate(relations)}
-        sizes = torch.tensor([len(part) for part in parts.values()])
-        part_of = torch.arange(len(parts)).repeat_interleave(sizes)
-        data = Data(
-            edge_index=torch.tensor([[entity[h], entity[t]] for h, _, t in triples]).T.contiguous(),
-            edge_type=torch.tensor([relation[r] for _, r, _ in triples]),
-            num_nodes=len(entity),
-            relation_names=list(relation),
-            vocabulary=Vocabulary(entities=tuple(entity), relations=tuple(relation)),
-            **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
-        )
+        triples = self._triples()
+        entities = pd.Index(pd.unique(triples[["head", "tail"]].to_numpy(object).ravel()))
+        data = graph_of(triples, entities, list(triples.relation.unique()))
         check_triples(data)
-        if self.unseen == "refuse":
-            self._check_entities(data, list(entity))
+        known = data.edge_index[:, data.train_mask].unique()
+        unseen = ~torch.isin(data.edge_index, known)
+        if self.unseen == "refuse" and unseen.any():
+            raise UsageError(
+                f"{int(unseen.any(dim=0).sum())} validation and test triples have one of "
+                f"{len(entities) - len(known)} entities that no training triple has, for instance "
+                f"{entities[int(data.edge_index[unseen].min())]!r}: take them out of the files, or "
+                "keep them with unseen=keep (they can only be guessed)."
+            )
         return data
 
-    def parts(self) -> dict[str, list[Triple]]:
-        """The triples of each file that is there.
+    def _triples(self) -> pd.DataFrame:
+        files = self.download()
+        return _read(
+            tuple(self.files().items()), checksum(files), *self.format, self.valid_share, self.seed
+        )
 
-        Raises:
-            UsageError: a line is malformed, or a first line looks like a header.
-        """
-        files = {part: self._file(name) for part, name in FILES.items()}
-        return self._read({part: path for part, path in files.items() if path.is_file()})
 
-    def _read(self, files: dict[str, Path]) -> dict[str, list[Triple]]:
-        """The triples of each file."""
-        found = {part: read_triples(path, self.kind) for part, path in files.items()}
-        if self.kind.header is None:
-            check_headers({files[part]: triples for part, triples in found.items()})
-        return found
+@lru_cache(maxsize=1)
+def _read(
+    files: Iterable[tuple[str, Path]],
+    content: str | None,  # noqa: ARG001 - another content is another entry
+    columns: Sequence[str],
+    separator: str,
+    header: bool | None,
+    valid_share: float | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Triples of files and their part, those of training each once."""
+    parts = {part: read_triples(path, columns, separator, header) for part, path in files}
+    if "train" in parts:
+        every = parts["train"]
+        parts["train"] = every.drop_duplicates(ignore_index=True)
+        if len(every) > len(parts["train"]):
+            repeated = len(every) - len(parts["train"])
+            log.warning("%d training triples repeat another one: each counts once", repeated)
+    if valid_share is not None:
+        train = parts.pop("train")
+        taken = drawn(train, valid_share, seed)
+        parts = {"train": train[~taken], "val": train[taken], **parts}
+    return pd.concat([frame.assign(part=part) for part, frame in parts.items()])
 
-    def _divided(self, found: dict[str, list[Triple]]) -> dict[str, list[Triple]]:
-        """Triples of training, each once, of validation and of test."""
-        train = list(dict.fromkeys(found["train"]))
-        if self.valid_share is None:
-            return {"train": train, "val": found["val"], "test": found["test"]}
-        train, val = drawn(train, self.valid_share, self.seed)
-        return {"train": train, "val": val, "test": found["test"]}
 
-    def _files(self) -> dict[str, Path]:
-        """Where the file of each part is."""
-        files = {part: self._file(name) for part, name in FILES.items()}
-        if self.valid_share is not None and files["val"].is_file():
-            raise UsageError(
-                f"{files['val']} has the validation triples already: leave "
-                "valid_share=None, or take the file away."
-            )
-        if self.valid_share is not None:
-            del files["val"]
-        for part, path in files.items():
-            if not path.is_file():
-                drawn_instead = ", or draw validation triples of train.txt by valid_share=0.1"
-                raise UsageError(
-                    f"{path} is missing: path=FOLDER names a folder with "
-                    f"{', '.join(FILES.values())} (or .gz), a triple a line"
-                    f"{drawn_instead if part == 'val' else ''}."
-                )
-        return files
-
-    def _file(self, name: str) -> Path:
-        plain, packed = self.path / name, self.path / f"{name}.gz"
-        if plain.is_file() and packed.is_file():
-            raise UsageError(f"{plain} is there with and without .gz: take one of them away.")
-        return packed if packed.is_file() else plain
-
-    def _check_entities(self, data: Data, names: list[str]) -> None:
-        known = torch.zeros(len(names), dtype=torch.bool)
-        known[data.edge_index[:, data.train_mask]] = True
-        unseen = (~known[data.edge_index]).any(dim=0)
-        if unseen.any():
-            first = names[int((~known).nonzero()[0])]
-            raise UsageError(
-                f"{int(unseen.sum())} validation and test triples have one of "
-                f"{int((~known).sum())} entities that no training triple has, for instance "
-                f"{first!r}: take them out of the files, or keep them with "
-                "unseen=keep (they can only be guessed)."
-            )
+def graph_of(triples: pd.DataFrame, entities: pd.Index, relations: Sequence[str]) -> Data:
+    """Number triples by names of entities and relations, with a mask for each part."""
+    ends = [entities.get_indexer(pd.Index(triples[end])) for end in ("head", "tail")]
+    kinds = pd.Index(relations).get_indexer(pd.Index(triples.relation))
+    names = tuple(map(str, relations))
+    return Data(
+        edge_index=torch.from_numpy(np.stack(ends).astype(np.int64)),
+        edge_type=torch.from_numpy(kinds.astype(np.int64)),
+        num_nodes=len(entities),
+        relation_names=list(names),
+        vocabulary=Vocabulary(entities=tuple(entities), relations=names),
+        **{mask: torch.tensor((triples.part == part).to_numpy()) for part, mask in MASKS.items()},
+    )
 
 
 def numbered_triples(
-    path: str | Path,
-    entities: Sequence[str],
-    relations: Sequence[str],
-    **options: Any,
+    path: str | Path, entities: Sequence[str], relations: Sequence[str], **options: Any
 ) -> Data:
     """Read triples by the numbers that a trained model has for their names.
 
@@ -206,35 +192,26 @@ def numbered_triples(
     Raises:
         UsageError: there is nothing to score, a line is malformed, or a name is unknown.
     """
-    found = TripleFolder(path, **options).parts()
-    if not {"val", "test"} & found.keys():
+    source = TripleFolder(path, **options)
+    files = source.files()
+    if not {"val", "test"} & files.keys():
         raise UsageError(
             f"{path} has neither {FILES['test']} nor {FILES['val']} (or .gz): write the triples to "
-            "score there, a triple a line"
+            "score there, one per line"
         )
-    triples = [triple for part in found.values() for triple in part]
-    known = {"entity": entities, "relation": relations}
-    number = {what: {name: i for i, name in enumerate(known[what])} for what in known}
-    for head, relation, tail in triples:
-        for what, name in (("entity", head), ("relation", relation), ("entity", tail)):
-            if name not in number[what]:
-                raise UsageError(
-                    f"{path} has the {what} {name!r}, which the model was not trained on: take its "
-                    "triples out"
-                )
-    part_of = [part for part, some in found.items() for _ in some]
-    entity, kind = number["entity"], number["relation"]
-    return Data(
-        edge_index=torch.tensor([[entity[h], entity[t]] for h, _, t in triples]).T.contiguous(),
-        edge_type=torch.tensor([kind[r] for _, r, _ in triples]),
-        num_nodes=len(entities),
-        relation_names=list(relations),
-        **{mask: torch.tensor([at == part for at in part_of]) for part, mask in MASKS.items()},
-    )
+    triples = _read(tuple(files.items()), checksum(list(files.values())), *source.format)
+    for column, known in zip(COLUMNS, (entities, relations, entities), strict=True):
+        unknown = triples[column][~triples[column].isin(known)]
+        if len(unknown):
+            raise UsageError(
+                f"{path} has the {column} {unknown.iloc[0]!r}, which the model was not trained on: "
+                "take its triples out"
+            )
+    return graph_of(triples, pd.Index(entities), relations)
 
 
-def drawn(triples: Sequence[Triple], share: float, seed: int) -> tuple[list[Triple], list[Triple]]:
-    """Training triples that stay, and `round(share * triples)` others, fewer where they do not.
+def drawn(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
+    """Training triples `[triples]` for validation, `round(share * triples)` or fewer.
 
     Only a triple whose entities and relation are in others that stay is taken, so that something is
     trained for each.
@@ -248,23 +225,25 @@ def drawn(triples: Sequence[Triple], share: float, seed: int) -> tuple[list[Trip
         UsageError: None can be taken.
     """
     wanted = max(1, round(share * len(triples)))
-    entities = Counter(name for head, _, tail in triples for name in {head, tail})
-    relations = Counter(triple.relation for triple in triples)
-    taken: set[int] = set()
-    for number in np.random.default_rng(seed).permutation(len(triples)).tolist():
-        if len(taken) == wanted:
+    ends = pd.factorize(triples[["head", "tail"]].to_numpy(object).ravel())[0].reshape(-1, 2)
+    kinds = pd.factorize(triples.relation)[0]
+    entities = np.bincount(np.concatenate([ends[:, 0], ends[ends[:, 0] != ends[:, 1], 1]]))
+    relations = np.bincount(kinds)
+    taken = np.zeros(len(triples), dtype=bool)
+    for number in np.random.default_rng(seed).permutation(len(triples)):
+        pair, kind = [*{*ends[number]}], kinds[number]
+        if min(*entities[pair], relations[kind]) > 1:
+            taken[number] = True
+            entities[pair] -= 1
+            relations[kind] -= 1
+            wanted -= 1
+        if not wanted:
             break
-        head, relation, tail = triples[number]
-        if min(entities[head], entities[tail], relations[relation]) > 1:
-            taken.add(number)
-            entities.subtract({head, tail})
-            relations[relation] -= 1
-    if not taken:
+    if not taken.any():
         raise UsageError(
             "valid_share=FRACTION: no training triple can be spared, since each has an "
             "entity or a relation of its own: write a valid.txt."
         )
-    if len(taken) < wanted:
-        log.warning("only %d of %d validation triples could be drawn", len(taken), wanted)
-    stay = [triple for number, triple in enumerate(triples) if number not in taken]
-    return stay, [triples[number] for number in sorted(taken)]
+    if wanted:
+        log.warning("%d validation triples less than wanted could be drawn", wanted)
+    return taken

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,11 +13,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checksums import DamagedError, check_archive
+from curvlab.data.vocabulary import Vocabulary
 from curvlab.results.files import arriving
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1  # raise it when the content of an entry changes its meaning; old entries are then unused
+FORMAT = 2  # raise it when the content of an entry changes its meaning; old entries are then unused
 
 
 def fingerprint(data: Data, attributes: Sequence[str]) -> str:
@@ -80,3 +82,29 @@ def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
         for part in (Tensor.crow_indices, Tensor.col_indices, Tensor.values):
             dense[f"{name}.{part.__name__}"] = part(tensors[name])
     return dense
+
+
+def cached_graph(
+    folder: str | Path, key: str, compute: Callable[[], Data], revision: int = 1
+) -> Data:
+    """The same for a graph: its tensors, its vocabulary, and numbers and texts.
+
+    Features that are mostly 0 are stored without their zeros.
+    """
+
+    def pack() -> dict[str, Tensor]:
+        content = dict(compute().to_dict())
+        tensors = {name: v for name, v in content.items() if isinstance(v, Tensor)}
+        x = tensors.get("x")
+        if x is not None and 2 * int(x.count_nonzero()) <= x.numel():
+            tensors["x"] = x.to_sparse()
+        others = {name: value for name, value in content.items() if name not in tensors}
+        text = json.dumps(others, default=vars).encode()
+        return tensors | {"others": torch.frombuffer(bytearray(text), dtype=torch.uint8)}
+
+    tensors = cached(folder, key, pack, revision)
+    others = json.loads(tensors.pop("others").numpy().tobytes())
+    if "vocabulary" in others:
+        names = {k: None if v is None else tuple(v) for k, v in others["vocabulary"].items()}
+        others["vocabulary"] = Vocabulary(**names)
+    return Data(**{name: tensor.to_dense() for name, tensor in tensors.items()}, **others)

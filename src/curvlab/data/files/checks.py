@@ -5,30 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 
 log = logging.getLogger(__name__)
-
-STATISTICS = {
-    "num_nodes": "nodes",
-    "raw_edges": "edges in the raw list",
-    "num_edges": "undirected edges",
-    "max_degree": "neighbours at most",
-    "num_features": "features",
-    "num_classes": "classes",
-    "class_counts": "nodes of each class",
-    "homophily": "homophily",
-    "given_sizes": "nodes in the parts of its split",
-    "entities": "entities",
-    "relations": "relations",
-    "train": "training triples",
-    "val": "validation triples",
-    "test": "test triples",
-}
-"""Keys of a data set's `statistics`, and their names in messages."""
 
 
 def check_graph(data: Data) -> None:
@@ -101,50 +82,32 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
     Raises:
         UsageError: See above.
     """
-    nodes = int(data.num_nodes or 0)
-    y = data.y
+    y, nodes = data.y, int(data.num_nodes or 0)
     if y is None:
         raise UsageError(
             "the graph has no labels: choose a dataset of node classification, give your own graph "
             "a column label, or reconstruct it by task=reconstruction."
         )
-    if y.shape[0] != nodes:
-        raise UsageError(f"the graph has {nodes} nodes but {y.shape[0]} labels.")
-    known = data.get("labelled")
-    if known is None:
-        known = torch.ones(nodes, dtype=torch.bool, device=y.device)
-    missing = torch.isnan(y) if y.is_floating_point() else y < 0
-    if y.dim() == 1:
-        missing = missing | (y < 0)
-    missing = missing.reshape(nodes, -1).any(dim=1) & known
-    if missing.any():
-        raise UsageError(
-            f"{int(missing.sum())} nodes have no label (NaN or negative), the first is node "
-            f"{int(missing.nonzero()[0])}: leave them out of the graph or label them."
-        )
-    highest = num_classes - 1 if num_classes and y.dim() == 1 else None
-    wrong = _out_of_range(y, highest) & known
+    if len(y) != nodes:
+        raise UsageError(f"the graph has {nodes} nodes but {len(y)} labels.")
+    known = data.get("labelled", torch.ones(nodes, dtype=torch.bool, device=y.device))
+    if y.dim() == 2:
+        fits, classes = ((y == 0) | (y == 1)).all(dim=1), "0 and 1"
+    else:
+        fits = (y >= 0) & (y == (y.trunc() if y.is_floating_point() else y))
+        fits &= y < (num_classes or y.max() + 1)
+        classes = f"0 ... {num_classes - 1 if num_classes else ''}".strip()
+    wrong = known & ~fits
     if wrong.any():
-        classes = "0 and 1" if y.dim() == 2 else f"0 ... {'' if highest is None else highest}"
         raise UsageError(
-            f"{int(wrong.sum())} nodes have labels that are not among {classes.strip()}, the first "
-            f"is node {int(wrong.nonzero()[0])}: number the classes from 0."
+            f"{int(wrong.sum())} nodes have labels that are not among {classes}, the first is node "
+            f"{int(wrong.nonzero()[0])}: number the classes from 0, and leave nodes without a "
+            "label out of the graph."
         )
     y = y[known]
-    if not len(y):
-        raise UsageError(f"none of the {nodes} nodes has a label: choose another dataset.")
-    if y.dim() == 1 and bool((y == y[0]).all()):
-        raise UsageError(
-            f"all {len(y)} nodes are of class {int(y[0])}: there is nothing to tell apart."
-        )
-
-
-def _out_of_range(y: Tensor, highest: int | None) -> Tensor:
-    """Nodes `[nodes]` whose label is no class."""
-    if y.dim() == 2:
-        return ((y != 0) & (y != 1)).any(dim=1)
-    wrong = y != y.round() if y.is_floating_point() else torch.zeros_like(y, dtype=torch.bool)
-    return wrong if highest is None else wrong | (y > highest)
+    if not len(y) or (y.dim() == 1 and bool((y == y[0]).all())):
+        what = f"all {len(y)} nodes are of class {int(y[0])}" if len(y) else "no node has a label"
+        raise UsageError(f"{what}, so that there is nothing to tell apart: choose another dataset.")
 
 
 def check_statistics(name: str, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -152,14 +115,14 @@ def check_statistics(name: str, found: Mapping[str, Any], expected: Mapping[str,
 
     Args:
         name: of the graph in messages.
-        found: its statistics, those of `STATISTICS` that are known.
+        found: its statistics, as far as they are known.
         expected: their right values; None where nothing is known.
 
     Raises:
         UsageError: All statistics that differ, in one sentence.
     """
     differing = [
-        f"{_shown(found[key])} {STATISTICS[key]} instead of {_shown(value)}"
+        f"{key}={found[key]} instead of {value}"
         for key, value in expected.items()
         if key in found and value is not None and found[key] != value
     ]
@@ -168,7 +131,3 @@ def check_statistics(name: str, found: Mapping[str, Any], expected: Mapping[str,
             f"{name} is not the graph that its configuration describes: it has "
             f"{', '.join(differing)}; correct the statistics or the file's address and checksum."
         )
-
-
-def _shown(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value}"

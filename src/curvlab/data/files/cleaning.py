@@ -3,16 +3,14 @@
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from curvlab.data.files.checks import check_edges, check_features, check_labels
 
 
 def simple_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
     """Both directions of every edge `[2, 2M]`, sorted, no duplicates, no self-loops."""
-    edge_index, _ = remove_self_loops(edge_index)
-    edge_index = to_undirected(edge_index, num_nodes=num_nodes)
-    return coalesce(edge_index, num_nodes=num_nodes)
+    return to_undirected(remove_self_loops(edge_index)[0], num_nodes=num_nodes)
 
 
 def homophily(edge_index: Tensor, y: Tensor) -> float:

@@ -10,11 +10,10 @@ from typing import Any, Protocol
 
 import pooch
 import requests
-from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
-from curvlab.data.files.cache import cached
+from curvlab.data.files.cache import cached_graph
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Inside, Passed
 from curvlab.results.files import arriving
@@ -114,13 +113,13 @@ class Downloaded(Checked):
         """Fetch the raw files and return their paths."""
         return [fetch(file, self.data_dir, self.mirror) for file in self.files]
 
-    def processed(self, compute: Callable[[list[Path]], dict[str, Tensor]]) -> dict[str, Tensor]:
-        """The tensors computed from the raw files, through the disk cache."""
+    def processed(self, read: Callable[[list[Path]], Data]) -> Data:
+        """The graph that is read from the raw files, through the disk cache."""
         paths = self.download()
         sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
         key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
         folder = paths[0].parent.parent / "processed"
-        return cached(folder, key, lambda: compute(paths), self.revision)
+        return cached_graph(folder, key, lambda: read(paths), self.revision)
 
 
 def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = None) -> Path:

@@ -1,25 +1,24 @@
-"""Tables of a user's files, read by pandas; what is wrong with one is said by file and line."""
+"""Tables of a user's files, read by pandas; errors name file and line."""
 
 import csv
 import gzip
-import re
 import warnings
-import zlib
 from collections.abc import Collection, Hashable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import psutil
 
-from curvlab.data.files.triple_files import SEPARATORS
 from curvlab.errors import UsageError
 
-GROWTH = {".csv": 22, ".tsv": 22, ".txt": 22, ".gz": 90, ".parquet": 25, ".npy": 3, ".npz": 6}
-"""Bytes of memory that reading takes for a byte of a file, about, by its ending."""
+SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": r"\s+", "bar": "|"}
+
+GROWTH = {".gz": 90, ".npy": 3, ".npz": 6, ".pt": 4}
+"""Bytes of memory per byte of a file, about, by its ending; 25 for others."""
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN", "<NA>")
 """What programs write where a number is missing."""
@@ -39,49 +38,80 @@ class Table:
     frame: pd.DataFrame
     unit: str = "line"
 
-    def at(self, line: Any, column: Any = None) -> str:
-        """Where something is, for a message."""
-        place = f"{self.path}, {self.unit} {line}"
-        return place if column is None else f"{place}, column {column!r}"
+    def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
+        """Raise an error with place and value of the first row that is wrong, if there is one.
 
-    def first(self, wrong: "pd.Series[bool] | np.ndarray") -> Any:
-        """The first line of which something holds."""
-        return self.frame.index[int(np.flatnonzero(np.asarray(wrong))[0])]
+        Args:
+            wrong: `[rows]`, true or false.
+            column: of the value.
+            remedy: continues a sentence that begins with the value.
+
+        Raises:
+            UsageError: a row is wrong.
+        """
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            value = str(self.frame[column].astype(object).fillna("").iloc[rows[0]])[:40]
+            more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+            place = f"{self.unit} {self.frame.index[rows[0]]}, column {column!r}"
+            raise UsageError(f"{self.path}, {place}: {value!r}{more} {remedy}.")
+
+    def texts(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as texts, empty where there is none; whole numbers without a decimal point.
+
+        Among numbers `nan` is missing, among names it is a name.
+        """
+        values = self.frame[column]
+        values = values.convert_dtypes() if pd.api.types.is_float_dtype(values) else values
+        texts = values.astype("str").fillna("").str.strip()
+        unknown = texts.isin(NOT_A_NUMBER)
+        numbers = pd.to_numeric(texts[~unknown & texts.ne("")], errors="coerce")
+        return texts.mask(unknown & bool(numbers.notna().all()), "")
+
+    def ids(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as texts, none of them empty.
+
+        Raises:
+            UsageError: one is missing.
+        """
+        texts = self.texts(column)
+        self.refuse(texts.eq(""), column, "is no id: write one, or take the line out")
+        return texts
+
+    def numbers(self, column: Hashable, remedy: str) -> np.ndarray:
+        """A column as finite float64 numbers.
+
+        Raises:
+            UsageError: one is not a number, or not finite in float32.
+        """
+        parsed = pd.to_numeric(self.frame[column], errors="coerce")
+        numbers = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+        with np.errstate(over="ignore"):
+            wrong = ~np.isfinite(numbers.astype(np.float32))
+        self.refuse(wrong, column, f"is not a finite number: {remedy}")
+        return numbers
 
 
-def check_memory(path: Path) -> None:
-    """Refuse a file that would not fit into memory, by its size, before it is read.
-
-    Raises:
-        UsageError: it would not.
-    """
-    size = path.stat().st_size
-    needed = size * GROWTH.get(path.suffix, 4)
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise UsageError(
-            f"{path} has {size / 1e9:.1f} GB and would take about {needed / 1e9:.0f} GB of memory "
-            f"to read, of which {free / 1e9:.0f} GB are free: take a part of the graph, or a "
-            "machine with more memory."
-        )
-
-
-def check_is_file(path: Path, what: str) -> None:
-    """Refuse what is no file, or an empty one.
+def check_file(path: Path, what: str) -> None:
+    """Refuse what is no file, is empty, or would not fit into memory.
 
     Args:
         path: of the file.
-        what: it should be, for the message.
+        what: it should be.
 
     Raises:
-        UsageError: there is nothing, or a folder.
+        UsageError: see above.
     """
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder, where {what} should be: give the path of a file.")
-    if not path.is_file():
-        raise UsageError(f"{path} is not there: give the path of {what}.")
-    if path.stat().st_size == 0:
-        raise UsageError(f"{path} is empty: it should be {what}.")
+    size = path.stat().st_size if path.is_file() else 0
+    if not size:
+        found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
+        raise UsageError(f"{path} {found}: give the path of {what}.")
+    needed, free = size * GROWTH.get(path.suffix, 25), psutil.virtual_memory().available
+    if needed > free:
+        raise UsageError(
+            f"{path} would take about {needed / 1e9:.1f} GB of memory to read, of which "
+            f"{free / 1e9:.1f} GB are free: take a part of it, or a machine with more memory."
+        )
 
 
 def read_table(
@@ -89,240 +119,60 @@ def read_table(
     separator: str | None = None,
     header: bool = False,
     texts: Collection[str] = (),
+    plain: bool = False,
 ) -> Table:
-    """Read a text or Parquet table.
+    """Read a table of text in UTF-8, perhaps with `.gz`, or of Parquet.
 
-    Blank lines, and lines before the table that begin with # or %, do not count. Where the first
-    line names the columns, those of numbers alone are numbers, but for `texts`.
+    Blank lines do not count.
 
     Args:
-        path: of the file, `.csv`, `.tsv` or `.txt`, perhaps with `.gz`, or `.parquet`.
+        path: of the file.
         separator: one of `SEPARATORS`; None: by the file's name.
-        header: whether the first line names the columns.
-        texts: columns that stay texts.
+        header: whether the first line names the columns. Columns of numbers alone are then numbers.
+        texts: columns that stay texts, in lower case.
+        plain: quotes, and lines at the beginning with # or %, are not special.
 
     Raises:
-        UsageError: it cannot be read, with the line.
+        UsageError: it cannot be read.
     """
-    check_is_file(path, "a table")
-    check_memory(path)
-    if path.suffix == ".parquet":
-        return _parquet(path)
-    separator = separator or ("tab" if ".tsv" in path.suffixes else "comma")
-    skipped, first = _beginning(path)
-    if header:
-        names = _split(first, separator)
-        _check_names(path, names, skipped + 1)
-        dtype = {name: str for name in names if name in texts}
-        frame = _frame(path, separator, skipped, header=0, dtype=dtype, index_col=False)
-        frame.columns = pd.Index(names)
-    else:
-        frame = _frame(path, separator, skipped, header=None, dtype=str)
-    frame.index = pd.RangeIndex(skipped + 1 + header, skipped + 1 + header + len(frame))
-    blank = frame.iloc[:, 0].eq("")
-    for column in frame.columns[1:] if blank.any() else []:
-        blank &= frame[column].astype(str).eq("")
-    return Table(path, frame[~blank])
-
-
-def columns_of(path: Path, separator: str | None = None) -> list[str]:
-    """The fields of the first line of a text table that is no comment."""
-    separator = separator or ("tab" if ".tsv" in path.suffixes else "comma")
-    return _split(_beginning(path)[1], separator)
-
-
-def is_missing(texts: "pd.Series[str]") -> "pd.Series[bool]":
-    """Which texts are none: empty ones and, among numbers, `nan`, which is a name among names."""
-    written = texts.isin(NOT_A_NUMBER)
-    others = texts[texts.ne("") & ~written]
-    numbers = pd.to_numeric(others, errors="coerce").notna().all()
-    return texts.eq("") | (written & bool(numbers))
-
-
-def ids_of(table: Table, column: Hashable) -> "pd.Series[Any]":
-    """A column as texts that name nodes.
-
-    Raises:
-        UsageError: one is missing, or is no whole number among numbers.
-    """
-    values = table.frame[column]
-    if pd.api.types.is_float_dtype(values):
-        wrong = values.isna() | values.ne(values.round())
-        if wrong.any():
-            line = table.first(wrong)
-            raise UsageError(
-                f"{table.at(line, column)}: {values.loc[line]} is no id: ids are whole numbers or "
-                "texts; write one in every line."
-            )
-        values = values.astype("int64")
-    texts = values.astype(str).str.strip()
-    missing = values.isna() | is_missing(texts)
-    if missing.any():
-        line = table.first(missing)
-        raise UsageError(
-            f"{table.at(line, column if isinstance(column, str) else None)}: an id is missing: "
-            "write one, or take the line out."
-        )
-    return texts
-
-
-def numbers_of(table: Table, column: Hashable, what: str, way_out: str) -> np.ndarray:
-    """A column as finite float64 numbers.
-
-    Args:
-        table: that has it.
-        column: its name.
-        what: they are, for messages.
-        way_out: what to do about one that is none.
-
-    Raises:
-        UsageError: one is not a number, or not finite.
-    """
-    values = table.frame[column]
-    parsed = pd.to_numeric(values, errors="coerce")
-    if np.iscomplexobj(parsed):
-        raise UsageError(f"{table.path}: {what} {column!r} has complex numbers: {way_out}.")
-    numbers = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
-    with np.errstate(over="ignore"):
-        wrong = ~np.isfinite(numbers.astype(np.float32))
-    if wrong.any():
-        line = table.first(wrong)
-        raise UsageError(
-            f"{table.at(line, column)}: {str(values.loc[line])[:40]!r} is not a finite number, "
-            f"which {what} must be: {way_out}."
-        )
-    return numbers
-
-
-def check_alike(ids: "pd.Index[Any]", path: Path) -> None:
-    """Refuse ids that write the same number in two ways, as 1 and 01 or 1.0.
-
-    Raises:
-        UsageError: two do.
-    """
-    short = ids[ids.str.len() < 16]  # longer whole numbers are no exact floats
-    numbers = pd.to_numeric(pd.Series(short), errors="coerce")
-    twice = numbers.notna() & numbers.duplicated(keep=False)
-    if twice.any():
-        number = numbers[twice].iloc[0]
-        one, other = short[np.asarray(numbers == number)][:2]
-        raise UsageError(
-            f"{path}: ids {one!r} and {other!r} are the same number and would be two nodes: write "
-            "each id in one way."
-        )
-
-
-def _beginning(path: Path) -> tuple[int, str]:
-    """How many lines come before the table, and its first line."""
-    skipped = 0
+    check_file(path, "a table")
+    options: dict[str, Any] = {
+        "sep": SEPARATORS[separator or ("tab" if ".tsv" in path.suffixes else "comma")],
+        "quoting": csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL,
+        "header": 0 if header else None,
+        "index_col": False if header else None,
+    }
+    unquoted = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig"}
+    options |= {**unquoted, "skip_blank_lines": False, "skipinitialspace": True}
     try:
-        with _opened(path) as stream:
-            for raw in stream:
-                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise UsageError(
-                        f"{path} is in UTF-16, as spreadsheets write it: save it as UTF-8, for "
-                        "instance by iconv -f utf-16 -t utf-8."
-                    )
-                if b"\x00" in raw:
-                    raise UsageError(f"{path}, line {skipped + 1} is no text: save it as UTF-8.")
-                line = raw.removeprefix(b"\xef\xbb\xbf").strip(b"\r\n")
-                if line.strip() and not line.lstrip().startswith((b"#", b"%")):
-                    return skipped, line.decode()
-                skipped += 1
-    except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
-        _refuse(path, error)
-    raise UsageError(f"{path} has no line but blank ones and comments: write the table into it.")
-
-
-def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def _split(line: str, separator: str) -> list[str]:
-    if separator == "space":
-        return line.split()
-    reader = csv.reader([line], delimiter=SEPARATORS[separator], skipinitialspace=True)
-    return [field.strip() for field in next(reader)]
-
-
-def _check_names(path: Path, names: list[str], line: int) -> None:
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
-    if repeated or "" in names:
-        what = f"two columns {repeated[0]!r}" if repeated else "a column without a name"
-        raise UsageError(f"{path}, line {line} has {what}: give each column a name of its own.")
-
-
-def _frame(path: Path, separator: str, skipped: int, **options: Any) -> pd.DataFrame:
-    """What pandas makes of a text, with its errors in words."""
-    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+            return Table(path, frame.set_axis(frame.columns.astype(str), axis=1), "row")
+        skipped = _lines_before(path, ("",) if plain else ("", "#", "%"))
+        names = pd.read_csv(path, skiprows=skipped, nrows=0, **options).columns if header else ()
+        kinds = {name: str for name in names if name.strip().casefold() in texts}
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                sep=r"\s+" if separator == "space" else SEPARATORS[separator],
-                skiprows=skipped,
-                keep_default_na=False,
-                skip_blank_lines=False,
-                skipinitialspace=True,
-                low_memory=False,
-                encoding="utf-8-sig",
-                **options,
-            )
-    except pd.errors.ParserWarning:
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of lines that are too long
+            options |= {"dtype": kinds if header else str, "low_memory": False}
+            frame = pd.read_csv(path, skiprows=skipped, **options)
+    except ImportError as error:
+        raise UsageError(f"{path}: {error}: pip install 'curvlab[parquet]'") from None
+    except Exception as error:  # each kind of damage raises its own
+        why = " ".join(str(error).split())[:120]
         raise UsageError(
-            f"{path}, line {skipped + 2} has more fields than line {skipped + 1} names: give each "
-            "line as many; put a text with the separator in quotes."
-        ) from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        _refuse(path, error)
-
-
-def _refuse(path: Path, error: Exception) -> NoReturn:
-    """Raise what reading a text raised, in words."""
-    said = " ".join(str(error).split())
-    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said)
-    if ragged:
-        raise UsageError(
-            f"{path}, line {ragged[2]} has {ragged[3]} fields, where {ragged[1]} are expected: "
-            "give each line as many; put a text with the separator in quotes."
-        ) from None
-    if "EOF inside string" in said:
-        raise UsageError(f"{path}: a quote is opened and not closed: close it.") from None
-    if isinstance(error, UnicodeDecodeError):
-        raise UsageError(
-            f"{path}, line {_undecodable(path)} is not UTF-8: convert the file, from Latin-1 by "
-            "iconv -f latin1 -t utf-8."
-        ) from None
-    if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-        raise UsageError(
-            f"{path} cannot be decompressed ({said}): compress it again by gzip, or put the text "
-            "there without .gz."
-        ) from None
-    raise UsageError(f"{path} cannot be read: {said[:200]}; check the file.") from None
-
-
-def _undecodable(path: Path) -> int:
-    """The first line that is not UTF-8."""
-    with _opened(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return number
-    return 1
-
-
-def _parquet(path: Path) -> Table:
-    try:
-        frame = pd.read_parquet(path)
-    except ImportError:
-        raise UsageError(
-            f"{path}: Parquet needs pyarrow: pip install 'curvlab[parquet]', or write a .csv"
-        ) from None
-    except Exception as error:  # what damaged bytes do to the reader is anybody's guess
-        raise UsageError(
-            f"{path} is no Parquet table ({' '.join(str(error).split())[:120]}): write it again."
+            f"{path} cannot be read ({why}): write a table in UTF-8 with as many fields in every "
+            "line, texts with the separator in quotes."
         ) from error
-    frame.columns = pd.Index([str(name) for name in frame.columns])
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
-    return Table(path, frame, "row")
+    frame.index = pd.RangeIndex(skipped + 1 + header, skipped + 1 + header + len(frame))
+    frame = frame.rename(columns=str.strip) if header else frame
+    if header and any(name.startswith("Unnamed: ") for name in frame):
+        raise UsageError(f"{path} has a column without a name: give it one, or take it out.")
+    return Table(path, frame.dropna(how="all"))
+
+
+def _lines_before(path: Path, marks: Collection[str]) -> int:
+    """The number of blank lines, or of comments, before a table."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig") as stream:
+        before = takewhile(lambda line: line.strip()[:1] in marks, stream)
+        return sum(1 for _ in before)

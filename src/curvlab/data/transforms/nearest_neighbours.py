@@ -61,10 +61,3 @@ class NearestNeighbourGraph(LabelledGraph):
             edges = torch.empty(2, 0, dtype=torch.int64)
             return Data(x=x, y=y, edge_index=edges, without_edges=True)
         return Data(x=x, y=y, edge_index=nearest_neighbours(x, self.neighbours))
-
-    def load(self) -> Data:
-        """Return the graph; `without_edges` marks one without a graph."""
-        data = super().load()
-        if self.neighbours is None:
-            data.without_edges = True
-        return data
