@@ -82,7 +82,7 @@ def test_budgets(text, seconds):
     assert parse_budget(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["2", "h", "-1h", "2 hours", ""])
+@pytest.mark.parametrize("text", ["2", "h", "-1h", "soon", ""])
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(UsageError, match="2h"):
         parse_budget(text)

@@ -1,12 +1,12 @@
 """What the unfinished cells of a table cost on this machine, from a few of their steps."""
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
+import pandas as pd
 import torch
 from omegaconf import DictConfig
 from rich import box
@@ -22,15 +22,12 @@ from curvlab.run.hardware import run_device, trainer_devices
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
 from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
-from curvlab.tasks.cost.measured import training_step
-from curvlab.tasks.cost.timing import median_ms
-
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+from curvlab.tasks.cost.timing import median_ms, training_step
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run of a cell takes at most.
+    """The cost of a run of a cell, at most.
 
     Attributes:
         step_ms: one optimiser step.
@@ -56,9 +53,6 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
     data.setup()
     task = build_task(config, data).to(device)
     batch = data.transfer_batch_to_device(next(iter(data.train_dataloader())), device, 0)
-    step = training_step(task, batch)
-
-    step_ms = data.accumulate * median_ms({"step": step}, device, runs)["step"]
     seen = data.evaluation_batch(batch)
 
     @torch.no_grad()
@@ -69,10 +63,11 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
         else:
             task.validation_step(seen, 0)
 
+    step_ms = data.accumulate * median_ms({"": training_step(task, batch)}, device, runs)[""]
     task.eval()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*You are trying to `self.log.*")  # without a trainer
-        look_ms = median_ms({"look": look}, device, runs)["look"]
+        look_ms = median_ms({"": look}, device, runs)[""]
     trainer = config.trainer
     if task.chooses_weights:
         looks = trainer.max_steps / trainer.validate_every
@@ -85,14 +80,14 @@ def parse_budget(text: str) -> float:
     """Seconds of `90s`, `30m`, `2h` or `1.5d`.
 
     Raises:
-        UsageError: it is none of these, or no time at all.
+        UsageError: it is none of these, or less than a second.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
-    if match is None:
-        raise UsageError(f"--budget={text}: write a time such as 90s, 30m, 2h or 1.5d")
-    seconds = float(match[1]) * UNITS[match[2]]
-    if not seconds:
-        raise UsageError(f"--budget={text} must be more than 0, such as 30m or 2h")
+    try:
+        seconds = float(pd.Timedelta(text.replace("d", "D")).total_seconds())
+    except ValueError:
+        seconds = 0.0
+    if not seconds >= 1:
+        raise UsageError(f"--budget={text} must be more than 0, such as 90s, 30m, 2h or 1.5d")
     return seconds
 
 
@@ -127,17 +122,17 @@ def costs_table(cells: Sequence[tuple[PlannedCell, Cost]]) -> Table:
     table.add_column("cell", no_wrap=True)
     for column in ("runs", "ms a step", "ms a look", "hours a run", "hours"):
         table.add_column(column, justify="right", no_wrap=True)
+    total = 0.0
     for cell, found in cells:
-        runs, hours = len(cell.seeds), found.seconds / 3600
-        paid = runs - len(cell.copies)
+        hours = found.seconds / 3600
+        own = hours * (len(cell.seeds) - len(cell.copies))
+        total += own
         look = f"{found.look_ms:.1f}" if found.look_ms else ""
-        numbers = (f"{found.step_ms:.1f}", look, f"{hours:.2f}", f"{hours * paid:.2f}")
-        table.add_row(cell.name, str(runs), *numbers)
+        numbers = (f"{found.step_ms:.1f}", look, f"{hours:.2f}", f"{own:.2f}")
+        table.add_row(cell.name, str(len(cell.seeds)), *numbers)
     table.add_section()
     runs = sum(len(cell.seeds) for cell, _ in cells)
-    costs = ((len(cell.seeds) - len(cell.copies)) * found.seconds for cell, found in cells)
-    hours = sum(costs) / 3600
-    table.add_row("all that can run here", str(runs), "", "", "", f"{hours:.2f}")
+    table.add_row("all that can run here", str(runs), "", "", "", f"{total:.2f}")
     return table
 
 
@@ -146,29 +141,18 @@ def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
     names: dict[str, list[str]] = {}
     for cell, reason in cells:
         names.setdefault(reason, []).append(cell.name)
-    return [
-        f"not here, {len(kept)} cells ({'; '.join(_shortened(kept))}): {reason}"
-        if len(kept) > 1
-        else f"not here, {kept[0]}: {reason}"
-        for reason, kept in names.items()
-    ]
-
-
-def _nothing_fits(table: str, budget: str, known: Sequence[tuple[PlannedCell, Cost]]) -> str:
-    if not known:
-        return f"--budget={budget}: no unfinished cell of {table} can run here"
-    least = min(found.seconds for _, found in known)
-    return f"--budget={budget}: the cheapest run of {table} takes {least:,.0f} s"
-
-
-def _shortened(names: list[str]) -> list[str]:
-    return names if len(names) <= 3 else [names[0], "...", names[-1]]
+    lines = []
+    for reason, own in names.items():
+        some = own if len(own) <= 3 else [own[0], "...", own[-1]]
+        which = f"{len(own)} cells ({'; '.join(some)})" if len(own) > 1 else own[0]
+        lines.append(f"not here, {which}: {reason}")
+    return lines
 
 
 def estimate(
     configs: Path, table: str, results: Path, words: Sequence[str], device: str, budget: str | None
 ) -> str:
-    """What `scripts/tables.py estimate` prints.
+    """The output of `curvlab tables estimate`.
 
     Args:
         configs: the folder of configurations.
@@ -195,20 +179,20 @@ def estimate(
                 known.append((cell, cost(cell.config, run_device(device))))
             except (UsageError, RuntimeError, ArithmeticError, MemoryError) as error:
                 kept.append((cell, one_sentence(error)))  # as its result would say
+    if seconds is not None:
+        if fitting := within_budget(known, seconds):
+            return "".join(f"{cell.command(table, seeds)}\n" for cell, seeds in fitting)
+        least = min((found.seconds for _, found in known), default=None)
+        if least is None:
+            raise UsageError(f"--budget={budget}: no unfinished cell of {table} can run here")
+        raise UsageError(f"--budget={budget}: the cheapest run of {table} takes {least:,.0f} s")
     out = StringIO()
     console = plain_console(file=out, width=1000, no_color=True, soft_wrap=True)
-    if seconds is None:
-        console.print(costs_table(known))
-        for line in obstacles(kept):
-            console.print(f"\n{line}")
-        console.print(
-            f"\nOn {run_device(device)}, {torch.get_num_threads()} threads. At most: runs that "
-            "patience ends early take less; looks are validations."
-        )
-    else:
-        fitting = within_budget(known, seconds)
-        if not fitting:
-            raise UsageError(_nothing_fits(table, str(budget), known))
-        for cell, seeds in fitting:
-            console.print(cell.command(table, seeds))
+    console.print(costs_table(known))
+    for line in obstacles(kept):
+        console.print(f"\n{line}")
+    console.print(
+        f"\nOn {run_device(device)}, {torch.get_num_threads()} threads. At most: runs that "
+        "patience ends early take less; looks are validations."
+    )
     return out.getvalue()

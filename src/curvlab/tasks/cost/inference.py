@@ -1,16 +1,17 @@
-"""Inference: what a forward pass takes in time and memory, in a result like any other."""
+"""Inference: time and memory of a forward pass, in a result like any other."""
 
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from curvlab.models.encoder import Encoder
 from curvlab.options import PositiveInt
-from curvlab.tasks.cost.measured import inference_cost
+from curvlab.tasks.cost.timing import CostTask, timed_and_weighed
 from curvlab.tasks.reconstruction import Reconstruction
 
 
-class Inference(Reconstruction):
+class Inference(CostTask, Reconstruction):
     """Reconstruction whose test measures the model instead of scoring it.
 
     Source: FPS-T, Figure 4.
@@ -28,10 +29,8 @@ class Inference(Reconstruction):
         super().__init__(encoder, **options)
         self.passes = passes
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log nothing: time and memory do not depend on the weights."""
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
-        cost = inference_cost(self.encoder, batch, self.passes)
-        self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
+    @torch.no_grad()
+    def cost(self, batch: Data) -> dict[str, float]:
+        """`inference_ms` and `inference_mb` of the encoder."""
+        encoder = self.encoder
+        return timed_and_weighed("inference", lambda: encoder(batch), encoder, batch, self.passes)

@@ -1,5 +1,7 @@
 """Cost of a residual connection: one addition of two sets of points."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -9,11 +11,11 @@ from curvlab.layers import LorentzResidual
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveInt
-from curvlab.tasks.cost.measured import timed_and_weighed
+from curvlab.tasks.cost.timing import CostTask, timed_and_weighed
 from curvlab.tasks.task import Task
 
 
-class ResidualCost(Task):
+class ResidualCost(CostTask, Task):
     """Times the addition of a network's residual connection instead of training the network.
 
     The operands are the graph's features, lifted, and the same in reverse order.
@@ -51,15 +53,10 @@ class ResidualCost(Task):
         """Return a loss whose gradient is 0."""
         return 0 * next(self.encoder.parameters()).sum()
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log nothing: time and memory do not depend on the weights."""
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
-        with torch.no_grad():
-            x = self.residual.space.expmap0(batch.x)
-            y = x.flip(0)
-            cost = timed_and_weighed(
-                "addition", lambda: self.residual(x, y), self, batch, self.passes
-            )
-        self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
+    @torch.no_grad()
+    def cost(self, batch: Data) -> dict[str, float]:
+        """`addition_ms` and `addition_mb`."""
+        x = self.residual.space.expmap0(batch.x)
+        y = x.flip(0)
+        work = partial(self.residual, x, y)
+        return timed_and_weighed("addition", work, self, batch, self.passes)

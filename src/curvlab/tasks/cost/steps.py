@@ -1,7 +1,11 @@
 """Cost of node classification and of knowledge-graph completion."""
 
+from functools import partial
 from typing import Any
 
+import torch
+from lightning import LightningModule
+from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import MASKS
@@ -9,12 +13,37 @@ from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.options import FromData, PositiveInt
-from curvlab.tasks.cost.measured import step_cost, timed_and_weighed
+from curvlab.tasks.cost.timing import CostTask, timed_and_weighed
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 from curvlab.tasks.node_classification import NodeClassification
 
 
-class ClassificationCost(NodeClassification):
+def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, float]:
+    """`step_ms` and `step_mb` of forward, loss and backward, without the optimiser's.
+
+    Args:
+        task: whose `training_step` makes the loss.
+        batch: of training, on any device.
+        passes: steps that are timed.
+    """
+
+    def step() -> None:
+        task.zero_grad()
+        loss = task.training_step(batch, 0)
+        assert isinstance(loss, Tensor)
+        loss.backward()
+
+    training = task.training
+    task.train()
+    with torch.inference_mode(False), torch.enable_grad():
+        batch = batch.to(task.device)
+        cost = timed_and_weighed("step", step, task, batch, passes)
+    task.zero_grad()
+    task.train(training)
+    return cost
+
+
+class ClassificationCost(CostTask, NodeClassification):
     """Node classification whose test measures time and memory instead of scoring.
 
     A step is forward, loss and backward on the last batch of training, without the optimiser's; a
@@ -41,21 +70,18 @@ class ClassificationCost(NodeClassification):
         super().on_train_batch_start(batch, batch_idx)
         self._trained_on = batch
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log nothing: time and memory do not depend on the weights."""
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
+    def cost(self, batch: Data) -> dict[str, float]:
+        """`step_ms`, `step_mb`, `inference_ms` and `inference_mb`."""
         if self._trained_on is None:
             raise UsageError("interrupted between training and measuring: add rerun=true")
+
+        def look() -> None:
+            self._evaluated = None
+            self(batch, "val")
+
         # First, since what a pass in inference mode leaves behind has no gradient.
         cost = step_cost(self, self._trained_on, self.passes)
-        cost |= timed_and_weighed("inference", lambda: self._look(batch), self, batch, self.passes)
-        self.log_dict({f"test/{name}": value for name, value in cost.items()}, batch_size=1)
-
-    def _look(self, batch: Data) -> None:
-        self._evaluated = None
-        self(batch, "val")
+        return cost | timed_and_weighed("inference", look, self, batch, self.passes)
 
 
 class PreparationCost(ClassificationCost):
@@ -80,13 +106,12 @@ class PreparationCost(ClassificationCost):
         super().__init__(encoder, passes, **options)
         self.preparation_seconds = preparation_seconds
 
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
-        super().test_step(batch, batch_idx)
-        self.log("test/preparation_s", self.preparation_seconds, batch_size=1)
+    def cost(self, batch: Data) -> dict[str, float]:
+        """The same, and `preparation_s`."""
+        return super().cost(batch) | {"preparation_s": self.preparation_seconds}
 
 
-class CompletionCost(KnowledgeGraphCompletion):
+class CompletionCost(CostTask, KnowledgeGraphCompletion):
     """Knowledge-graph completion whose test measures the model instead of ranking.
 
     What is measured is a forward pass in evaluation, scores of all entities included.
@@ -113,18 +138,11 @@ class CompletionCost(KnowledgeGraphCompletion):
         self.queries = queries
         self.passes = passes
 
-    def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log nothing: time and memory do not depend on the weights."""
-
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
+    def cost(self, batch: Data) -> dict[str, float]:
+        """`inference_ms`, `inference_mb` and the number of `parameters`."""
         mask = batch[MASKS["test"]]
         head, tail = batch.edge_index[:, mask]
         queries = queries_of(head, batch.edge_type[mask], tail, self.queries)[0]
-
-        def scores() -> None:
-            self.encoder.scores(queries)
-
-        cost = timed_and_weighed("inference", scores, self.encoder, queries, self.passes)
-        cost["parameters"] = sum(p.numel() for p in self.encoder.parameters())
-        self.log_dict({f"test/{name}": float(value) for name, value in cost.items()}, batch_size=1)
+        work = partial(self.encoder.scores, queries)
+        cost = timed_and_weighed("inference", work, self.encoder, queries, self.passes)
+        return cost | {"parameters": sum(p.numel() for p in self.encoder.parameters())}

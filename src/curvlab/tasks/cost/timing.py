@@ -1,4 +1,4 @@
-"""Timing and memory of callables on a CPU or a GPU."""
+"""Time and memory of callables on a CPU or a GPU, and tasks whose test measures them."""
 
 import ctypes
 import gc
@@ -10,8 +10,98 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lightning import LightningModule
+from torch import Tensor, nn
+from torch_geometric.data import Data
 
 Work = Callable[[], Any]
+
+MEGABYTE = 2**20
+"""Bytes, of the megabytes that FPS-T prints (its GCN needs little more than one N x N matrix)."""
+
+
+class CostTask(LightningModule):
+    """Mixin of tasks: the test logs `cost` instead of scores, and validation logs nothing."""
+
+    def cost(self, batch: Data) -> dict[str, float]:
+        """Numbers by their names, to be logged as `test/NAME`."""
+        raise NotImplementedError
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        """Log nothing: time and memory do not depend on the weights."""
+
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        """Log the costs."""
+        costs = {f"test/{name}": float(value) for name, value in self.cost(batch).items()}
+        self.log_dict(costs, batch_size=1)
+
+
+def training_step(task: LightningModule, batch: Data) -> Work:
+    """One optimiser step in plain PyTorch, without the schedule of its rate."""
+    configured = task.configure_optimizers()
+    optimizer = configured["optimizer"] if isinstance(configured, dict) else configured
+    assert isinstance(optimizer, torch.optim.Optimizer)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = task.training_step(batch, 0)
+        assert isinstance(loss, Tensor)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def timed_and_weighed(
+    name: str, work: Work, model: nn.Module, graph: Data, passes: int
+) -> dict[str, float]:
+    """Median milliseconds of some work, and the most memory held during it.
+
+    The memory is the graph's, the weights' and what the work needs on top: on a GPU by PyTorch's
+    allocator, on a processor by the growth of the process. Where that cannot be measured (outside
+    Linux), there is no `NAME_mb`.
+
+    Args:
+        name: of the work.
+        work: what is measured.
+        model: whose weights are held.
+        graph: that is held.
+        passes: calls that are timed, after some to warm up.
+
+    Returns:
+        `NAME_ms` and `NAME_mb` (of 2^20 bytes).
+    """
+    device = next(model.parameters()).device
+    cost = {f"{name}_ms": median_ms({name: work}, device, passes)[name]}
+    needed = peak_memory_mb(work, device)
+    if needed is not None:
+        cost[f"{name}_mb"] = (held_bytes(model, graph) + 1e6 * needed) / MEGABYTE
+    return cost
+
+
+def held_bytes(model: nn.Module, graph: Data) -> int:
+    """Bytes of the weights and of the graph's tensors, sparse ones by what they store."""
+    total = 0
+    for tensor in (*model.parameters(), *model.buffers(), *graph.to_dict().values()):
+        if isinstance(tensor, Tensor):
+            parts = [tensor]
+            if tensor.layout == torch.sparse_csr:
+                parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+            total += sum(part.nbytes for part in parts)
+    return total
+
+
+def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -> dict[str, float]:
+    """Median milliseconds of each work, called in turn so that a busy machine slows all alike.
+
+    Each is called three times, or once if it takes more than a second, before it is timed.
+    """
+    for work in works.values():
+        for _ in range(3):
+            if _milliseconds(work, device) > 1e3:
+                break
+    rounds = [[_milliseconds(work, device) for work in works.values()] for _ in range(runs)]
+    return dict(zip(works, map(statistics.median, zip(*rounds, strict=True)), strict=True))
 
 
 def _milliseconds(work: Work, device: torch.device) -> float:
@@ -26,27 +116,6 @@ def _milliseconds(work: Work, device: torch.device) -> float:
     begin = time.perf_counter()
     work()
     return 1e3 * (time.perf_counter() - begin)
-
-
-def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -> dict[str, float]:
-    """Median milliseconds of each work, called in turn so that a busy machine slows all alike.
-
-    Each is called three times, or once if it takes more than a second, before it is timed.
-    """
-    for work in works.values():
-        for _ in range(3):
-            if _milliseconds(work, device) > 1e3:
-                break
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(runs):
-        for name, work in works.items():
-            times[name].append(_milliseconds(work, device))
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def _peak_resident_bytes() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
 def peak_memory_mb(work: Work, device: torch.device) -> float | None:
@@ -71,3 +140,8 @@ def peak_memory_mb(work: Work, device: torch.device) -> float | None:
     before = _peak_resident_bytes()
     work()
     return (_peak_resident_bytes() - before) / 1e6
+
+
+def _peak_resident_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
