@@ -1,12 +1,9 @@
 """Hyperbolic points are drawn where they are, inside the disk."""
 
-import numpy as np
 import pytest
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.patches import Circle
 
-from curvlab.analysis.embedding_figures import NodeLooks, disks_figure, disks_of, geodesics
+from curvlab.analysis.embedding_figures import disks_of, geodesics
 from curvlab.manifolds import Euclidean, Lorentz, Sphere, Stereographic
 from curvlab.manifolds import stereographic as k_space
 
@@ -59,20 +56,3 @@ def test_geodesics_are_as_long_as_the_distance():
     lengths = k_space.dist(steps[:, 1:], steps[:, :-1], -1.0).sum(1)
     torch.testing.assert_close(lengths, k_space.dist(x, y, -1.0))
     torch.testing.assert_close(steps[:, -1], y)
-
-
-def test_the_unit_circle_is_drawn_around_all_points():
-    space = Stereographic(2, -1.0, learnable=False).double()
-    x = space.expmap0_projected(tangents(dim=4, scale=3.0))
-    edges = np.stack([np.arange(29), np.arange(1, 30)])
-    looks = NodeLooks(np.arange(30) % 3, "class", True)
-    figure = disks_figure(disks_of(x, space), edges, looks, "a run")
-    FigureCanvasAgg(figure).draw()
-    for axis in figure.axes[:2]:
-        (circle,) = [patch for patch in axis.patches if isinstance(patch, Circle)]
-        assert (circle.center, circle.radius) == ((0, 0), 1)
-        (nodes,) = [dots for dots in axis.collections if dots.get_array() is not None]
-        offsets = nodes.get_offsets()
-        assert len(offsets) == 30
-        assert (np.linalg.norm(offsets, axis=1) < 1).all()
-        assert len(axis.collections[0].get_segments()) == 29

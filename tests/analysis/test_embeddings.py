@@ -43,14 +43,6 @@ def test_flat_space_is_only_centred_and_scaled():
     torch.testing.assert_close(coordinates, 2 * (points - points.mean(dim=0)))
 
 
-def test_nearly_flat_is_as_flat():
-    space = product_space(-1e-9, 1e-9)
-    flat = tangent_coordinates(points_on(Euclidean()), Euclidean())
-    torch.testing.assert_close(
-        tangent_coordinates(points_on(Euclidean()), space), flat, atol=1e-6, rtol=0
-    )
-
-
 def test_components_are_those_of_the_covariance():
     generator = torch.Generator().manual_seed(0)
     axes = torch.linalg.qr(torch.randn(5, 5, generator=generator).double()).Q
@@ -63,14 +55,6 @@ def test_components_are_those_of_the_covariance():
     assert projection.explained == pytest.approx(expected)
     correlation = torch.corrcoef(projection.coordinates.T)[0, 1]
     assert abs(correlation) < 1e-10
-
-
-def test_components_do_not_depend_on_the_order_of_the_nodes():
-    data = points_on(Euclidean())
-    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(
-        principal_components(data[order]).coordinates, principal_components(data).coordinates[order]
-    )
 
 
 def test_coincident_points_project_to_one_point():
@@ -100,15 +84,6 @@ def test_stored_and_loaded_are_the_same_points_at_the_same_distances(space, tmp_
         loaded.space.pairwise_dist(points, points).double(),
         space.pairwise_dist(points, points).double(),
     )
-
-
-@pytest.mark.parametrize("space", [Euclidean(), product_space(-1.0)])
-def test_names_are_stored_with_the_points(space, tmp_path):
-    path, names = tmp_path / "embeddings.npz", ["München", "b"]
-    stored = Embedding(torch.zeros(2, 3), space, torch.tensor([[0, 1], [1, 0]]), ids=names)
-    save_embedding(path, stored)
-    loaded = load_embedding(path)
-    assert (loaded.ids, loaded.class_names) == (names, None)
 
 
 def test_missing_and_damaged_files_are_reported(tmp_path):

@@ -11,8 +11,6 @@ from curvlab.analysis.filters import (
     load_filters,
     save_filters,
 )
-from curvlab.analysis.model_figures import FilterPanel, filters_figure
-from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 
 
@@ -32,13 +30,6 @@ def test_planted_filters_are_found():
     assert (first.mean <= first.high).all()
 
 
-def test_one_filter_for_all_is_one_cluster():
-    shared = NodeFilters(torch.tensor([[0.0, 1.0]]).expand(20, 2), "mono")
-    (cluster,) = filter_clusters(shared, 5)
-    assert cluster.share == 1
-    np.testing.assert_allclose(cluster.mean, 1 - EIGENVALUES, atol=1e-12)
-
-
 def test_rounding_makes_no_clusters():
     """float32 sums of the same numbers in another order are another filter in the last digit."""
     torch.manual_seed(0)
@@ -53,23 +44,10 @@ def test_there_and_back(tmp_path):
     assert found.basis == "cheb"
 
 
-def test_the_picture_has_a_line_a_cluster(tmp_path):
-    panel = FilterPanel(filter_clusters(planted(), 2), [EIGENVALUES])
-    figure = filters_figure({"a": panel, "b": panel, "c": panel})
-    axes = [axis for axis in figure.axes if axis.lines]
-    assert [len(axis.lines) for axis in axes] == [3, 3, 3]
-    assert save_figure(figure, tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize("count", [0, 41])
 def test_impossible_numbers_of_clusters(count):
     with pytest.raises(UsageError, match="must lie between 1 and 40"):
         filter_clusters(planted(), count)
-
-
-def test_filters_of_a_diverged_run():
-    with pytest.raises(UsageError, match="has diverged"):
-        filter_clusters(NodeFilters(torch.full((4, 2), torch.nan), "mono"), 2)
 
 
 def test_files_that_are_missing_or_damaged(tmp_path):

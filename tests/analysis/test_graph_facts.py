@@ -12,7 +12,7 @@ from curvlab.analysis import hyperbolicity
 from curvlab.analysis.distances import adjacency_matrix, distances_from
 from curvlab.analysis.graph_facts import clustering, graph_facts, tail_exponent
 from curvlab.analysis.hyperbolicity import gromov_tree, mean_delta, tree_distortion
-from curvlab.data.datasets.known_geometry import BalancedTree, Grid, RandomGeometric
+from curvlab.data.datasets.known_geometry import BalancedTree, Grid
 
 
 def of_networkx(graph):
@@ -111,12 +111,3 @@ def test_facts_of_a_labelled_graph():
     assert facts.hyperbolicity.delta == 0
     assert facts.curvature == pytest.approx(0)  # a line is flat
     assert sum(facts.curvature_counts) == 2
-
-
-def test_signs_of_curvature_tell_a_tree_from_points_of_a_square():
-    tree, square = BalancedTree().load(), RandomGeometric().load()
-    negative, mixed = graph_facts(tree), graph_facts(square)
-    assert negative.curvature < -0.3 < mixed.curvature
-    assert negative.mean_delta.mean == 0 < mixed.mean_delta.mean
-    assert mixed.clustering > 0.4
-    assert mixed.homophily is None

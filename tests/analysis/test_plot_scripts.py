@@ -7,16 +7,9 @@ import pytest
 
 from curvlab.analysis.figures import Curve, comparison_figure, depth_figure, scaling_figure
 from curvlab.analysis.plots import run_curves
-from curvlab.config.building import build
-from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def configs(request):
-    return request.config.rootpath / "configs"
 
 
 def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
@@ -64,23 +57,6 @@ def test_download_copies_from_the_mirror_and_says_where(script, mirror, tmp_path
     assert "synthetic_web: generated" in said
 
 
-@pytest.mark.slow
-def test_every_dataset_says_what_it_is_and_can_be_built(configs):
-    for name in dataset_names(configs):
-        config = dataset_config(name, configs)
-        assert config.name == name
-        assert config.label
-        assert config.tasks
-        named_source(name)
-
-
-def test_wrong_values_are_reported_as_the_users_not_as_hydras(configs):
-    config = dataset_config("synthetic_web", configs)
-    config.source.num_leaves = 5
-    with pytest.raises(UsageError, match="num_leaves"):
-        build(config.source)
-
-
 def sizes():
     """Cells of a linear and of a quadratic model, with their places."""
     for model, power in (("hypformer", 1), ("hypformer_softmax", 2)):
@@ -112,17 +88,6 @@ def test_a_table_of_sizes_or_depths_is_drawn(script, tmp_path, verb, table, cell
     code, said, _ = script("plot.py", *words)
     assert (code, said) == (0, "wrote picture.png\n")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("output", ["/", "/proc/nowhere/sums.png"])
-def test_a_picture_that_cannot_be_written_gets_one_sentence(script, tmp_path, output):
-    (tmp_path / "metrics.csv").write_text("step,val/mrr\n1,0.5\n")
-    (tmp_path / "result.json").write_text('{"model": "cat", "dataset": "wn18rr", "seed": 0}')
-    words = ("curves", str(tmp_path), "--metric", "val/mrr", "--output", output)
-    code, said, error = script("plot.py", *words)
-    assert (code, said) == (1, "")
-    assert error.startswith("plot.py: ")
-    assert len(error.splitlines()) == 1
 
 
 def test_curves_of_several_runs_stand_on_one_axis(script, tmp_path):
@@ -174,13 +139,6 @@ def test_seeds_of_one_model_are_their_mean_in_its_interval():
     half = 4.302653 / 3**0.5  # Student's t of two degrees of freedom
     assert (low, high) == (pytest.approx(3 - half), pytest.approx(3 + half))
     assert axis.get_title(loc="left") == "Cora, 3 seeds, mean and 95% interval: 0, 1, 2"
-
-
-def test_runs_that_differ_in_more_than_their_seed_are_lines_of_their_own():
-    line = pd.Series([1.0, 2.0], pd.Index([10, 20]))
-    curves = [Curve(f"run {i}", line + i, "GCN", "Cora", seed=0) for i in range(2)]
-    (axis,) = comparison_figure(curves, "loss").axes
-    assert [line.get_label() for line in axis.lines] == ["run 1: 3", "run 0: 2"]
 
 
 def test_slopes_are_those_of_the_logarithms():

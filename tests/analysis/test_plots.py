@@ -8,14 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib import _pylab_helpers
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
 from curvlab.analysis.figures import curves_figure
 from curvlab.analysis.plots import plot_run
-from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import curvature_figure
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
@@ -57,26 +55,9 @@ def test_curves_show_the_columns():
     np.testing.assert_allclose(drawn, [metrics()["kappa/0/0"], metrics()["kappa/0/1"]])
 
 
-def test_gaps_in_a_column_are_bridged():
-    gappy = metrics()
-    gappy.loc[::2, "map"] = np.nan
-    line = curves_figure(gappy, "a run").axes[0].lines[0]
-    assert line.get_xdata().tolist() == [20, 40, 60, 80, 100]
-
-
 @pytest.mark.parametrize(("layers", "heads"), [(0, 0), (1, 1), (1, 2), (4, 4)])
 def test_curves_stay_readable(layers, heads):
     assert_texts_are_apart_and_inside(curves_figure(metrics(layers, heads), "FPS-T on Web-Edu"))
-
-
-def test_lines_of_many_heads_all_look_different():
-    curvature = curves_figure(metrics(4, 4), "a run").axes[1]
-    looks = {
-        (line.get_color(), line.get_linestyle())
-        for line in curvature.lines
-        if line.get_label().startswith("layer")
-    }
-    assert len(looks) == 16
 
 
 def test_curves_without_anything_to_draw_are_refused():
@@ -113,24 +94,6 @@ def test_histogram_shares_sum_to_one_and_split_at_zero():
     assert_texts_are_apart_and_inside(figure)
 
 
-def test_many_graphs_have_histograms_side_by_side():
-    values = np.array([-1.0, 0.5])
-    figure = curvature_figure(dict.fromkeys("ABCDE", (values, -0.25)))
-    figure.canvas.draw()
-    boxes = [axis.get_position() for axis in figure.axes]
-    assert len(boxes) == 5
-    assert len({round(box.x0, 3) for box in boxes}) == 3
-    assert len({round(box.y0, 3) for box in boxes}) == 2
-    assert_texts_are_apart_and_inside(figure)
-
-
-def test_figures_are_written_whole_and_leave_no_global_state(tmp_path):
-    path = save_figure(curves_figure(metrics(), "a run"), tmp_path / "new" / "curves.png")
-    assert mpimg.imread(path).shape[1] > 500
-    assert [file.name for file in path.parent.iterdir()] == ["curves.png"]
-    assert _pylab_helpers.Gcf.get_all_fig_managers() == []
-
-
 def finished_run(folder, space):
     metrics().to_csv(folder / "metrics.csv", index=False)
     points = space.expmap0_projected(torch.randn(12, 4))
@@ -146,11 +109,6 @@ def test_a_runs_pictures_are_made_from_its_folder(space, tmp_path):
     names = ["curves", "embedding", *(["poincare"] if space.kappa is not None else [])]
     assert paths == [tmp_path / "plots" / f"{name}.png" for name in names]
     assert all(mpimg.imread(path).std() > 0.01 for path in paths)
-
-
-def test_a_run_without_an_embedding_has_curves(tmp_path):
-    metrics().to_csv(tmp_path / "metrics.csv", index=False)
-    assert plot_run(tmp_path) == [tmp_path / "plots" / "curves.png"]
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

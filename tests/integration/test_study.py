@@ -151,14 +151,3 @@ def test_a_grid_of_studies_becomes_a_map(tmp_path):
 
 def read(path):
     return json.loads(path.read_text())
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_the_command(tmp_path):
-    command = Command(tmp_path)
-    words = ("-m", "study=spaces", "dataset=ring_of_trees", *SMALL, "study.seeds=2")
-    ended = command(*words, "study.steps=3", "study.cuts=[]", "dataset.source.depth=1")
-    assert ended.returncode == 0, ended.stderr
-    assert "κ-GCN" in ended.stdout
-    assert list((command.outputs / "study").rglob("study.html"))

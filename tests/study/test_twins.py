@@ -90,8 +90,3 @@ def test_the_words_of_the_study_are_not_those_of_its_runs():
 def test_wrong_words_are_refused_before_the_first_run(words, says):
     with pytest.raises(UsageError, match=says):
         check_overrides(["study=spaces", words], CONFIGS, multirun=True)
-
-
-def test_a_study_is_a_sweep():
-    with pytest.raises(UsageError, match="study=spaces is a sweep: add -m"):
-        check_overrides(["study=spaces"], CONFIGS, multirun=False)
