@@ -3,7 +3,7 @@
 python -m benchmarks.gpu_check                           on a GPU
 python -m benchmarks.gpu_check --reduced --device cpu    its smallest form, on the processor
 
-The tests marked gpu, a run by two processes beside the same by one, steps that are recorded beside
+The tests marked gpu, a run by two processes beside the same by one,
 others, each benchmark, and 100 steps of one cell of each table on the device and on the processor.
 Each check has a process of its own: what crashes or takes too long costs itself alone.
 """
@@ -54,14 +54,6 @@ PAIR = (
     "batching=partition", "batching.size=1000", *SHORT, "trainer.steps_per_epoch=50",
 )  # fmt: skip
 """A run that two processes make as one with two batches a step."""
-
-_TREE = ("dataset=disease_synthetic", "split=random_60_20_20", "trainer.steps_per_epoch=20")
-RECORDED = {
-    "fpst": ("model=fpst", "dataset=synthetic_web", "trainer.steps_per_epoch=20"),
-    "gcn": ("model=gcn", *_TREE),
-    "hypformer": ("model=hypformer", *_TREE),
-}
-"""Runs on small graphs, whose steps are recorded."""
 
 TINY = ("dataset.source.num_nodes=60", "trainer.max_steps=5", "trainer.steps_per_epoch=5")
 TINY_PAIR = (
@@ -180,11 +172,6 @@ def checks(device: str, gpus: int, reduced: bool) -> dict[str, Check]:
         work = partial(two_ways, (*PAIR, *(TINY_PAIR if reduced else ())), ways, device)
         right = lambda v: all(v[name]["score"] is not None for name in ways)  # noqa: E731
         found["two processes"] = (work, right)
-    for model in ["fpst"] if reduced else RECORDED:
-        recorded = {"launched": (), "recorded": ("trainer.cuda_graph=true",)}
-        work = partial(two_ways, (*RECORDED[model], *SHORT, *tiny), recorded, device)
-        same = lambda v: v["difference"] is not None and v["difference"] <= SAME_CURVE  # noqa: E731
-        found[f"steps of {model}"] = (work, same)
     for name in ["pairwise"] if reduced else BENCHMARKS:
         found[f"benchmark {name}"] = (partial(benchmark, name, device, reduced), lambda _: True)
     for table in ["fpst/fig3"] if reduced else table_names(CONFIGS):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.callbacks import ProgressBar
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -89,7 +88,7 @@ def fit(batch: Data, tmp_path: Path) -> Callable[..., Trainer]:
                 callbacks=callbacks,
                 logger=False,
                 enable_checkpointing=False,
-                enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),
+                enable_progress_bar=False,
                 enable_model_summary=False,
                 num_sanity_val_steps=0,
                 default_root_dir=tmp_path,

@@ -97,6 +97,31 @@ def test_what_cannot_be_run_is_not_printed(command, words, answer):
     assert list(command.folder.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("preset", "made"),
+    [("fast", "metrics.csv"), ("profile", "fit-profile.txt"), ("overfit", ""), ("anomaly", "")],
+)
+def test_a_preset_for_a_look_at_a_run(command, preset, made):
+    done = command(*TINY, "model=mlp", f"debug={preset}", "trainer.plots=false")
+    assert done.returncode == 0, done.stderr
+    assert list(command.outputs.rglob(made or "result.json"))
+
+
+def test_lightnings_keys_and_callbacks_of_ones_own_pass_through(command):
+    (command.folder / "mine" / "callbacks").mkdir(parents=True)
+    file = command.folder / "mine" / "callbacks" / "keep.yaml"
+    file.write_text(
+        "a:\n  _target_: lightning.pytorch.callbacks.ModelCheckpoint\n  dirpath: kept\n"
+    )
+    words = (*TINY, "model=mlp", "+trainer.limit_train_batches=2", "callbacks=keep")
+    done = command("--config-dir", "mine", *words)
+    assert done.returncode == 0, done.stderr
+    assert list((command.folder / "kept").glob("*.ckpt"))
+    (curves,) = command.outputs.rglob("metrics.csv")
+    assert pd.read_csv(curves)["step"].tolist() == list(range(2, 21, 2))
+    assert {"limit_train_batches": 2}.items() <= only_result(command)["config"]["trainer"].items()
+
+
 def test_a_diverging_run_exits_with_code_1_and_one_sentence(command):
     done = command(*SMALL, "optimizer.lr=1e20", "trainer.progress=false")
     assert done.returncode == 1

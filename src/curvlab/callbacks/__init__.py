@@ -12,7 +12,6 @@ from curvlab.callbacks.loggers import (
 )
 from curvlab.callbacks.point_shares import PointShares
 from curvlab.callbacks.progress import RunProgress
-from curvlab.callbacks.replaying import ReplaysSteps
 from curvlab.callbacks.reproducibility import RandomState
 from curvlab.callbacks.timing import StepTimer
 
@@ -24,7 +23,6 @@ __all__ = [
     "PlainFiles",
     "PointShares",
     "RandomState",
-    "ReplaysSteps",
     "RunProgress",
     "StepTimer",
     "check_weights",

@@ -23,6 +23,7 @@ class PlainFiles(TorchCheckpointIO):
         storage_options: Any | None = None,
     ) -> None:
         """Write it; a file of ours says by its errors what the system refused."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         with Path(path).open("wb") as file:
             torch.save(checkpoint, file)
 

@@ -1,49 +1,29 @@
 """The end of a run whose numbers are no longer finite, with the place where it happened."""
 
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_, get_total_norm
+from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
-from curvlab.callbacks.reproducibility import random_state, set_random_state
 from curvlab.finite import DivergedError, after_step, first_non_finite
 from curvlab.process import in_group, own_rank
-
-
-class _State:
-    """A copy of what the next steps depend on."""
-
-    def __init__(self, step: int, module: nn.Module, optimizer: Optimizer) -> None:
-        self.step = step
-        self._module = deepcopy(module.state_dict())
-        self._optimizer = deepcopy(optimizer.state_dict())
-        self._random = random_state()
-
-    def restore(self, module: nn.Module, optimizer: Optimizer) -> None:
-        """Go back to it."""
-        module.load_state_dict(self._module)
-        optimizer.load_state_dict(self._optimizer)
-        set_random_state(self._random)
 
 
 class FiniteGuard(Callback):
     """Looks at loss and gradients before each update and ends the run when they are not finite.
 
-    On the processor it looks at every step. On an accelerator, where looking waits for the device,
-    the step of the first bad value is kept there and read every `interval` steps; the run then
-    goes back to the copy of its state made at the last look and repeats the steps from there, with
-    the batches of these steps, which are kept until then. A step may have several batches, whose
-    losses are averaged.
+    On the processor it looks at every step, and says where the first bad number is from. On an
+    accelerator, where looking waits for the device, it looks every `interval` steps and says
+    between which two looks it is.
 
     Args:
         folder: where the batch and the weights are saved for later inspection.
-        interval: steps between two looks on an accelerator.
+        interval: steps between two looks on an accelerator; with 1 it says what it does elsewhere.
     """
 
     def __init__(self, folder: Path, interval: int) -> None:
@@ -51,9 +31,8 @@ class FiniteGuard(Callback):
         self.interval = interval
         self._loss: Tensor | None = None
         self._batches: list[Any] = []
-        self._steps: list[list[Any]] = []
         self._good: Tensor | None = None
-        self._state: _State | None = None
+        self._seen = 1
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
@@ -72,76 +51,43 @@ class FiniteGuard(Callback):
     ) -> None:
         """Look, before the update spoils the weights."""
         assert self._loss is not None
-        good = _is_finite(pl_module, self._loss)
-        step = trainer.global_step + 1
+        good, step = _is_finite(pl_module, self._loss), trainer.global_step + 1
         batches, self._batches = self._batches, []
-        if _is_cheap_to_read(good):
+        self._good = good if self._good is None else self._good & good
+        if not _waits(good) or (self.interval == 1 and not in_group()):
             if not good:
                 self._end(pl_module, step, batches)
-            return
-        self._good = good if self._good is None else self._good & good
-        self._steps.append(batches)
-        if (step - 1) % self.interval == 0:
-            self._look(trainer, pl_module, optimizer, step)
-            self._state = _State(step, pl_module, optimizer)
-            self._steps = [batches]
+        elif step % self.interval == 0:
+            self._look(step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the steps since the last look on an accelerator."""
-        if self._state is not None:
-            self._look(trainer, pl_module, trainer.optimizers[0], trainer.global_step)
+        self._look(trainer.global_step)
 
-    def _look(
-        self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer, step: int
-    ) -> None:
-        """Wait for the device; if a value was bad, repeat the steps to find where it began."""
-        if self._good is None or self._good:
-            return
-        first = step
-        if in_group():
-            first = self._state.step if self._state is not None else step
+    def _look(self, step: int) -> None:
+        if self._good is not None and not self._good:
             raise DivergedError(
-                f"loss or gradients were not finite between steps {first} and {step}: repeat the "
-                "run with trainer.accelerator=cpu, or on one device, to learn where it began"
+                f"loss or gradients were not finite between steps {self._seen} and {step}: repeat "
+                "the run with debug=anomaly, on one device, to learn where it began"
             )
-        if self._state is not None:
-            first = self._state.step
-            self._state.restore(pl_module, optimizer)
-        steps = range(first, step + 1)
-        for at, batches in zip(steps, self._steps[-len(steps) :], strict=True):
-            optimizer.zero_grad()
-            for batch in batches:
-                loss = loss_of_step(pl_module, batch) / len(batches)
-                loss.backward()
-            if not _is_finite(pl_module, loss):
-                self._end(pl_module, at, batches)
-            if trainer.gradient_clip_val:
-                clip_grad_norm_(pl_module.parameters(), trainer.gradient_clip_val)
-            optimizer.step()
-        raise DivergedError(
-            f"loss or gradients were not finite between steps {first} and {step}, but are when "
-            "these steps are repeated: look for randomness outside torch's generators"
-        )
+        self._seen = step + 1
 
     def _end(self, pl_module: LightningModule, step: int, batches: list[Any]) -> None:
         """Save what is needed to look into it and raise."""
         # The gradient is that of all; a batch whose loss is bad tells more.
-        batch = next(
-            (b for b in batches if not torch.isfinite(loss_of_step(pl_module, b))), batches[-1]
-        )
-        place = first_of_step(pl_module, batch)
-        kappas = {name: kappa.tolist() for name, kappa in curvatures(pl_module).items()}
+        bad = (b for b in batches if not torch.isfinite(_loss(pl_module, b)))
+        batch = next(bad, batches[-1])
         path = self.folder / f"diverged{own_rank() or ''}.pt"
         state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
         saved = batch.to_dict() if hasattr(batch, "to_dict") else batch
         torch.save({"step": step, "batch": saved, "state_dict": state}, path)
-        kappa = "; ".join(
-            f"{name} = {', '.join(f'{value:.4g}' for value in values)}"
-            for name, values in kappas.items()
-        )
+        kappas = [
+            f"{name} = {', '.join(f'{value:.4g}' for value in kappa.tolist())}"
+            for name, kappa in curvatures(pl_module).items()
+        ]
         raise DivergedError(
-            f"not finite at step {step}: {place}; {kappa or 'no curvature'}; batch and weights are "
-            f"in {path}"
+            f"not finite at step {step}: {_first_of_step(pl_module, batch)}; "
+            f"{'; '.join(kappas) or 'no curvature'}; batch and weights are in {path}"
         )
 
 
@@ -151,15 +97,13 @@ def check_weights(module: nn.Module) -> None:
     Raises:
         DivergedError: one is not finite.
     """
-    tensors = [p.detach() for p in module.parameters()]
-    if tensors and not torch.isfinite(get_total_norm(tensors, float("inf"))):
-        broken = [name for name, p in module.named_parameters() if not torch.isfinite(p).all()]
-        raise DivergedError(f"not finite{after_step(module)}: parameter {broken[0]}")
+    if bad := [name for name, p in module.named_parameters() if not torch.isfinite(p).all()]:
+        raise DivergedError(f"not finite{after_step(module)}: parameter {bad[0]}")
 
 
-def _is_cheap_to_read(tensor: Tensor) -> bool:
-    """Whether looking at a value does not wait for a device."""
-    return tensor.device.type == "cpu"
+def _waits(tensor: Tensor) -> bool:
+    """Whether looking at a value waits for a device."""
+    return tensor.device.type != "cpu"
 
 
 def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
@@ -168,25 +112,21 @@ def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
     return torch.isfinite(loss) & torch.isfinite(norm)
 
 
-def first_of_step(module: LightningModule, batch: Any) -> str:
-    """Say which parameter, module's output, or else which gradient is the first not finite."""
+def _loss(module: LightningModule, batch: Any) -> Tensor:
+    loss = module.training_step(batch, 0)
+    assert isinstance(loss, Tensor)
+    return loss
+
+
+def _first_of_step(module: LightningModule, batch: Any) -> str:
+    """Which parameter, module's output, or else which gradient is the first not finite."""
     losses: list[Tensor] = []
-    found = first_non_finite(module, lambda: losses.append(loss_of_step(module, batch)))
+    found = first_non_finite(module, lambda: losses.append(_loss(module, batch)))
     if found:
         return found
     if not torch.isfinite(losses[0]):
         return "the loss, from finite embeddings"
-    gradients = [
-        name
-        for name, p in module.named_parameters()
-        if p.grad is not None and not torch.isfinite(p.grad).all()
-    ]
+    grads = [(name, p.grad) for name, p in module.named_parameters() if p.grad is not None]
+    bad = [name for name, grad in grads if not torch.isfinite(grad).all()]
     # Backward runs from the last module to the first.
-    return f"gradient of {gradients[-1]}" if gradients else "the norm of all gradients (overflow)"
-
-
-def loss_of_step(module: LightningModule, batch: Any) -> Tensor:
-    """The loss of a training step, not as a replay, which calls no hooks."""
-    loss = type(module).training_step(module, batch, 0)
-    assert isinstance(loss, Tensor)
-    return loss
+    return f"gradient of {bad[-1]}" if bad else "the norm of all gradients (overflow)"

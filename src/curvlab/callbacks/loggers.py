@@ -4,10 +4,10 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, WandbLogger
 
@@ -62,9 +62,7 @@ def wandb_logger(
     # Its process may take long to start where a sweep keeps all processors busy.
     silent = wandb.Settings(silent=True, x_service_wait=300)
     wandb.setup(silent)
-    mode: Literal["online", "offline"] | None = None
-    if not os.environ.get("WANDB_MODE"):
-        mode = "online" if wandb.login(prompt=False, verify=False) else "offline"
+    online = os.environ.get("WANDB_MODE") or wandb.login(prompt=False, verify=False)
     run = wandb.init(
         project=project,
         entity=entity,
@@ -75,7 +73,7 @@ def wandb_logger(
         job_type=job_type,
         config=run_config,
         resume=None if resumed_at is None else "allow",
-        mode=mode,
+        mode=None if online else "offline",
         settings=silent,
     )
     run.define_metric("*", step_metric="trainer/global_step")
@@ -93,11 +91,8 @@ def tensorboard_logger(
 ) -> Iterator[Logger]:
     """Write events to `FOLDER/tensorboard`, which `tensorboard --logdir outputs/runs` shows.
 
-    Args:
-        folder: the run's folder.
-        resumed_at: events after this step are of what was interrupted, and hidden; None: all are
-            of an earlier run, and deleted.
-        run_config: the resolved configuration, written to `hparams.yaml`.
+    Those of an earlier run are deleted, those after `resumed_at` hidden; the configuration is in
+    `hparams.yaml`.
 
     Raises:
         UsageError: tensorboard is not installed.
@@ -107,10 +102,8 @@ def tensorboard_logger(
     if resumed_at is None:
         remove(place)
     purge = None if resumed_at is None else resumed_at + 1
-    logger = TensorBoardLogger(
-        place, name="", version="", default_hp_metric=False, purge_step=purge
-    )
-    with _finalized(logger):
+    options: dict[str, Any] = {"name": "", "version": "", "default_hp_metric": False}
+    with _finalized(TensorBoardLogger(place, purge_step=purge, **options)) as logger:
         logger.log_hyperparams(run_config)
         yield logger
 
@@ -148,12 +141,17 @@ def mlflow_logger(
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
+    file = tracking_uri.removeprefix("sqlite:///")
+    local = file != tracking_uri
+    place = Path(file).resolve().with_name("mlartifacts").as_uri() if local else None
     try:
         client = MlflowClient(tracking_uri)
-        number = _experiment(client, experiment, tracking_uri)
+        with suppress(MlflowException):  # it is there, or another worker makes it
+            client.create_experiment(experiment, artifact_location=place)
+        number = client.get_experiment_by_name(experiment).experiment_id
         mine = f"tags.`{RUN_TAG}` = '{run_id}'"
         earlier = client.search_runs([number], mine) if resumed_at is not None else []
-        logger = MLFlowLogger(
+        made = MLFlowLogger(
             experiment,
             run_name=name,
             tracking_uri=tracking_uri,
@@ -161,13 +159,13 @@ def mlflow_logger(
             run_id=earlier[0].info.run_id if earlier else None,
         )
         if not earlier:
-            logger.log_hyperparams(run_config)
+            made.log_hyperparams(run_config)
     except MlflowException as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
             f"MLflow at logger.tracking_uri={tracking_uri} does not answer: {reason}"
         ) from error
-    with _finalized(logger):
+    with _finalized(made) as logger:
         yield logger
 
 
@@ -183,28 +181,11 @@ def log_picture(logger: Logger | None, picture: Path) -> None:
         logger.experiment.log_artifact(logger.run_id, str(picture), "plots")
 
 
-def _experiment(client: Any, name: str, tracking_uri: str) -> str:
-    """The number of an experiment, made if it is missing; its files lie beside a local store."""
-    from mlflow.exceptions import MlflowException
-
-    found = client.get_experiment_by_name(name)
-    if found is None:
-        _, local, file = tracking_uri.partition("sqlite:///")
-        place = Path(file).resolve().with_name("mlartifacts").as_uri() if local else None
-        try:
-            return client.create_experiment(name, artifact_location=place)
-        except MlflowException:  # another worker has made it meanwhile
-            found = client.get_experiment_by_name(name)
-            if found is None:
-                raise
-    return found.experiment_id
-
-
 @contextmanager
-def _finalized(logger: Logger) -> Iterator[None]:
+def _finalized(logger: Logger) -> Iterator[Any]:
     """Close a logger with the block, as failed when that raises."""
     try:
-        yield
+        yield logger
     except BaseException:
         logger.finalize("failed")
         raise

@@ -7,34 +7,17 @@ from multiprocessing import current_process
 from time import monotonic
 from typing import Any
 
-from lightning import LightningModule, Trainer
-from lightning.pytorch.callbacks import ProgressBar
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
 
 from curvlab.callbacks.curves import Curves
 from curvlab.callbacks.point_shares import PREFIX
 
 LINES_WITHOUT_TERMINAL = 20
+BAR = "{bar} {n_fmt}/{total_fmt}  {desc}  {rate_noinv_fmt}  {remaining}"
 
 
-class _Speed(TextColumn):
-    """Steps per second."""
-
-    def render(self, task: Task) -> Text:
-        """Render the rate, once it is known."""
-        return Text(f"{task.speed:.1f} it/s" if task.speed else "")
-
-
-class RunProgress(ProgressBar):
+class RunProgress(Callback):
     """Loss, metrics, curvatures, steps per second and time left, from the last row of the curves.
 
     Without a terminal it prints about twenty lines a run instead.
@@ -46,88 +29,58 @@ class RunProgress(ProgressBar):
     """
 
     def __init__(self, curves: Curves, label: str, shown: bool) -> None:
-        super().__init__()
         self.curves = curves
         self.label = label
-        self._enabled = shown
-        self._bar: Progress | None = None
-        self._task: Any = None
+        self.shown = shown
+        self._bar: Any = None
         self._started = (0.0, 0)
 
-    def disable(self) -> None:
-        """Lightning silences all processes but the first."""
-        self._enabled = False
-
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Open the bar."""
-        self._started = (monotonic(), trainer.global_step)
-        console = Console(stderr=True)
-        # The processes of a parallel launcher would draw their bars over each other.
+        """Open the bar, unless other processes of a sweep would draw over it."""
+        step, total = trainer.global_step, trainer.max_steps
+        self._started = (monotonic(), step)
         alone = not re.search(r"-\d+$", current_process().name)
-        if not (self._enabled and console.is_terminal and alone):
-            return
-        self._bar = Progress(
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[numbers]}"),
-            _Speed(""),
-            TimeRemainingColumn(),
-            console=console,
-            expand=True,
-        )
-        self._task = self._bar.add_task(
-            "", total=trainer.max_steps, completed=trainer.global_step, numbers=""
-        )
-        self._bar.start()
+        if self.shown and alone and sys.stderr.isatty():
+            self._bar = Tqdm(total=total, initial=step, bar_format=BAR, dynamic_ncols=True)
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Advance the bar."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=trainer.global_step)
+            self._bar.update(trainer.global_step - self._bar.n)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Show the newest numbers."""
-        if not self._enabled or not self.curves.rows:
+        if not self.shown or not self.curves.rows:
             return
         numbers = describe(self.curves.rows[-1])
         if self._bar is not None:
-            self._bar.update(self._task, numbers=numbers)
+            self._bar.set_description_str(numbers)
             return
         steps, every = trainer.global_step, max(1, trainer.max_steps // LINES_WITHOUT_TERMINAL)
         if steps // every > (steps - trainer.num_training_batches) // every:
-            print(
-                f"{self.label}  step {steps}/{trainer.max_steps}  {numbers}{self._left(trainer)}",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    def _left(self, trainer: Trainer) -> str:
-        """Words for the time that the steps that are left take, at the mean rate so far."""
-        time, step = self._started
-        rate = (monotonic() - time) / max(1, trainer.global_step - step)
-        seconds = round(rate * max(0, trainer.max_steps - trainer.global_step))
-        return f"  {timedelta(seconds=seconds)} left" if seconds else ""
+            began, first = self._started
+            rate = (monotonic() - began) / max(1, steps - first)
+            left = round(rate * max(0, trainer.max_steps - steps))
+            line = f"{self.label}  step {steps}/{trainer.max_steps}  {numbers}"
+            line += f"  {timedelta(seconds=left)} left" if left else ""
+            print(line, file=sys.stderr, flush=True)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Close the bar."""
-        self._close()
+        if self._bar is not None:
+            self._bar.close()
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
         """Leave the terminal in order."""
-        self._close()
+        self.on_train_end(trainer, pl_module)
         if isinstance(exception, KeyboardInterrupt):
             print(
                 f"{self.label}: interrupted at step {trainer.global_step}; the same command, "
                 "without rerun=true, goes on from the last checkpoint",
                 file=sys.stderr,
             )
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
 
 
 def describe(row: dict[str, float]) -> str:

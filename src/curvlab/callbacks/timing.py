@@ -17,10 +17,8 @@ class StepTimer(Callback):
 
     def __init__(self) -> None:
         self._epochs: list[float] = []
-        self._first = 0
-        self._epoch_start = 0.0
-        self._earlier = 0.0
-        self._start = time.perf_counter()
+        self._first, self._epoch_start = 0, 0.0
+        self._earlier, self._start = 0.0, time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
         """Times so far."""
@@ -43,8 +41,7 @@ class StepTimer(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start the clock."""
-        self._first = trainer.global_step
-        self._epoch_start = time.perf_counter()
+        self._first, self._epoch_start = trainer.global_step, time.perf_counter()
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop the clock at the last step, before evaluation."""

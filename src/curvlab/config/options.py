@@ -12,8 +12,8 @@ from curvlab.config.schema import GROUPS, Option, options_of
 from curvlab.errors import UsageError
 
 DECISIVE = (
-    "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer", "search",
-    "seed",
+    "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer",
+    "callbacks", "search", "seed",
 )  # fmt: skip
 """Parts of a configuration that can decide a result."""
 

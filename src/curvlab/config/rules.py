@@ -38,7 +38,6 @@ def validate(config: DictConfig) -> None:
     check_batching(config)
     check_selection(config)
     check_devices(config)
-    check_cuda_graph(config)
 
 
 def kind_of(task: DictConfig) -> str:
@@ -239,28 +238,6 @@ def check_devices(config: DictConfig) -> None:
             f"trainer.devices={devices} and trainer.parallel_seeds={config.trainer.parallel_seeds} "
             "would both start processes: keep one of them"
         )
-
-
-def check_cuda_graph(config: DictConfig) -> None:
-    """Refuse to record steps that are not all the same, or that PyTorch cannot record.
-
-    Raises:
-        UsageError: with what would do.
-    """
-    trainer = config.trainer
-    if not trainer.cuda_graph:
-        return
-    if not config.batching.one_graph:
-        why = f"only steps on one graph are recorded, and batching={config.batching.name} cuts it"
-    elif trainer.devices != 1:
-        why = f"it takes trainer.devices=1, not {trainer.devices}"
-    elif trainer.compile == "auto":
-        why = "what is compiled later is not recorded; use trainer.compile=true or false"
-    elif trainer.precision == "bf16-mixed":
-        why = "PyTorch records no autocast; use another trainer.precision"
-    else:
-        return
-    raise UsageError(f"trainer.cuda_graph=true: {why}")
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -113,7 +113,8 @@ class Signature:
     Attributes:
         summary: first line of its docstring.
         classes: it and those above it, dotted.
-        attributes: of the class, those that are literals.
+        attributes: of the class, those that are literals; `takes_options_of` names another, whose
+            options code passes on.
         passes_on: whether it takes options that are in no signature here, as torch's are.
         options: arguments by name, in order; of a constructor that takes `**options`, those of the
             class above it as well.
@@ -210,6 +211,10 @@ def _inspected(found: Any) -> Signature:
         for name, value in vars(above).items()
         if not name.startswith("_") and name not in options and _is_literal(value)
     }
+    if more := attributes.get("takes_options_of"):
+        others = _inspected(locate(more)).options.items()
+        passed = {k: dataclasses.replace(v, marks=(PASSED,)) for k, v in others if k not in options}
+        options |= passed
     return Signature(
         summary=_summary(found),
         classes=tuple(f"{c.__module__}.{c.__qualname__}" for c in classes),

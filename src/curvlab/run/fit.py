@@ -2,11 +2,11 @@
 
 import platform
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 import lightning
 import torch
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
 from curvlab.callbacks import (
@@ -15,13 +15,11 @@ from curvlab.callbacks import (
     LastCheckpoint,
     PointShares,
     RandomState,
-    ReplaysSteps,
     RunProgress,
     StepTimer,
     check_weights,
     curvatures,
 )
-from curvlab.callbacks.replaying import KEY as CUDA_GRAPH
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
@@ -41,7 +39,6 @@ from curvlab.run.hardware import (
     prepare_determinism,
     prepare_processor,
     reset_peak_memory,
-    run_device,
     trainer_accelerator,
     trainer_devices,
 )
@@ -164,7 +161,6 @@ def _fit(
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
     versions = {"versions": package_versions(), "git_commit": git_commit() if first else None}
     last = LastCheckpoint(folder.checkpoint, folder.path / EARLIER, facts | versions)
-    replays = options.cuda_graph and run_device(accelerator).type == "cuda"
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     callbacks = [
         curves,
@@ -172,9 +168,8 @@ def _fit(
         RandomState(alike=task.shares_loss and options.devices > 1),
         PointShares(),
         FiniteGuard(folder.path, interval=config.trainer.steps_per_epoch),
-        RunProgress(curves, label, shown=config.trainer.progress),
+        RunProgress(curves, label, shown=config.trainer.progress and first),
         *([best] if best else []),
-        *([ReplaysSteps(partial(reporting.without_effect, CUDA_GRAPH))] if replays else []),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]
@@ -182,8 +177,6 @@ def _fit(
     reporting.starting(label, result, folder.path, resumed)
     if (reason := idle_sync_batch_norm(config, task)) is not None:
         reporting.without_effect("trainer.sync_batch_norm=true", reason)
-    if options.cuda_graph and not replays:
-        reporting.without_effect(CUDA_GRAPH, "this run is not on a GPU")
     at = folder.step() if resumed else None
     open_logger = build_logger(config, result, folder.path, at) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
@@ -191,6 +184,8 @@ def _fit(
         trainer = build_trainer(config, folder.path, callbacks, logger, sync_batchnorm=shared)
         try:
             trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        except MisconfigurationException as error:  # of a callback or a key of the user's
+            raise UsageError(f"Lightning refuses this: {one_sentence(error)}") from error
         except Exception as error:
             if checkpoint is None or last.started:
                 raise

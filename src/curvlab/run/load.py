@@ -175,9 +175,7 @@ class Run:
             prepare_processor(config.trainer.threads)
             prepare_determinism(config.trainer.deterministic, config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
-                trainer = build_trainer(
-                    config, Path(), [PointShares()], None, enable_progress_bar=False
-                )
+                trainer = build_trainer(config, Path(), [PointShares()], None)
 
                 def evaluate() -> Scores:
                     return by_part(*trainer.test(self.task, datamodule=self.data, verbose=False))

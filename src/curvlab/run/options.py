@@ -6,7 +6,7 @@ Nothing here imports torch.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
@@ -121,12 +121,14 @@ class FixedSteps(Checked):
         threads: processor threads; null: all, or a fair share under a parallel launcher.
         compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
             before faster steps.
-        cuda_graph: on a GPU, record the step on one graph and replay it, which takes a fraction of
-            the time where the graph is small; the curve is the same.
         parallel_seeds: runs of as many seeds, from seed on, at once, a processor thread each.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.
+
+    Any key of Lightning's `Trainer` may be added, as `+trainer.limit_train_batches=0.1`.
     """
+
+    takes_options_of: ClassVar[str] = "lightning.Trainer"
 
     max_steps: PositiveInt = 10000
     steps_per_epoch: PositiveInt = 100
@@ -138,7 +140,6 @@ class FixedSteps(Checked):
     deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
     compile: Incidental[bool] = False
-    cuda_graph: Incidental[bool] = False
     parallel_seeds: Incidental[PositiveInt] = 1
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from lightning import Trainer
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -24,6 +25,7 @@ from curvlab.config.words import remember
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
+from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
 from curvlab.run.group import on_this_machine
@@ -172,41 +174,55 @@ def build_trainer(
     """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph.
 
     Args:
-        config: the run's configuration.
+        config: the run's configuration; its `trainer` may have keys of Lightning's, which count.
         folder: for files of Lightning's own.
-        callbacks: in the order in which they are called.
+        callbacks: in the order in which they are called; those of `callbacks=` come before.
         logger: beside the curves' file; None for none.
         **others: further arguments of Lightning's trainer.
+
+    Raises:
+        UsageError: Lightning refuses an argument.
     """
     options = config.trainer
     accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.devices > 1:
         unused = attribute(config.model._target_, "unused_parameters", False)
         others["strategy"] = DDPStrategy(find_unused_parameters=unused)
-    return Trainer(
-        max_steps=options.max_steps,
-        max_epochs=-1,
-        accelerator=accelerator,
-        devices=trainer_devices(accelerator, on_this_machine(options.devices)),
-        num_nodes=options.devices // on_this_machine(options.devices),
-        precision=options.precision,
-        gradient_clip_val=options.gradient_clip,
-        accumulate_grad_batches=config.batching.get("accumulate", 1),
-        callbacks=callbacks,
-        logger=logger or False,
+    users = [build(part) for part in (config.get("callbacks") or {}).values()]
+    known = options_of(options._target_)
+    given = {k: v for k, v in _without(options).items() if k in known and not known[k].settable}
+    arguments = {
+        "max_steps": options.max_steps,
+        "max_epochs": -1,
+        "devices": trainer_devices(accelerator, on_this_machine(options.devices)),
+        "num_nodes": options.devices // on_this_machine(options.devices),
+        "precision": options.precision,
+        "gradient_clip_val": options.gradient_clip,
+        "accumulate_grad_batches": config.batching.get("accumulate", 1),
         # Not SLURM's, which saves and requeues by itself: `run.group` puts all in these words.
-        plugins=[PlainFiles(), LightningEnvironment()],
-        default_root_dir=folder,
-        log_every_n_steps=options.steps_per_epoch,
-        num_sanity_val_steps=0,
-        enable_model_summary=False,
-        enable_checkpointing=False,
+        "plugins": [PlainFiles(), LightningEnvironment()],
+        "log_every_n_steps": options.steps_per_epoch,
+        "num_sanity_val_steps": 0,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "enable_checkpointing": any(isinstance(part, ModelCheckpoint) for part in users),
         # Without gradients, but not in inference mode: what is first made in an evaluation, as by a
         # run that was killed before it, could not be transposed for a gradient.
-        inference_mode=False,
-        use_distributed_sampler=False,
+        "inference_mode": False,
+        "use_distributed_sampler": False,
         **others,
-    )
+        **{k: build(v) if isinstance(v, dict) else v for k, v in given.items()},
+    }
+    try:
+        return Trainer(
+            accelerator=accelerator,
+            callbacks=[*users, *callbacks],
+            logger=logger or False,
+            default_root_dir=folder,
+            **arguments,
+        )
+    except (MisconfigurationException, TypeError, ValueError) as error:
+        raise UsageError(f"Lightning refuses trainer: {' '.join(str(error).split())}") from error
 
 
 def _from_data(config: DictConfig) -> list[str]:

@@ -234,7 +234,6 @@ def validation_score(
             callbacks,
             logger=None,
             limit_val_batches=0,  # `best` validates
-            enable_progress_bar=False,
         )
         trainer.fit(task, datamodule=data)
     return best.score
