@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.sparse import random_array
 
-from curvlab.layers.neighbour_sums import neighbour_sums, sparse_product
+from curvlab.layers.neighbour_sums import neighbour_sums
+from curvlab.layers.sparse_graph import SparseMatrix
 
 
 def some_matrix(rows: int, nodes: int, density: float, dtype: type = np.float64):
@@ -38,13 +39,13 @@ def test_without_weights_every_neighbour_counts_once_for_each_mention():
 def test_rows_without_neighbours_are_zero(shape):
     rows, nodes = shape
     matrix = torch.zeros(rows, nodes).to_sparse_csr()
-    assert torch.equal(sparse_product(matrix, torch.ones(nodes, 2)), torch.zeros(rows, 2))
+    assert torch.equal(SparseMatrix(matrix) @ torch.ones(nodes, 2), torch.zeros(rows, 2))
 
 
 def test_vectors_may_be_the_columns_of_an_array():
     matrix = torch.from_numpy(some_matrix(20, 30, 0.2, np.float32).toarray())
     x = torch.randn(6, 30).T
-    torch.testing.assert_close(sparse_product(matrix.to_sparse_csr(), x), matrix @ x)
+    torch.testing.assert_close(SparseMatrix(matrix.to_sparse_csr()) @ x, matrix @ x)
 
 
 def test_no_more_threads_no_other_sums():
@@ -54,8 +55,8 @@ def test_no_more_threads_no_other_sums():
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        alone = sparse_product(sparse, x)
+        alone = SparseMatrix(sparse) @ x
         torch.set_num_threads(2)
-        assert torch.equal(sparse_product(sparse, x), alone)
+        assert torch.equal(SparseMatrix(sparse) @ x, alone)
     finally:
         torch.set_num_threads(threads)

@@ -165,6 +165,16 @@ def test_a_graph_of_one_node_is_trained_on(target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_half_precision_trains(target, bare):
+    bare.inner_mask = bare.train_mask = torch.arange(NODES) < 9
+    model = made(target, bare)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(bare).float().square().mean()
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_dropout_acts_in_training_only(target, bare):
     bare.inner_mask = bare.train_mask = torch.arange(NODES) < 9  # LDS trains on both
     model = made(target, bare, dropout=0.5)

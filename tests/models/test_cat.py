@@ -147,15 +147,6 @@ def test_with_a_mask_nodes_attend_to_their_neighbours_alone():
     assert changed.tolist() == [True, True, False, False]
 
 
-def test_blocks_are_stacked():
-    deep = model("cat", "model.layers=3").eval()
-    assert parameters(deep.blocks) == 3 * 85_443
-    deep(queries())
-    torch.testing.assert_close(deep.routing.sum(1), torch.ones(4))
-    assert deep.branch_names == ["euclidean", "hyperbolic", "spherical"]
-    assert model("cat_eee").branch_names == ["euclidean", "euclidean_2", "euclidean_3"]
-
-
 @pytest.mark.parametrize(
     ("words", "dataset", "answer"),
     [

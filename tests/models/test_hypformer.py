@@ -18,9 +18,8 @@ from curvlab.layers import (
     TangentDistanceAttention,
 )
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.manifolds import Curvature, Lorentz
+from curvlab.manifolds import Lorentz
 from curvlab.models.hypformer import Hypformer
-from curvlab.tasks.decoders import decoder_of
 from graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -126,49 +125,7 @@ def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
     assert made.dim_out == 5
 
 
-def test_a_linear_decoder_draws_a_map_of_each_branch():
-    """With 1 / sqrt(dim), as `nn.Linear(dim, logits)` twice, or one with 1 / sqrt(2 dim)."""
-    dim, logits = 64, 50
-
-    def drawn(**options):
-        made = model(dim=dim, **options)
-        torch.manual_seed(1)
-        return decoder_of(made, "auto", logits, "geometric")
-
-    for maps, bound in (("per_branch", dim**-0.5), (None, (2 * dim) ** -0.5)):
-        weight = drawn(linear_maps=maps).weight.detach()
-        for part in weight.split(dim, dim=1):
-            assert 0.95 * bound < part.abs().max() <= bound
-            assert part.std() == pytest.approx(bound / 3**0.5, rel=0.05)
-        assert drawn(linear_maps=maps).bias.abs().max() <= bound
-    alone = drawn(linear_maps="per_branch", graph=False)
-    torch.manual_seed(1)
-    torch.testing.assert_close(alone.weight, nn.Linear(dim, logits).weight)
-
-
 FUSED = pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
-
-
-@FUSED
-@pytest.mark.parametrize("alone", ["graph", "transformer"])
-def test_one_branch_alone_is_that_branch_unweighted(fusion, alone):
-    other = {"graph": "transformer", "transformer": "graph"}[alone]
-    made, data = model(fusion=fusion, **{other: False}), larger()
-    if alone == "transformer":
-        expected = made.transformer(data.x)
-        expected = made.space.logmap0(expected) if fusion == "tangent" else expected
-        del data.normalised_adj  # is not asked for
-    else:
-        expected = made.graph_branch(data.x, data.normalised_adj)
-        if fusion == "midpoint":
-            expected = made.graph_lift(made.space.expmap0(expected))
-    torch.testing.assert_close(made(data), expected)
-    assert made.dim_out == expected.shape[1]
-    made(data).square().sum().backward()
-    assert all(p.grad is not None for p in made.parameters())
-    learned = model(fusion=fusion, learnable=True, **{other: False})
-    kept = [part for part in learned.modules() if isinstance(part, Curvature)]
-    assert len(kept) == (2 if alone == "transformer" else int(fusion == "midpoint"))
 
 
 OPTIONS = {

@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 
 from composing import composed
 from curvlab.analysis.filters import load_filters
-from curvlab.config.building import build
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention
@@ -178,22 +177,3 @@ def test_parameter_counts_of_the_released_settings(name):
             encoder = build_encoder(config, Described(features, classes))
         found = sum(p.numel() for p in encoder.parameters())
         assert found + (encoder.dim_out + 1) * classes == expected
-
-
-def test_attention_alone_learns_and_decays_at_its_own_rates():
-    """The released settings of Pubmed, of two layers."""
-    config = composed("model=polyformer", "dataset=pubmed__quota")
-    encoder = build_encoder(config, Described(500, 3))
-    task = nn.ModuleDict({"encoder": encoder, "decoder": nn.Linear(encoder.dim_out, 3)})
-    optimizer = build(config.optimizer).build(task)
-    rates = {
-        id(p): (group["lr"], group["weight_decay"])
-        for group in optimizer.param_groups
-        for p in group["params"]
-    }
-    own = {name for name, p in task.named_parameters() if rates[id(p)] == (5e-4, 1e-8)}
-    others = {name for name, p in task.named_parameters() if rates[id(p)] == (5e-3, 1e-3)}
-    parts = ("norm.weight", "norm.bias", "mlp.weight1", "mlp.bias1", "mlp.weight2", "mlp.bias2",
-             "query.weight", "key.weight", "beta")  # fmt: skip
-    assert own == {f"encoder.mixers.{layer}.{part}" for layer in (0, 1) for part in parts}
-    assert own | others == {name for name, _ in task.named_parameters()}

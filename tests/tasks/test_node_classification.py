@@ -10,7 +10,6 @@ from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.models import FPST, GCN
 from curvlab.optim import Adam
-from curvlab.tasks import node_classification
 from curvlab.tasks.node_classification import NodeClassification
 
 SIZES = (30, 30, 30)
@@ -103,15 +102,6 @@ def test_yes_or_no_labels_are_learnt(graph, labels):
     with torch.no_grad():
         assert made.validation_score(graph) > 90
         assert made.training_step(graph, 0) < 0.5 * untrained
-
-
-def test_masks_are_looked_up_once(graph, monkeypatch):
-    made = task(gcn())
-    made.training_step(graph, 0)
-    monkeypatch.setattr(node_classification, "split_parts", None)  # cannot be called
-    for _ in range(3):
-        made.training_step(graph, 0)
-        made.validation_score(graph)
 
 
 def without(graph, *names):

@@ -16,7 +16,6 @@ from curvlab.manifolds import (
     lorentz,
     stereographic,
 )
-from curvlab.manifolds.pairs import loss as tiled
 from curvlab.manifolds.pairs.kernel import PairKernel
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
@@ -188,22 +187,6 @@ def test_without_the_node_itself_there_would_be_no_lower_bound():
     assert without[2] < 99 * without[1]
 
 
-def test_complete_graph_has_no_negatives():
-    edges = both_directions([(0, 1), (0, 2), (1, 2)])
-    x = torch.tensor([[0.0, 0], [1, 0], [0, 2]])
-    loss = reconstruction_loss(x, Euclidean(conformal_factor=1.0), PairTiles(edges, 3))
-    assert loss.item() == pytest.approx(2 * (1 + 4 + 5))
-
-
-@pytest.mark.parametrize("power", [1, 2])
-def test_node_without_neighbours_is_a_negative_of_all_others(power):
-    kappas = (-1.0, 0.5)
-    edge_index, x = web(NODES - 1), random_points(kappas)
-    result = in_tiles(x, kappas, edge_index, power, size=8)
-    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-8)
-    assert result[1][-1].any()
-
-
 @pytest.mark.parametrize("kappas", [(-1.0, 0.5), (0.0, 1e-7)])
 def test_coincident_nodes(kappas):
     """Squared distances are smooth there; of plain ones the gradient is taken as 0."""
@@ -228,44 +211,6 @@ def test_single_precision_keeps_its_digits(kappas, spread, power, kernel):
     expected = dense_value_and_gradients(x.double(), kappas, edge_index, power)
     assert [t.dtype for t in result] == [torch.float32] * 3
     assert_close(result, expected, 1e-5)
-
-
-@pytest.mark.usefixtures("float32")
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("apart", [0.0, 1e-6, 1e-4])
-@pytest.mark.parametrize("kappas", [(-1.0, 0.5), (0.0, 0.0)])
-def test_nearly_coincident_nodes_do_not_blow_up_in_single_precision(kappas, apart, power):
-    """Whatever is left of the direction between them, it is not longer than it should be."""
-    edge_index, x = web(), random_points(kappas)
-    generator = torch.Generator().manual_seed(1)
-    x[10:20] = x[0] + apart * torch.randn(10, x.shape[1], generator=generator)
-    result = in_tiles(x, kappas, edge_index, power)
-    expected = dense_value_and_gradients(x.double(), list(kappas), edge_index, power)
-    for gradient, other in zip(result[1:], expected[1:], strict=True):
-        assert gradient.abs().max() < 2 * other.abs().max()
-
-
-class OnAnAccelerator(tiled.CurvedProfile):
-    """The profile as it is where a curvature's sign is not looked at: all it knows is a tensor."""
-
-    def __init__(self, kappa: Tensor) -> None:
-        super().__init__(kappa)
-        for name, value in list(vars(self).items()):
-            if isinstance(value, bool):
-                setattr(self, name, torch.tensor(value))
-            elif isinstance(value, float):
-                setattr(self, name, torch.tensor(value, dtype=kappa.dtype))
-
-
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("kappas", CURVATURES)
-def test_accelerators_compute_the_same_without_looking(kappas, power, monkeypatch):
-    x, tiles = random_points(kappas), PairTiles(web(), NODES, 16)
-    space = Stereographic(len(kappas), kappas)
-    here = value_and_gradients(x, space, tiles, power)
-    monkeypatch.setattr(tiled, "CurvedProfile", OnAnAccelerator)
-    there = value_and_gradients(x, space, tiles, power)
-    assert_close(there, here, 1e-13)
 
 
 @pytest.mark.usefixtures("float32")

@@ -22,29 +22,3 @@ from curvlab.layers.stereographic import (
     StereographicLinear,
 )
 from curvlab.layers.stereographic_logits import StereographicLogits
-
-__all__ = [
-    "CentroidAggregation",
-    "HyboNetFeatureLinear",
-    "HyboNetLinear",
-    "LorentzFeatureLinear",
-    "LorentzLinear",
-    "LorentzLinearAttention",
-    "LorentzMap",
-    "LorentzPrototypes",
-    "LorentzResidual",
-    "LorentzSoftmaxAttention",
-    "PoincareDistanceAttention",
-    "PoincareLinear",
-    "PolynomialAttention",
-    "SharedCoefficients",
-    "StereographicActivation",
-    "StereographicAttention",
-    "StereographicFeedForward",
-    "StereographicLayerNorm",
-    "StereographicLinear",
-    "StereographicLogits",
-    "TangentDistanceAttention",
-    "focused_attention",
-    "focused_features",
-]

@@ -8,7 +8,7 @@ from curvlab.checked import Checked
 from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.neighbour_sums import sparse_product
+from curvlab.layers.neighbour_sums import row_sums
 from curvlab.layers.sparse_graph import Features, SparseMatrix, as_matrix
 from curvlab.options import Dropout, PositiveInt
 from curvlab.process import own_share, put_together
@@ -92,7 +92,10 @@ class GraphConvolutionBranch(Checked, nn.Module):
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
             after = torch.zeros_like(first)
             for part in rows:
-                u = sparse_product(csr_rows(adjacency, part), x)
+                offsets = adjacency.crow_indices()[part.start : part.stop + 1]
+                entries = slice(int(offsets[0]), int(offsets[-1]))
+                neighbours = adjacency.col_indices()[entries], adjacency.values()[entries]
+                u = row_sums(x, offsets - offsets[0], *neighbours)
                 after[part] = self._layer(u, first[part], linear, norm)
             x = put_together(after)
         return x
@@ -114,17 +117,3 @@ class GraphConvolutionBranch(Checked, nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
-
-
-def csr_rows(matrix: Tensor, rows: slice) -> Tensor:
-    """Some consecutive rows of a sparse CSR matrix, without a copy of their entries."""
-    first, last, _ = rows.indices(matrix.shape[0])
-    offsets = matrix.crow_indices()[first : last + 1]
-    entries = slice(int(offsets[0]), int(offsets[-1]))
-    return torch.sparse_csr_tensor(
-        offsets - offsets[0],
-        matrix.col_indices()[entries],
-        matrix.values()[entries],
-        (last - first, matrix.shape[1]),
-        check_invariants=False,
-    )

@@ -44,11 +44,6 @@ class SigmoidTime(OnSpaces, nn.Module):
     |h_s| is below 1e-4 there is no direction: the point is o, and h gets no gradient.
 
     Shapes: `[..., 1 + dim]` to `[..., 1 + dim]`.
-
-    Args:
-        space: where the points lie.
-        time_offset: least time beyond the origin's: 0.5 is LRN's, 0.1 HyboNet's.
-        max_scale: what exp(log_scale) is cut at; None for nothing.
     """
 
     def __init__(self, space: Lorentz, time_offset: float, max_scale: float | None) -> None:
@@ -81,15 +76,6 @@ class HyboNetLinear(OnSpaces, FeatureLinear):
     from U(-1 / sqrt(1 + out), 1 / sqrt(1 + out)), the column of the input's time is 0, and so is b.
 
     Shapes: `[..., 1 + in_features]` to `[..., 1 + out_features]`.
-
-    Args:
-        in_features: space-like coordinates of the input.
-        out_features: space-like coordinates of the output.
-        space: where input and output lie.
-        dropout: of the input's coordinates.
-        activation: of the input's coordinates, by name; None for none.
-        time_offset: see `SigmoidTime`.
-        max_scale: see `SigmoidTime`.
 
     Source: Chen et al. 2022, Equation 3 with the code's choice of functions.
     """
@@ -166,9 +152,6 @@ class CentroidAggregation(OnSpaces, nn.Module):
     a row of A changes nothing.
 
     Shapes: points `[nodes, 1 + dim]` to the same.
-
-    Args:
-        space: where the points lie.
 
     Source: Chen et al. 2022, Equation 8; Law et al. 2019.
     """

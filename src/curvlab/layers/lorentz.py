@@ -46,13 +46,6 @@ class LorentzLinear(OnSpaces, FeatureLinear):
 
     `W` is `[out, 1 + in]`; its first column multiplies time.
 
-    Args:
-        in_features: space-like coordinates of the input.
-        out_features: space-like coordinates of the output.
-        space_in: space of the input.
-        space_out: space of the output.
-        curvature_mode: `rescale` or `recalibrate`; the same where both spaces are one.
-
     Raises:
         UsageError: the curvature mode is neither.
 
@@ -174,10 +167,6 @@ class LorentzMap(OnSpaces, nn.Module):
     on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`, and lift once.
 
     Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
-
-    Args:
-        function: acts on space parts.
-        space: space of the input and the output.
     """
 
     def __init__(self, function: nn.Module, space: Lorentz) -> None:

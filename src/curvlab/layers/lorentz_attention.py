@@ -332,11 +332,6 @@ class PoincareLinear(OnSpaces, nn.Module):
 
     Shapes: `[..., 1 + in_features] -> [..., out_features]`, the space part of the point.
 
-    Args:
-        in_features: space-like coordinates of the input.
-        out_features: those of the output.
-        space: where input and output lie.
-
     Source: Shimizu et al. 2021, Section 3.2, with its initialisation.
     """
 

@@ -44,11 +44,6 @@ def row_sums(x: Tensor, offsets: Tensor, columns: Tensor, values: Tensor) -> Ten
     return torch.sparse_csr_tensor(offsets, columns, values, shape, check_invariants=False) @ x
 
 
-def sparse_product(matrix: Tensor, x: Tensor) -> Tensor:
-    """`A X` of a sparse CSR matrix, see `row_sums`."""
-    return row_sums(x, matrix.crow_indices(), matrix.col_indices(), matrix.values())
-
-
 def compressed(x: Tensor) -> Tensor:
     """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
     with warnings.catch_warnings():

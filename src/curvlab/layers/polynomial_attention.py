@@ -26,11 +26,6 @@ class OrderwiseMLP(nn.Module):
 
     Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
 
-    Args:
-        orders: highest order.
-        dim: width of a token.
-        hidden: width between the two maps.
-
     Source: PolyFormer, Algorithm 1.
     """
 

@@ -5,11 +5,6 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from curvlab.errors import UsageError
-
-BASES = ("mono", "cheb")
-"""`mono`: powers of A; `cheb`: Chebyshev polynomials of -A, the Laplacian `I - A` less I."""
-
 
 def polynomials(
     basis: str, orders: int, x: Tensor, product: Callable[[Tensor], Tensor]
@@ -25,11 +20,7 @@ def polynomials(
         orders: highest order, at least 0.
         x: signals, whatever `product` takes.
         product: multiplies signals by A.
-
-    Raises:
-        UsageError: There is no such basis.
     """
-    check_basis(basis)
     yield x
     before, now = x, x
     for order in range(1, orders + 1):
@@ -55,13 +46,3 @@ def response(basis: str, coefficients: Tensor, eigenvalues: Tensor) -> Tensor:
         basis, coefficients.shape[-1] - 1, torch.ones_like(eigenvalues), (1 - eigenvalues).mul
     )
     return coefficients @ torch.stack(list(values))
-
-
-def check_basis(basis: str) -> None:
-    """Refuse what is no basis.
-
-    Raises:
-        UsageError: It is none of `BASES`.
-    """
-    if basis not in BASES:
-        raise UsageError(f"basis={basis} must be one of {', '.join(BASES)}")

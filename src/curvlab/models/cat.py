@@ -139,10 +139,6 @@ class CurvatureBlock(nn.Module):
     """Y = sum_g a_g Y_g of branches g, with weights a of a router, or equal ones.
 
     A single branch has no router. Neither residual nor norm is around the sum. Source: CAT, Eq. 12.
-
-    Args:
-        branches: maps `[batch, tokens, dim]` to the same, under a mask of who may attend to whom.
-        router: weights `[batch, tokens, branches]` of tokens; None for equal ones.
     """
 
     def __init__(self, branches: Sequence[nn.Module], router: nn.Module | None) -> None:

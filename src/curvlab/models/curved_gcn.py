@@ -126,7 +126,6 @@ class HGCN(StereographicGCN):
     Every layer has a curvature of its own, and so have the embeddings.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the space of a layer.
         **options: those of `CurvedGCN`.
 
@@ -167,7 +166,6 @@ class HGAT(HGCN):
     `u` are the logarithms that HGCN takes the mean of; the weights do not add up to 1.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the space of a layer.
         **options: those of `CurvedGCN`.
 
@@ -204,7 +202,6 @@ class HAT(StereographicGCN):
     component of a product, so that the heads' sums are concatenated in the tangent space.
 
     Args:
-        in_channels: number of input features.
         manifold: makes a space of as many components as heads.
         heads: of the attention, which divide `dim`.
         **options: those of `CurvedGCN`.
@@ -243,7 +240,6 @@ class HGNN(StereographicGCN):
     The activation is of the coordinates of points, which relu, elu and tanh do not lengthen.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the space.
         dropout: of the means over neighbours.
         **options: those of `CurvedGCN`; `layers` are those behind the features' map.
@@ -292,7 +288,6 @@ class KappaGCN(StereographicGCN):
     have any sign and are those of all layers.
 
     Args:
-        in_channels: number of input features.
         manifold: makes a space with the number of `components`.
         components: of the product, which divide `dim`.
         midpoint: of neighbours; null: on their side of a sphere; `paper`: the printed quotient,
@@ -342,14 +337,7 @@ class KappaGCN(StereographicGCN):
 
 
 class PseudoLinear(nn.Linear):
-    """`log_0` of the point `exp_0(W v)`, moved by b: between tangent vectors at the origin.
-
-    Args:
-        in_features: width of the vectors.
-        out_features: width of the space's tangent vectors.
-        space: where the bias moves.
-        weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
-    """
+    """`log_0` of the point `exp_0(W v)`, moved by b: between tangent vectors at the origin."""
 
     def __init__(
         self, in_features: int, out_features: int, space: PseudoHyperboloid, weight_dropout: float
@@ -375,7 +363,6 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
     On pseudo-hyperboloids. Every layer has a curvature of its own, and so have the embeddings.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the space of a layer.
         dim: coordinates of the embeddings, times among them.
         **options: those of `CurvedGCN`.

@@ -41,18 +41,12 @@ class GraphTokens(nn.Module):
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
     identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P` and type
     identifiers `T`. One token for each direction of an edge. Each end has a half of `W_p`, as in
-    TokenGT; FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v`.
+    TokenGT; FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v` (`shared_identifiers`). With
+    `sign_flips` a training step turns a random half of the eigenvectors around: their signs are
+    arbitrary (TokenGT).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.eigenvectors [nodes, k]`, `batch.edge_index
     [2, edges]`; returns `[nodes + edges, dim]`, nodes first.
-
-    Args:
-        in_channels: number of input features.
-        eigenvectors: `k`, number of eigenvectors.
-        dim: width of a token.
-        sign_flips: in training, turn a random half of the eigenvectors around in each step: their
-            signs are arbitrary (TokenGT).
-        shared_identifiers: project both ends of an edge alike, as printed.
     """
 
     def __init__(
@@ -229,7 +223,6 @@ class TokenGT(FPST):
     """FPS-T on the Euclidean space, on which no map is computed.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the Euclidean space.
         **options: those of `FPST`.
 

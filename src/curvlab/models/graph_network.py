@@ -209,7 +209,6 @@ class MLP(GraphNetwork):
     """Multi-layer perceptron of each node's features.
 
     Args:
-        in_channels: number of input features.
         **options: those of `GraphNetwork`.
 
     Paper: MLP: the multi-layer perceptron, which sees features and no edge.
@@ -242,7 +241,6 @@ class GCN(GraphNetwork):
     """Graph convolutional network, `D^-1/2 (A + I) D^-1/2 X W + b` in each layer.
 
     Args:
-        in_channels: number of input features.
         **options: those of `GraphNetwork`.
 
     Paper: GCN: Semi-supervised classification with graph convolutional networks. Kipf and Welling
@@ -276,7 +274,6 @@ class DropEdge(GraphNetwork):
     that are left.
 
     Args:
-        in_channels: number of input features.
         edge_dropout: p, the probability that a step leaves out an undirected edge.
         **options: those of `GraphNetwork`.
 
@@ -311,7 +308,6 @@ class GAT(GraphNetwork):
     """Graph attention network.
 
     Args:
-        in_channels: number of input features.
         heads: of width `dim / heads`, concatenated.
         last_heads: heads of the layer that makes the logits; null: as many as the others.
         attention_dropout: of the attention's weights.
@@ -337,7 +333,6 @@ class ChebNet(GraphNetwork):
     """Convolutions by Chebyshev polynomials of the Laplacian.
 
     Args:
-        in_channels: number of input features.
         K: number of polynomials, one more than the highest order.
         **options: those of `GraphNetwork`.
 
@@ -388,7 +383,6 @@ class GraphSAGE(GraphNetwork):
     """GraphSAGE with mean aggregation.
 
     Args:
-        in_channels: number of input features.
         project_first: read `edge_index` instead of `adj_t`, and draw both weights as one matrix
             (`MeanSAGE`).
         **options: those of `GraphNetwork`.
@@ -420,7 +414,6 @@ class SGC(GraphNetwork):
     """Simplified graph convolution, `(D^-1/2 (A + I) D^-1/2)^K X W + b` in each layer.
 
     Args:
-        in_channels: number of input features.
         K: hops of a layer.
         cached: read by earlier versions only, which kept the propagated features.
         **options: those of `GraphNetwork`.

@@ -207,11 +207,6 @@ class SpatialAttention(nn.Module):
 
     Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
     `[nodes, dim]`.
-
-    Args:
-        dim: width.
-        heads: which divide the width.
-        distances: number of distances that there are, the unreachable one included.
     """
 
     def __init__(self, dim: int, heads: int, distances: int) -> None:

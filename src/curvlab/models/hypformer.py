@@ -50,17 +50,10 @@ class HyperbolicTransformer(nn.Module):
     Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`; features may be nearly all 0.
 
     Args:
-        in_channels: number of input features.
-        dim: width.
         spaces: space to which the features are lifted, space of the points between the first map
             and the last, space of the result; Eq. 18's change of curvature is that of the last HTC.
         attentions: the layers, from points of the second space to points of it.
-        curvature_mode: see above and `LorentzLinear`.
-        input_lift: see `LorentzFeatureLinear`.
-        position_weight: eps.
         input_functions: of the first HRC.
-        layer_norm: whether a layer has one.
-        residual: whether a layer has the midpoint with its input.
 
     Source: Hypformer, Section 4, in the order of the authors' code.
     """

@@ -36,11 +36,6 @@ class WeightedCosine(nn.Module):
 
     Shapes: `[nodes, dim], [anchors, dim] -> [nodes, anchors]`.
 
-    Args:
-        dim: width of the vectors.
-        heads: number m of weight vectors.
-        threshold: at least 0.
-
     Source: Chen, Wu and Zaki 2020 (IDGL).
     """
 
@@ -255,7 +250,7 @@ class IDGL(FlatEncoder):
     def _mixed(self, given: Tensor, alike: Tensor, later: Tensor | None = None) -> Tensor:
         """`P_t` of signals from their steps along the given, the first and a later graph."""
         learned = alike if later is None else torch.lerp(alike, later, self.later_share)
-        return torch.lerp(learned, given, self.given_share)
+        return torch.lerp(learned.to(given.dtype), given, self.given_share)
 
     def _drop(self, x: Tensor, p: float) -> Tensor:
         return dropout(x, p, self.training)

@@ -5,6 +5,7 @@ convolutional network on graphs that are drawn; the outer one moves the edges' p
 the network, as it is trained, does better on nodes held out from it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,8 +19,12 @@ from curvlab.models.encoder import FlatEncoder
 from curvlab.optim.unrolled import Moments, adam_step
 from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
 
-INNER = ("first", "second", "first_mean", "second_mean", "first_square", "second_square", "steps")
-"""Buffers of the inner problem: weights, their moments, and how many steps they have made."""
+INNER = (
+    *("first", "second", "first_mean", "second_mean", "first_square", "second_square"),
+    *("steps", "lowest", "waited"),
+)
+"""Buffers of the inner problem: weights, their moments, how many steps of Adam they have made, the
+lowest inner loss, and the steps since it fell."""
 
 
 def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -135,19 +140,12 @@ class LDS(FlatEncoder):
         theta[source, target] = 1.0
         self.theta = nn.Parameter(theta.triu_(1))
         self.shapes = (in_channels, dim), (dim, num_classes)
-        for name, value in self._start(theta).items():
+        for name, value in zip(INNER, self._start(theta), strict=True):
             self.register_buffer(name, value)
-        self.lowest: Tensor  # of the inner losses since the weights started
-        self.waited: Tensor  # steps of Adam since
-        self.steps: Tensor
-        self.first: Tensor
-        self.second: Tensor
-        self.dim_out = num_classes
-        self.dropout = dropout
+        self.dim_out, self.dropout, self.samples = num_classes, dropout, samples
         self.inner_lr, self.inner_weight_decay = inner_lr, inner_weight_decay
         self.inner_steps, self.inner_patience = inner_steps, inner_patience
         self.inner_limit, self.min_decrease = inner_limit, min_decrease
-        self.samples = samples
 
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""
@@ -160,34 +158,42 @@ class LDS(FlatEncoder):
             )
         with torch.no_grad():
             self.theta.clamp_(0, 1)
-            self._start_again_if_settled()
-        weights, moments = self._inner_state()
+        *first, m1, m2, v1, v2, steps, lowest, waited = self._restarted_if_settled()
+        moments = Moments((m1, m2), (v1, v2), steps)
+        weights: Sequence[Tensor] = [weight.requires_grad_() for weight in first]
         for _ in range(self.inner_steps):
             loss = self._inner_loss(batch, weights)
             gradients = torch.autograd.grad(loss, weights, create_graph=True)
             weights, moments = adam_step(weights, gradients, moments, self.inner_lr)
-            self._note(loss.detach())
+            fell = loss.detach() < lowest * (1 - self.min_decrease)
+            waited = torch.where(fell, 0.0, waited + 1)
+            lowest = torch.where(fell, loss.detach(), lowest)
         logits = self._network(batch.x, sampled_graph(self.theta), weights)
-        self._keep(weights, moments)
+        state = *weights, *moments.first, *moments.second, moments.steps, lowest, waited
+        with torch.no_grad():
+            for name, value in zip(INNER, state, strict=True):
+                self.get_buffer(name).copy_(value)
         return logits
 
-    def _inner_state(self) -> tuple[tuple[Tensor, ...], Moments]:
-        """Weights and moments as they are now, apart from the buffers, which the step changes."""
-        state = {name: self.get_buffer(name).clone() for name in INNER}
-        weights = state["first"].requires_grad_(), state["second"].requires_grad_()
-        means = state["first_mean"], state["second_mean"]
-        squares = state["first_square"], state["second_square"]
-        return weights, Moments(means, squares, state["steps"])
+    @torch.no_grad()
+    def _restarted_if_settled(self) -> list[Tensor]:
+        """The inner problem, chosen without a look that a device waits for."""
+        state = [self.get_buffer(name) for name in INNER]
+        *_, steps, _, waited = state
+        settled = (waited >= self.inner_patience) | (steps >= self.inner_limit)
+        return [
+            torch.where(settled, *pair) for pair in zip(self._start(self.theta), state, strict=True)
+        ]
 
     def _network(
-        self, x: Tensor, adjacency: Tensor, weights: tuple[Tensor, ...], p: float = 0.0
+        self, x: Tensor, adjacency: Tensor, weights: Sequence[Tensor], p: float = 0.0
     ) -> Tensor:
         """`f_w(X, A)`, with dropout p of the inputs of both layers."""
         first, second = weights
         hidden = F.relu(propagated(adjacency, dropout(x, p, self.training) @ first))
         return propagated(adjacency, dropout(hidden, p, self.training) @ second)
 
-    def _inner_loss(self, batch: Data, weights: tuple[Tensor, ...]) -> Tensor:
+    def _inner_loss(self, batch: Data, weights: Sequence[Tensor]) -> Tensor:
         logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
         losses = F.cross_entropy(logits, batch.y, reduction="none")
         mean = (losses * batch.inner_mask).sum() / batch.inner_mask.sum()
@@ -195,36 +201,14 @@ class LDS(FlatEncoder):
 
     def _expected(self, x: Tensor) -> Tensor:
         """Mean logits of several graphs."""
-        theta = self.theta.clamp(0, 1)
-        weights = self.first, self.second
+        theta, weights = self.theta.clamp(0, 1), [self.get_buffer(name) for name in INNER[:2]]
         own = torch.Generator(theta.device).manual_seed(0)
         graphs = (sampled_graph(theta, own) for _ in range(self.samples))
         drawn = (self._network(x, graph, weights) for graph in graphs)
         return torch.stack([logits / self.samples for logits in drawn]).sum(0)
 
-    def _start(self, like: Tensor) -> dict[str, Tensor]:
+    def _start(self, like: Tensor) -> list[Tensor]:
         """The inner problem before its first step."""
         weights = [nn.init.xavier_uniform_(like.new_empty(shape)) for shape in self.shapes]
-        moments = [like.new_zeros(shape) for shape in (*self.shapes, *self.shapes, ())]
-        state = dict(zip(INNER, (*weights, *moments), strict=True))
-        return state | {"lowest": like.new_full((), torch.inf), "waited": like.new_zeros(())}
-
-    def _note(self, loss: Tensor) -> None:
-        """Count the steps since the inner loss last fell by what counts."""
-        fell = loss < self.lowest * (1 - self.min_decrease)
-        self.waited.copy_(torch.where(fell, 0.0, self.waited + 1))
-        self.lowest.copy_(torch.where(fell, loss, self.lowest))
-
-    def _start_again_if_settled(self) -> None:
-        """Weights as before the first step, chosen without a look that a device waits for."""
-        settled = (self.waited >= self.inner_patience) | (self.steps >= self.inner_limit)
-        for name, value in self._start(self.theta).items():
-            buffer = self.get_buffer(name)
-            buffer.copy_(torch.where(settled, value, buffer))
-
-    @torch.no_grad()
-    def _keep(self, weights: tuple[Tensor, ...], moments: Moments) -> None:
-        """Remember where the inner problem is."""
-        state = *weights, *moments.first, *moments.second, moments.steps
-        for name, value in zip(INNER, state, strict=True):
-            self.get_buffer(name).copy_(value)
+        zeros = [like.new_zeros(shape) for shape in (*self.shapes, *self.shapes, ())]
+        return [*weights, *zeros, like.new_full((), torch.inf), like.new_zeros(())]

@@ -25,7 +25,6 @@ class LRN(HyboNet):
     input is activated, unlike HyboNet's, as in the two codes.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the Lorentz space.
         residual: makes a layer's connection of `space`.
         skip_mode: see above.

@@ -25,12 +25,6 @@ class TokenAttention(nn.MultiheadAttention):
     zeros; scores are scaled, of which there are few, and not queries and keys.
 
     Shapes: `[nodes, tokens, dim]`; returns as much.
-
-    Args:
-        dim: width of a token.
-        heads: which divide the width.
-        dropout: of the attention, 0 to 1.
-
     """
 
     def __init__(self, dim: int, heads: int, dropout: float) -> None:

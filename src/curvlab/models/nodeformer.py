@@ -120,15 +120,6 @@ class KernelAttention(nn.Module):
     Shapes: nodes `[nodes, dim]`, relations as in `relational_bias`, `edge_index [2, edges]` with
     loops; returns `[nodes, dim]` and the mean over edges and heads of `log(weight) / d`, weights
     without noise and d the number of edges of the target, or None if no edges are given.
-
-    Args:
-        dim: width of a node.
-        heads: number of heads.
-        head_dim: width of a head.
-        random_features: M, their number.
-        samples: of the Gumbel noise, over which is averaged.
-        temperature: tau.
-        orders: number of relations.
     """
 
     def __init__(

@@ -37,7 +37,6 @@ class TokenMixer(TokenNetwork):
     Shapes: see `TokenNetwork`.
 
     Args:
-        in_channels: number of input features.
         mixer: makes what mixes a node's tokens from `orders` and `dim`.
         feed_forward: makes the network after it from `dim`.
         layers: number of layers.
@@ -113,11 +112,6 @@ class TokenFeedForward(nn.Module):
     """`H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)`, the same map for every token.
 
     Shapes: `[..., dim] -> [..., dim]`.
-
-    Args:
-        dim: width of a token.
-        hidden: width between the two maps; None: `dim`.
-        dropout: of the output.
     """
 
     def __init__(self, dim: int, hidden: int | None, dropout: float) -> None:
@@ -137,7 +131,6 @@ class PolyFormer(TokenMixer):
     """Layers of PolyAttn and a feed-forward network over the tokens of each node.
 
     Args:
-        in_channels: number of input features.
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
         heads: heads of attention, a divisor of `dim`.
         ffn_dim: inner width of the feed-forward networks; None: `dim`.
@@ -165,7 +158,6 @@ class PolyAttn(TokenMixer):
     """A filter for each node: attention without norm, residual and feed-forward network.
 
     Args:
-        in_channels: number of input features.
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
         heads: heads of attention, a divisor of `dim`.
         attention_dropout: of the scores and of the output of attention.
@@ -191,7 +183,6 @@ class UniFilter(TokenMixer):
     """One polynomial filter for all nodes, in the place of PolyAttn.
 
     Args:
-        in_channels: number of input features.
         basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
         **options: those of `TokenMixer` and `TokenNetwork`.
 

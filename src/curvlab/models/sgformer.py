@@ -199,7 +199,6 @@ class SGFormer(TwoBranches, FlatEncoder):
     connections to the graph's branch and returns logarithms of probabilities.
 
     Args:
-        in_channels: number of input features.
         residual: average a layer's output with its input.
         **options: those of `TwoBranches`; alpha is `graph_weight`.
 
@@ -267,7 +266,6 @@ class LRNSGFormer(TwoBranches):
     returns `[nodes, 1 + dim]`.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the Lorentz space.
         residual: makes the sum of `space` and `graph_weight`.
         residual_attention: average a layer's output with its input, in flat space.

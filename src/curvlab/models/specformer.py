@@ -29,9 +29,6 @@ class EigenvalueEncoding(nn.Module):
     """`rho(l) = W [l, sin(100 l / 10000^(2i/d)), cos(...)] + b` for i < d / 2.
 
     Shapes: `[eigenvalues] -> [eigenvalues, dim]`.
-
-    Args:
-        dim: d, even.
     """
 
     def __init__(self, dim: int) -> None:
@@ -58,12 +55,6 @@ class LearnedFilters(FlatEncoder):
     of its own. The feed-forward part of the block drops out its output only, as in the authors'
     code. Weights of linear maps start from N(0, 0.01) and biases at 0 (those of queries, keys and
     values from Xavier's).
-
-    Args:
-        dim: width of the eigenvalues' tokens.
-        heads: of attention, and number of learned filters.
-        dropout: of the transformer.
-        filter_dropout: of each basis.
     """
 
     whole_graph = True

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,7 +26,8 @@ class MLPThenFilter(FlatEncoder):
 
     Args:
         in_channels: number of input features.
-        filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`.
+        filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`;
+            None: the model's own.
         dim: width of hidden layers, and of the embeddings without `logits`.
         layers: number of linear maps before the filter, ReLU between them.
         dropout: of every map's input.
@@ -39,16 +39,18 @@ class MLPThenFilter(FlatEncoder):
 
     Attributes:
         self_loops: whether the matrix of the filters has them.
+        own_filter: makes the model's own filter.
 
     Source: the code of BernNet and ChebNetII for small graphs.
     """
 
     self_loops = False
+    own_filter: Callable[[], nn.Module] = GPRFilter
 
     def __init__(
         self,
         in_channels: int,
-        filter: Callable[[], nn.Module],
+        filter: Callable[[], nn.Module] | None = None,
         dim: PositiveInt = 64,
         layers: PositiveInt = 2,
         dropout: Dropout = 0.0,
@@ -64,7 +66,7 @@ class MLPThenFilter(FlatEncoder):
         widths = [dim] * (layers - 1) + [self.dim_out]
         self.input = FeatureLinear(in_channels, widths[0], dropout=dropout)
         self.maps = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
-        self.filter = filter()
+        self.filter = (filter or type(self).own_filter)()
         # Read by `parameter_groups`.
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
         self.dropout, self.filter_dropout = dropout, filter_dropout
@@ -86,11 +88,6 @@ class MLPThenFilter(FlatEncoder):
 class GPRGNN(MLPThenFilter):
     """Generalised PageRank of a perceptron.
 
-    Args:
-        in_channels: number of input features.
-        filter: makes the filter of the perceptron's output, the same for all nodes.
-        **options: those of `MLPThenFilter`.
-
     Paper: GPR-GNN, "Adaptive universal generalized PageRank graph neural network". Chien et al.
     2021, arXiv:2006.07988.
     """
@@ -98,46 +95,22 @@ class GPRGNN(MLPThenFilter):
     self_loops = True
     directed = True  # powers of a random walk; filters of a spectrum need a symmetric matrix
 
-    def __init__(
-        self, in_channels: int, filter: Callable[[], nn.Module] = GPRFilter, **options: Any
-    ) -> None:
-        super().__init__(in_channels, filter, **options)
-
 
 class BernNet(MLPThenFilter):
     """A perceptron, then a filter of Bernstein polynomials with non-negative coefficients.
-
-    Args:
-        in_channels: number of input features.
-        filter: makes the filter of the perceptron's output, the same for all nodes.
-        **options: those of `MLPThenFilter`.
 
     Paper: BernNet, "BernNet: learning arbitrary graph spectral filters via Bernstein
     approximation". He et al. 2021, arXiv:2106.10994.
     """
 
-    def __init__(
-        self, in_channels: int, filter: Callable[[], nn.Module] = BernsteinFilter, **options: Any
-    ) -> None:
-        super().__init__(in_channels, filter, **options)
+    own_filter = BernsteinFilter
 
 
 class ChebNetII(MLPThenFilter):
     """A perceptron, then a filter interpolated between Chebyshev nodes.
 
-    Args:
-        in_channels: number of input features.
-        filter: makes the filter of the perceptron's output, the same for all nodes.
-        **options: those of `MLPThenFilter`.
-
     Paper: ChebNetII, "Convolutional neural networks on graphs with Chebyshev approximation,
     revisited". He et al. 2022, arXiv:2202.03580.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        filter: Callable[[], nn.Module] = ChebyshevInterpolation,
-        **options: Any,
-    ) -> None:
-        super().__init__(in_channels, filter, **options)
+    own_filter = ChebyshevInterpolation

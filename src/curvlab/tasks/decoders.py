@@ -121,10 +121,6 @@ class LorentzianScore(LinkDecoder):
     `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`: the mean over both columns of
     `[edge, none]`, of which the first is the constant.
 
-    Args:
-        space: where the points lie.
-        margin: by how much an edge should score more.
-
     Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
     """
 
@@ -145,11 +141,6 @@ class FermiDirac(LinkDecoder):
     r"""`p = 1 / (exp((d^2 - radius) / temperature) + 1)` by its logit; cross-entropy.
 
     d is the geodesic distance of any space.
-
-    Args:
-        space: where the points lie.
-        radius: squared distance at which p is 1/2.
-        temperature: how slowly p falls there.
 
     Source: Krioukov et al. 2010; HGCN (Chami et al. 2019), Section 4.3.
     """

@@ -1,9 +1,9 @@
 """What a node's label can be: how many logits it takes, its loss, its metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,15 +30,16 @@ class Labels(ABC):
         logits: number of logits of a node.
         exclusive: whether a node has one class of several; else each label is there or not.
         metrics: functions of logits `[nodes, logits]` and labels, by their names.
-        asked: more of them, computed only where one chooses the weights, such as those of OGB's
-            evaluator, which works on the host.
+        on_request: more of them, computed only where one chooses the weights, such as those of
+            OGB's evaluator, which works on the host.
     """
 
-    logits: int
-    metrics: dict[str, Metric]
-    asked: Mapping[str, Metric] = MappingProxyType({})
-
     exclusive = True
+
+    def __init__(
+        self, logits: int, metrics: dict[str, Metric], on_request: dict[str, Metric] | None = None
+    ) -> None:
+        self.logits, self.metrics, self.on_request = logits, metrics, on_request or {}
 
     @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -63,21 +64,15 @@ class OneOfMany(Labels):
     The loss is cross-entropy, or with a margin the mean over nodes and classes c of
     `relu(margin - logit_y + logit_c)`, y the node's class, which is one of them.
 
-    Args:
-        classes: number of classes.
-        margin: of the loss; None for cross-entropy.
-
     Source: the margin loss is HyboNet's (Chen et al. 2022), its code.
     """
 
-    asked: Mapping[str, Metric] = MappingProxyType({"ogb_acc": ogb_accuracy})
-
     def __init__(self, classes: int, margin: float | None = None) -> None:
-        self.logits = classes
-        self.metrics = _of_classes(classes)
-        self.margin = margin
+        more: dict[str, Metric] = {"ogb_acc": ogb_accuracy}
         if classes == 2:
-            self.asked = {"roc_auc": lambda logits, y: _roc_auc(logits.diff(), y.unsqueeze(1))}
+            more = {"roc_auc": lambda logits, y: _roc_auc(logits.diff(), y.unsqueeze(1))}
+        super().__init__(classes, _of_classes(classes), more)
+        self.margin = margin
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy or margin loss."""
@@ -94,16 +89,12 @@ class OneOfMany(Labels):
 class YesOrNo(Labels):
     """Two classes by one logit, `labels [nodes]`: binary cross-entropy; yes above 0."""
 
-    logits = 1
-
     def __init__(self) -> None:
-        of_classes = _of_classes(2)
-
         def decided(metric: Metric) -> Metric:
             return lambda logits, labels: metric((logits.squeeze(-1) > 0).long(), labels)
 
-        self.metrics = {name: decided(metric) for name, metric in of_classes.items()}
-        self.metrics["roc_auc"] = lambda logits, y: _roc_auc(logits, y.unsqueeze(1))
+        metrics = {name: decided(metric) for name, metric in _of_classes(2).items()}
+        super().__init__(1, metrics | {"roc_auc": lambda x, y: _roc_auc(x, y.unsqueeze(1))})
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy."""
@@ -121,17 +112,19 @@ class ManyOfMany(Labels):
     under the ROC curve is the mean over labels that some nodes have and others do not.
     """
 
-    asked = MappingProxyType({"ogb_rocauc": ogb_roc_auc})
     exclusive = False
 
     def __init__(self, count: int) -> None:
-        self.logits = count
-        f1 = partial(multilabel_f1_score, num_labels=count, validate_args=False)
-        self.metrics = {
-            "f1_micro": lambda logits, y: f1((logits > 0).long(), y.long(), average="micro"),
-            "f1_macro": lambda logits, y: f1((logits > 0).long(), y.long(), average="macro"),
-            "roc_auc": _roc_auc,
-        }
+        def f1(average: Literal["micro", "macro"]) -> Metric:
+            options: dict[str, Any] = {
+                "num_labels": count,
+                "average": average,
+                "validate_args": False,
+            }
+            return lambda x, y: multilabel_f1_score((x > 0).long(), y.long(), **options)
+
+        metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro"), "roc_auc": _roc_auc}
+        super().__init__(count, metrics, {"ogb_rocauc": ogb_roc_auc})
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy, mean over nodes and labels."""
@@ -170,12 +163,12 @@ def kind_of_labels(
         )
     if metric is None:
         return labels
-    if metric in labels.asked:
-        labels.metrics[metric] = labels.asked[metric]
+    if metric in labels.on_request:
+        labels.metrics[metric] = labels.on_request[metric]
     if metric not in labels.metrics:
         raise UsageError(
             f"metric={metric!r}: a dataset with {what} is scored by "
-            f"{', '.join((*labels.metrics, *labels.asked))}, which dataset.metric names"
+            f"{', '.join((*labels.metrics, *labels.on_request))}, which dataset.metric names"
         )
     return labels
 

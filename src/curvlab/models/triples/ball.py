@@ -28,14 +28,7 @@ UNIT = -1.0
 
 
 class HyperbolicScorer(TripleScorer):
-    """score(h, r, t) = -distance(h moved by r, t)^2 + b_h + b_t.
-
-    Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
-        dim: width of the embeddings.
-        curvature: kappa, below 0, `[1]` of all relations or `[num_relations]`.
-    """
+    """score(h, r, t) = -distance(h moved by r, t)^2 + b_h + b_t."""
 
     def __init__(
         self, num_entities: int, num_relations: int, dim: int, curvature: Curvature
