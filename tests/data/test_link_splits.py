@@ -198,7 +198,7 @@ def test_hgcns_split_pair_by_pair(seed, loops, monkeypatch):
     data = graph_of(network)
     network.add_edges_from((node, node) for node in loops)
     monkeypatch.setitem(HGCN_LOOPS, "toy", loops)
-    parts = HGCNLinkSplit("toy__lp", draw=seed)(data, 0)
+    parts = HGCNLinkSplit(dataset="toy__lp", draw=seed)(data, 0)
     for name, expected in dense_split(network, seed).items():
         if name == "train_edges":
             expected = expected[expected[:, 0] != expected[:, 1]]

@@ -1,7 +1,8 @@
 """Splits of edges into training, validation and test."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
-from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.splits.nodes import check_fractions, without_given
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, NonNegativeInt
 
@@ -61,6 +62,7 @@ class NonEdges:
         return self.pairs(torch.randint(self.count, (size,), device=device))
 
 
+@dataclass(eq=False)
 class LinkSplit(Checked):
     """Takes a part of the edges out of the graph, for validation and test, as HGCN does.
 
@@ -79,15 +81,13 @@ class LinkSplit(Checked):
     Source: HGCN (Chami et al. 2019), its code; the pairs are drawn without the dense matrix there.
     """
 
-    def __init__(
-        self, val: Fraction = 0.05, test: Fraction = 0.1, draw: NonNegativeInt | None = 1234
-    ) -> None:
-        if not val + test < 1:
-            raise UsageError(
-                f"val={val} and test={test} must leave edges to train on: "
-                "their sum must be below 1."
-            )
-        self.val, self.test, self.draw = val, test, draw
+    val: Fraction = 0.05
+    test: Fraction = 0.1
+    draw: NonNegativeInt | None = 1234
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fractions("edges to train on", val=self.val, test=self.test)
 
     def __call__(self, data: Data, seed: int) -> Data:
         """Return the graph of the training edges.
@@ -106,30 +106,19 @@ class LinkSplit(Checked):
                 f"val={self.val} and test={self.test} leave a part of the "
                 f"{total} edges empty: choose a larger graph or other fractions."
             )
-        order, pairs = self.drawn(
-            edges, nodes, sum(sizes), seed if self.draw is None else self.draw
-        )
+        draw = seed if self.draw is None else self.draw
+        order, pairs = self.drawn(edges, nodes, sum(sizes), draw)
         val, test, train = edges[:, order].split([*sizes, total - sum(sizes)], dim=1)
         val_apart, test_apart = pairs.split(sizes, dim=1)
-        parts: dict[str, Any] = {
-            "train_edges": train[:, train[0] != train[1]],
-            "val_edges": val,
-            "test_edges": test,
-            "val_non_edges": val_apart,
-            "test_non_edges": test_apart,
-        }
-        data = data.clone()
         kept = simple_edges(train, nodes)
+        whole, data = data, without_given(data)
+        data.edge_index, data.num_nodes = kept, nodes
         for name in OF_EDGES:
             if name in data:
-                data[name] = data[name][_places(kept, data.edge_index, nodes)]
-        data.edge_index = kept
-        data.num_nodes = nodes
-        for name, value in parts.items():
-            data[name] = value.contiguous()
-        for name in (*GIVEN, "given"):
-            if name in data:
-                del data[name]
+                data[name] = data[name][_places(kept, whole.edge_index, nodes)]
+        data.train_edges = train[:, train[0] != train[1]].contiguous()
+        data.val_edges, data.test_edges = val.contiguous(), test.contiguous()
+        data.val_non_edges, data.test_non_edges = val_apart.contiguous(), test_apart.contiguous()
         return data
 
     def edges(self, data: Data) -> Tensor:
@@ -146,6 +135,7 @@ class LinkSplit(Checked):
         return order, apart.pairs(numbers)
 
 
+@dataclass(eq=False)
 class HGCNLinkSplit(LinkSplit):
     """HGCN's own division of the edges and pairs, one by one: what HyboNet and LRN have as well.
 
@@ -157,14 +147,12 @@ class HGCNLinkSplit(LinkSplit):
 
     Args:
         dataset: name of the data set, for its self-loops (`HGCN_LOOPS`), which the graph lacks.
-        **options: of `LinkSplit`; `draw` is the seed of numpy's legacy generator.
+        draw: seed of numpy's legacy generator, the same split for all runs; null: the run's seed.
     """
 
     published: ClassVar[int | bool] = 1234
 
-    def __init__(self, dataset: str = "disease_lp", **options: Any) -> None:
-        super().__init__(**options)
-        self.dataset = dataset
+    dataset: str = "disease_lp"
 
     def edges(self, data: Data) -> Tensor:
         """The upper triangle of the adjacency matrix, row by row."""

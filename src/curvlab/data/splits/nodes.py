@@ -2,12 +2,14 @@
 
 import logging
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import index_to_mask
 
 from curvlab.checked import Checked
 from curvlab.data.datasets.labelled import GIVEN
@@ -33,25 +35,19 @@ class Split(Checked, ABC):
 
     Where some nodes have no label (`labelled [nodes]`), it divides the others.
 
-    Args:
-        name: of the split in messages.
-        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
-
     Attributes:
+        name: of the split in messages.
+        draw: seed of the random numbers, the same split for all runs; None: the run's seed.
         published: Whether its draws are those that papers have, node by node: all (True), none, or
             the one of a number. Tables compare a mean over runs on one other draw with no printed
             number.
         if_needed: Whether tasks that use all nodes leave it out, instead of refusing it.
     """
 
+    name: str
+    draw: int | None
     published: ClassVar[int | bool] = False
     if_needed: ClassVar[bool] = False
-
-    def __init__(
-        self, name: Incidental[str] = "random", draw: NonNegativeInt | None = None
-    ) -> None:
-        self.name = name
-        self.draw = draw
 
     @abstractmethod
     def parts(self, data: Data, draw: int) -> Parts:
@@ -69,25 +65,21 @@ class Split(Checked, ABC):
                 would be empty.
         """
         check_labels(data)
-        draw = seed if self.draw is None else self.draw
+        nodes, divided = int(data.num_nodes or 0), data
+        known = torch.arange(nodes)
         if "labelled" in data:
-            known = data.labelled.nonzero().flatten()
-            parts = Parts(*(known[part] for part in self.parts(_labelled(data, known), draw)))
-        else:
-            parts = self.parts(data, draw)
-        for part, nodes in zip(PARTS, parts, strict=True):
-            if len(nodes) == 0:
+            known = known[data.labelled]
+            rows = {name: data[name][known] for name in ("y", *GIVEN) if name in data}
+            divided = Data(num_nodes=len(known), given=data.get("given"), **rows)
+        parts = self.parts(divided, seed if self.draw is None else self.draw)
+        data = without_given(data)
+        for part, chosen in zip(PARTS, parts, strict=True):
+            if len(chosen) == 0:
                 raise UsageError(
                     f"split={self.name} leaves {part.removesuffix('_mask')} without a node in a "
-                    f"graph of {data.num_nodes}: choose other sizes or another split."
+                    f"graph of {nodes}: choose other sizes or another split."
                 )
-        data = data.clone()
-        for part, nodes in zip(PARTS, parts, strict=True):
-            data[part] = torch.zeros(int(data.num_nodes or 0), dtype=torch.bool)
-            data[part][nodes] = True
-        for name in (*GIVEN, "given"):
-            if name in data:
-                del data[name]
+            data[part] = index_to_mask(known[chosen], nodes)
         return data
 
     def single_labels(self, data: Data) -> Tensor:
@@ -101,12 +93,26 @@ class Split(Checked, ABC):
         return data.y
 
 
-def _labelled(data: Data, known: Tensor) -> Data:
-    """What splits look at, of the nodes that have a label."""
-    given = {name: data[name][known] for name in GIVEN if name in data}
-    return Data(y=data.y[known], num_nodes=len(known), given=data.get("given"), **given)
+def without_given(data: Data) -> Data:
+    """A copy of a graph without the splits that it brings."""
+    data = data.clone()
+    for name in {*GIVEN, "given"}.intersection(data.keys()):
+        del data[name]
+    return data
 
 
+def check_fractions(left: str, **fractions: float) -> None:
+    """Refuse fractions that leave nothing.
+
+    Raises:
+        UsageError: their sum is 1 or more.
+    """
+    if not sum(fractions.values()) < 1:
+        said = " and ".join(f"{name}={value}" for name, value in fractions.items())
+        raise UsageError(f"{said} must leave {left}: their sum must be below 1.")
+
+
+@dataclass(eq=False)
 class GivenSplit(Split):
     """One of the splits that come with the dataset; `draw` is its number.
 
@@ -118,14 +124,9 @@ class GivenSplit(Split):
 
     published: ClassVar[int | bool] = True
 
-    def __init__(
-        self,
-        name: Incidental[str] = "given",
-        kind: Incidental[str | None] = None,
-        draw: NonNegativeInt | None = None,
-    ) -> None:
-        super().__init__(name, draw)
-        self.kind = kind
+    name: Incidental[str] = "given"
+    kind: Incidental[str | None] = None
+    draw: NonNegativeInt | None = None
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Column `draw` of the given masks.
@@ -147,11 +148,11 @@ class GivenSplit(Split):
                 f"the dataset comes with splits number 0 to {number - 1}, and {which} asks for "
                 f"number {draw}: choose one of them by split.draw."
             )
-        train, val, test = (data[name][:, draw].nonzero().flatten() for name in GIVEN)
-        return Parts(train, val, test)
+        return Parts(*(data[name][:, draw].nonzero().flatten() for name in GIVEN))
 
 
-class FitSplit:
+@dataclass(eq=False)
+class FitSplit(Checked):
     """Training, validation and test on all scored nodes: a fit, nothing held out.
 
     It measures how well a model can express a target.
@@ -162,8 +163,7 @@ class FitSplit:
 
     published: ClassVar[int | bool] = True
 
-    def __init__(self, name: Incidental[str] = "fit") -> None:
-        self.name = name
+    name: Incidental[str] = "fit"
 
     def __call__(self, data: Data, seed: int) -> Data:  # noqa: ARG002
         """Return the graph with masks that are `data.scored` for any seed.
@@ -174,11 +174,11 @@ class FitSplit:
         if "scored" not in data:
             raise UsageError(f"split={self.name} is of dataset=filter_images alone")
         data = data.clone()
-        for part in PARTS:
-            data[part] = data.scored
+        data.update(dict.fromkeys(PARTS, data.scored))
         return data
 
 
+@dataclass(eq=False)
 class RandomSplit(Split):
     """A random division of all nodes.
 
@@ -197,60 +197,49 @@ class RandomSplit(Split):
         UsageError: Nothing is left to train on.
     """
 
-    def __init__(
-        self,
-        name: Incidental[str] = "random",
-        val: Fraction = 0.2,
-        test: Fraction = 0.2,
-        stratified: bool = True,
-        draw: NonNegativeInt | None = None,
-    ) -> None:
-        super().__init__(name, draw)
-        if not val + test < 1:
-            raise UsageError(
-                f"val={val} and test={test} must leave something to train on: their "
-                "sum must be below 1."
-            )
-        self.val = val
-        self.test = test
-        self.stratified = stratified
+    name: Incidental[str] = "random"
+    val: Fraction = 0.2
+    test: Fraction = 0.2
+    stratified: bool = True
+    draw: NonNegativeInt | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fractions("something to train on", val=self.val, test=self.test)
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Permute the nodes, and cut the permutation of each class, or of all, in three."""
-        nodes = int(data.num_nodes or 0)
-        order = torch.from_numpy(np.random.default_rng(draw).permutation(nodes))
+        order = torch.from_numpy(np.random.default_rng(draw).permutation(int(data.num_nodes or 0)))
         groups = [order]
         if self.stratified:
             y = self.single_labels(data)
-            counts = torch.bincount(y)
-            if counts[counts > 0].min() >= len(PARTS):
-                groups = [order[y[order] == c] for c in range(len(counts))]
+            classes, counts = y.unique(return_counts=True)
+            few = int(counts.argmin())
+            if counts[few] >= len(PARTS):
+                groups = [order[y[order] == c] for c in classes]
             else:
                 log.info(
                     "split=%s is not stratified: class %d has only %d nodes",
-                    self.name,
-                    int(torch.where(counts > 0, counts, nodes).argmin()),
-                    int(counts[counts > 0].min()),
+                    *(self.name, int(classes[few]), int(counts[few])),
                 )
         # Rounding the running totals gives each group its share and all of them the exact sum.
         sizes, fractions = np.array([*map(len, groups)]), np.array([[self.val], [self.test]])
-        ends = fractions * np.cumsum([0, *sizes])
-        held_out = np.diff(np.round(ends).astype(int))
+        held_out = np.diff(np.round(fractions * np.cumsum([0, *sizes])).astype(int))
         # Rounded up twice, a small class lacks a node: one that has too few gives it.
         while (lacking := held_out.sum(0) > sizes).any():
             excess = held_out - fractions * sizes
-            few = excess.sum(0).argmin()
-            part = excess[:, few].argmin()
+            short = excess.sum(0).argmin()
+            part = excess[:, short].argmin()
             held_out[part, lacking.argmax()] -= 1
-            held_out[part, few] += 1
+            held_out[part, short] += 1
         pieces = [
             group.split([len(group) - val - test, val, test])
             for group, (val, test) in zip(groups, held_out.T.tolist(), strict=True)
         ]
-        train, val, test = (torch.cat(part) for part in zip(*pieces, strict=True))
-        return Parts(train, val, test)
+        return Parts(*map(torch.cat, zip(*pieces, strict=True)))
 
 
+@dataclass(eq=False)
 class OwnSplit(RandomSplit):
     """The split that a graph brings, else a random one.
 
@@ -259,21 +248,18 @@ class OwnSplit(RandomSplit):
 
     Args:
         name: of the split in messages.
-        **options: of `RandomSplit`, for a graph without a split.
     """
 
     if_needed: ClassVar[bool] = True
 
-    def __init__(self, name: Incidental[str] = "own", **options: Any) -> None:
-        super().__init__(name, **options)
+    name: Incidental[str] = "own"
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Column `draw` of the given masks, or a drawn division."""
         if data.get("given") is None:
             log.info(
                 "split drawn: %.0f %% for validation, %.0f %% for the test (split.val, split.test)",
-                100 * self.val,
-                100 * self.test,
+                *(100 * self.val, 100 * self.test),
             )
             return super().parts(data, draw)
         single = data[GIVEN[0]].shape[1] == 1

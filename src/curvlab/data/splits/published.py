@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.splits.nodes import Parts, Split
+from curvlab.data.splits.nodes import Parts, Split, check_fractions
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, NonNegativeInt, PositiveInt, Seed
 
@@ -22,7 +23,14 @@ HGCN_FRACTIONS: Mapping[str, tuple[float, float]] = {
 }
 """Of HGCN's data sets, the shares of validation and test nodes in the shorter of two lists."""
 
+PUBLISHED_SEEDS = (
+    1941488137, 4198936517, 983997847, 4023022221, 4019585660,
+    2108550661, 1648766618, 629014539, 3212139042, 2424918363,
+)  # fmt: skip
+"""BernNet's."""
 
+
+@dataclass(eq=False)
 class RandomPerClass(Split):
     """The same number of training nodes from every class, and fixed sizes of the other parts.
 
@@ -40,18 +48,11 @@ class RandomPerClass(Split):
 
     published: ClassVar[int | bool] = 123
 
-    def __init__(
-        self,
-        name: Incidental[str] = "random_per_class",
-        train_per_class: PositiveInt = 20,
-        val: PositiveInt = 500,
-        test: PositiveInt = 1000,
-        draw: NonNegativeInt | None = 123,
-    ) -> None:
-        super().__init__(name, draw)
-        self.train_per_class = train_per_class
-        self.val = val
-        self.test = test
+    name: Incidental[str] = "random_per_class"
+    train_per_class: PositiveInt = 20
+    val: PositiveInt = 500
+    test: PositiveInt = 1000
+    draw: NonNegativeInt | None = 123
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Permute each class, then the rest.
@@ -62,14 +63,13 @@ class RandomPerClass(Split):
         y = self.single_labels(data)
         generator = torch.Generator().manual_seed(draw)
         train, rest = [], []
-        for c in y.unique():
-            nodes = (y == c).nonzero().flatten()
-            if len(nodes) < self.train_per_class:
+        for c, count in zip(*y.unique(return_counts=True), strict=True):
+            if count < self.train_per_class:
                 raise UsageError(
                     f"split={self.name} wants {self.train_per_class} training nodes of each class, "
-                    f"but class {int(c)} has only {len(nodes)}: lower split.train_per_class."
+                    f"but class {c} has only {count}: lower split.train_per_class."
                 )
-            nodes = nodes[torch.randperm(len(nodes), generator=generator)]
+            nodes = (y == c).nonzero().flatten()[torch.randperm(int(count), generator=generator)]
             train.append(nodes[: self.train_per_class])
             rest.append(nodes[self.train_per_class :])
         others = torch.cat(rest)
@@ -82,6 +82,7 @@ class RandomPerClass(Split):
         return Parts(torch.cat(train), *others[: self.val + self.test].split([self.val, self.test]))
 
 
+@dataclass(eq=False)
 class QuotaSplit(Split):
     """The split that is called 60/20/20 and is not: a quota of training nodes from every class.
 
@@ -102,34 +103,15 @@ class QuotaSplit(Split):
 
     published: ClassVar[int | bool] = True
 
-    def __init__(
-        self,
-        name: Incidental[str] = "quota",
-        train: Fraction = 0.6,
-        val: Fraction = 0.2,
-        seeds: Sequence[Seed] = (
-            1941488137,
-            4198936517,
-            983997847,
-            4023022221,
-            4019585660,
-            2108550661,
-            1648766618,
-            629014539,
-            3212139042,
-            2424918363,
-        ),
-        draw: NonNegativeInt | None = None,
-    ) -> None:
-        super().__init__(name, draw)
-        if not train + val < 1:
-            raise UsageError(
-                f"train={train} and val={val} must leave something to test on: their "
-                "sum must be below 1."
-            )
-        self.train = train
-        self.val = val
-        self.seeds = seeds
+    name: Incidental[str] = "quota"
+    train: Fraction = 0.6
+    val: Fraction = 0.2
+    seeds: Sequence[Seed] = PUBLISHED_SEEDS
+    draw: NonNegativeInt | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fractions("something to test on", train=self.train, val=self.val)
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Draw the quotas in the order of the classes, then the validation nodes.
@@ -145,26 +127,24 @@ class QuotaSplit(Split):
             )
         y = self.single_labels(data).numpy()
         generator = np.random.RandomState(self.seeds[draw])
-        quota = round(self.train * len(y) / (int(y.max()) + 1))
-        chosen = []
-        for c in range(int(y.max()) + 1):
-            nodes = np.flatnonzero(y == c)
-            chosen.append(
-                nodes if len(nodes) < quota else generator.choice(nodes, quota, replace=False)
-            )
+        classes = int(y.max()) + 1
+        quota, size = round(self.train * len(y) / classes), round(self.val * len(y))
+        members = [np.flatnonzero(y == c) for c in range(classes)]
+        chosen = [
+            n if len(n) < quota else generator.choice(n, quota, replace=False) for n in members
+        ]
         train = np.concatenate(chosen)
         rest = np.setdiff1d(np.arange(len(y)), train)
-        size = round(self.val * len(y))
         if size > len(rest):
             raise UsageError(
                 f"split={self.name} wants {size} validation nodes, but only {len(rest)} nodes are "
                 "not trained on: lower split.train or split.val."
             )
         val = generator.choice(rest, size, replace=False)
-        test = np.setdiff1d(rest, val)
-        return Parts(*map(torch.from_numpy, (train, val, test)))
+        return Parts(*map(torch.from_numpy, (train, val, np.setdiff1d(rest, val))))
 
 
+@dataclass(eq=False)
 class HGCNSplit(Split):
     """HGCN's split for two classes, which leaks with four.
 
@@ -185,19 +165,17 @@ class HGCNSplit(Split):
 
     published: ClassVar[int | bool] = 1234
 
-    def __init__(
-        self,
-        dataset: str = "airport",
-        name: Incidental[str] = "hgcn",
-        draw: NonNegativeInt | None = 1234,
-    ) -> None:
-        super().__init__(name, draw)
-        if dataset not in HGCN_FRACTIONS:
+    dataset: str = "airport"
+    name: Incidental[str] = "hgcn"
+    draw: NonNegativeInt | None = 1234
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dataset not in HGCN_FRACTIONS:
             raise UsageError(
-                f"split={name} is for {', '.join(HGCN_FRACTIONS)}, not for {dataset}: choose "
-                "another split."
+                f"split={self.name} is for {', '.join(HGCN_FRACTIONS)}, not for {self.dataset}: "
+                "choose another split."
             )
-        self.val, self.test = HGCN_FRACTIONS[dataset]
 
     def parts(self, data: Data, draw: int) -> Parts:
         """Shuffle the two lists and cut them."""
@@ -207,22 +185,15 @@ class HGCNSplit(Split):
         for nodes in lists:
             generator.shuffle(nodes)
         shorter = min(map(len, lists))
-        val, test = round(self.val * shorter), round(self.test * shorter)
+        val, test = (round(share * shorter) for share in HGCN_FRACTIONS[self.dataset])
         cuts = zip(*(np.split(nodes, [val, val + test]) for nodes in lists), strict=True)
         val_nodes, test_nodes, train_nodes = (np.unique(np.concatenate(part)) for part in cuts)
-        self._warn(train_nodes, val_nodes, test_nodes)
-        return Parts(*map(torch.from_numpy, (train_nodes, val_nodes, test_nodes)))
-
-    def _warn(self, train: np.ndarray, val: np.ndarray, test: np.ndarray) -> None:
-        leaked = len(np.intersect1d(train, test))
-        if leaked:
+        leaked = [int(np.isin(part, train_nodes).sum()) for part in (test_nodes, val_nodes)]
+        if leaked[0]:
             log.warning(
                 "split=%s leaks: %d of %d test nodes and %d of %d validation nodes are also "
                 "training nodes, so that scores come out too high; it is here to reproduce "
                 "published numbers, split=random_70_15_15 is the honest one.",
-                self.name,
-                leaked,
-                len(test),
-                len(np.intersect1d(train, val)),
-                len(val),
+                *(self.name, leaked[0], len(test_nodes), leaked[1], len(val_nodes)),
             )
+        return Parts(*map(torch.from_numpy, (train_nodes, val_nodes, test_nodes)))
