@@ -1,19 +1,14 @@
 """The check of a GPU: in its smallest form on the processor, and what its page says of faults."""
 
-import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
-from benchmarks import gpu_check
-from benchmarks.gpu_check import BENCHMARKS, apart, checks, main
-
-from curvlab.config.folder import CONFIGS
-from curvlab.tables import table_names
+import torch
+from benchmarks import gpu_check, test_gpu
+from benchmarks.gpu_check import main, page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,96 +26,43 @@ def test_the_smallest_form_on_the_processor(tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads((tmp_path / "gpu_check.json").read_text())
-    assert found["failed"] == []
-    value = {name: outcome["value"] for name, outcome in found["checks"].items()}
-    assert value["tests"]["failed"] == []
-    runs = value["two processes"]
-    assert runs["one process"]["score"] == pytest.approx(runs["2 processes"]["score"], abs=1e-3)
-    assert value["fpst/fig3"]["device"]["score"] > 0
-    assert value["fpst/fig3"]["difference"] == 0
     said = (tmp_path / "gpu_check.md").read_text()
     assert "Failed: nothing." in said
+    assert "- difference of losses: " in said
     assert "calibration: 1,024 x 1,024" in said
+    for name in ("two_processes", "cell[fpst/fig3]"):
+        assert f"## test_{name}\n\npassed" in said
 
 
-def outcome(status, value=None, output=""):
-    return {"status": status, "seconds": 1.0, "value": value, "output": output}
+REPORT = """<testsuites><testsuite>
+<testcase name="test_cell[cat/table1]" time="3">
+<properties><property name="device" value="score 81"/></properties></testcase>
+<testcase name="test_benchmark[steps]" time="2"><system-out>12 ms</system-out></testcase>
+<testcase name="test_two_processes" time="0"><skipped message="one GPU"/></testcase>
+<testcase name="test_cell[lrn/table1]" time="180"><failure>first
+worker 'gw0' crashed</failure></testcase>
+</testsuite></testsuites>
+"""
 
 
-SCORE = {"score": 81.0, "error": None, "ms_per_step": 3.0, "losses": [1.0]}
-NONE = {"score": None, "error": "no file", "ms_per_step": None, "losses": []}
-ENDS = {
-    "the machine": outcome("done", {"gpus": 2}),
-    "tests": outcome("done", {"passed": 3, "skipped": 1, "failed": ["of.a.gpu"]}),
-    "two processes": outcome("done", {"one process": SCORE, "2 processes": NONE}),
-    "benchmark steps": outcome("failed", None, "first\nillegal memory access"),
-    "benchmark ranking": outcome("too long"),
-    "lrn/table1": outcome("done", {"device": NONE, "processor": SCORE, "difference": None}),
-    "cat/table1": outcome("done", {"device": NONE, "processor": NONE, "difference": None}),
-}
-
-
-def test_what_fails_is_named_first(tmp_path, monkeypatch):
-    """A device without a score fails where the processor has one; missing data fail nowhere."""
-    monkeypatch.setattr(
-        gpu_check, "apart", lambda words, _: ENDS.get(words[-1], outcome("no time"))
-    )
-    assert main(["--output", str(tmp_path)]) == 1
-    failed = ["tests", "two processes", "benchmark steps", "lrn/table1"]
-    assert json.loads((tmp_path / "gpu_check.json").read_text())["failed"] == failed
-    said = (tmp_path / "gpu_check.md").read_text()
-    assert f"Failed: {', '.join(failed)}." in said
-    for found in ("of.a.gpu", "illegal memory access", "too long, 1 s", "no file"):
+def test_what_fails_is_named_first(tmp_path):
+    (tmp_path / "checks.xml").write_text(REPORT)
+    said, failed = page("cpu", [tmp_path / "checks.xml"])
+    assert failed == ["test_cell[lrn/table1]"]
+    assert said.index("Failed: test_cell[lrn/table1].") < said.index("## test_cell[cat/table1]")
+    for found in ("- device: score 81", "12 ms", "skipped, 0 s", "worker 'gw0' crashed"):
         assert found in said
 
 
-def test_all_benchmarks_and_tables_are_checked():
-    found = checks("cuda", 1, reduced=False)
-    assert {f"benchmark {name}" for name in BENCHMARKS} < set(found)
-    assert set(table_names(CONFIGS)) < set(found)
-    assert "two processes" not in found
-    cells = found["fpst/fig3"][0].args[2]
+def test_cells_are_those_of_the_papers_own_model():
+    cells = test_gpu.own_cells("fpst/fig3")
     assert cells[0] == ("model=fpst", "dataset=web_edu")
-    assert len({words[0] for words in cells}) == 1  # of the paper's own model
+    assert len({words[0] for words in cells}) == 1
 
 
-def test_a_gpu_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(gpu_check, "apart", lambda *_: outcome("done", {"gpus": 0}))
-    assert main(["--output", str(tmp_path)]) == 2
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named(tmp_path, capsys):
+    assert main(["--output", str(tmp_path / "new")]) == 2
     assert "no GPU is at hand" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seconds", "status"), [(0, "no time"), (0.5, "too long"), (60, "done"), (60, "failed")]
-)
-def test_a_check_ends_in_its_own_process(seconds, status):
-    name = "no such check" if status == "failed" else gpu_check.MACHINE
-    found = apart(["--device", "cpu", "--check", name], seconds)
-    assert found["status"] == status
-    assert (found["value"] or {}).get("devices") == (["processor"] if status == "done" else None)
-    assert ("KeyError" in found["output"]) == (status == "failed")
-
-
-def test_what_a_check_started_ends_with_it(tmp_path, monkeypatch):
-    """Of a program that starts another one and waits."""
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child; wait\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    assert apart([], 1.0)["status"] == "too long"
-    child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 10
-    while running(child) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not running(child)
-
-
-def running(pid):
-    """Whether a process is at work, which one that nobody has waited for is not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    assert not (tmp_path / "new").exists()
+    assert Path(gpu_check.CHECKS).is_file()
