@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from curvlab.statistics import (
-    bootstrap_interval,
     critical_difference,
     detectable,
     difference_pm,
@@ -22,7 +21,6 @@ from curvlab.statistics import (
     paired_by_seed,
     power,
     printed_std,
-    rank_correlation,
     rounded,
     runs_needed,
     summarise,
@@ -47,7 +45,6 @@ def test_two_values_have_no_spread(kind):
     summary = summarise([98.0, 99.0], kind)
     assert (summary.seeds, summary.mean) == (2, 98.5)
     assert all(map(isnan, (summary.std, summary.pm, summary.student_pm, summary.next_pm)))
-    assert all(map(isnan, bootstrap_interval([98.0, 99.0])))
 
 
 def test_kind_std_prints_the_standard_deviation():
@@ -84,26 +81,19 @@ def test_one_more_value_lies_within_its_interval():
     assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
 
 
-def test_the_bootstrap_is_the_normal_interval_of_many_values():
-    values = np.random.default_rng(0).normal(size=400).tolist()
-    low, high = bootstrap_interval(values)
-    half = 1.96 * np.std(values) / sqrt(len(values))
-    assert (low, high) == pytest.approx((np.mean(values) - half, np.mean(values) + half), abs=0.01)
-    assert bootstrap_interval(values) == (low, high)
-    assert bootstrap_interval([1.0, 1.0, 1.0]) == (1.0, 1.0)
-    assert all(map(isnan, bootstrap_interval([1.0])))
-
-
-def test_one_seed_has_a_mean_and_no_spread():
-    summary = summarise([90.5])
-    assert summary.mean == 90.5
-    assert all(map(isnan, (summary.std, summary.pm, summary.student_pm)))
-
-
-def test_no_seed_has_nothing():
-    summary = summarise([])
-    assert summary.seeds == 0
-    assert isnan(summary.mean)
+def test_cells_of_a_table_are_summarised_as_each_alone():
+    values = {"a": [90.5], "b": [1.0, 2.0], "c": VALUES, "d": [*VALUES, 98.0, 100.0]}
+    rows = [(cell, value) for cell, of_cell in values.items() for value in of_cell]
+    table = pd.DataFrame(rows, columns=["cell", "value"])
+    for kind in ("ci95", "student", "std"):
+        found = summarise(table.groupby("cell")["value"], kind)
+        for cell, of_cell in values.items():
+            alone = summarise(of_cell, kind)
+            for name in ("seeds", "mean", "std", "pm", "student_pm", "next_pm"):
+                expected = pytest.approx(getattr(alone, name), nan_ok=True)
+                assert getattr(found, name)[cell] == expected
+    assert summarise([]).seeds == 0
+    assert isnan(summarise([]).mean)
 
 
 def print_as(kind, values):
@@ -232,12 +222,6 @@ def test_no_number_of_runs_finds_no_difference():
     assert runs_needed(0.0, 1.0) is None
     assert runs_needed(1e-4, 1.0) is None
     assert detectable(0.0, 6) == 0
-
-
-def test_ranks_are_correlated_as_by_spearman():
-    a, b = np.random.default_rng(0).normal(size=(2, 9))
-    assert rank_correlation(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
-    assert isnan(rank_correlation([1.0, 1.0], [1.0, 2.0]))
 
 
 def test_numbers_are_rounded_as_they_are_printed():

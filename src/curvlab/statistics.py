@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, hypot, inf, isnan, nan, sqrt
+from math import ceil, inf, isnan, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
-from scipy.optimize import brentq
+import scipy
+from pandas.core.groupby import SeriesGroupBy
 
 LEVEL = 0.05
 POWER = 0.8
@@ -42,21 +42,18 @@ PRINTED_SPREADS = {
 PRINTED_INTERVALS = ("ci95", "bootstrap95")
 """Those of them that are half a 95 % interval of the mean."""
 
-PRINTED_DEVIATIONS = ("std", "std_population", "std_in_code")
+DEVIATIONS = ("std", "std_population", "std_in_code")
 """Those of them that are a standard deviation over runs."""
 
 FRACTION = 1.5
 """Scores below it are fractions of one, others are percentages."""
-
-RESAMPLES = 2_000
-"""Of the bootstrap."""
 
 MOST_RUNS = 100_000
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over the finished runs of one cell, in the metric's unit.
+    """A metric over runs, in the metric's unit: numbers of one cell, or Series of many.
 
     What cannot be known is NaN: everything without a run, every spread with fewer than three.
 
@@ -64,57 +61,53 @@ class Summary:
         seeds: Number of values, n.
         mean: Their mean.
         std: Sample standard deviation (divided by n - 1).
-        pm: Half width that is printed after the plus-minus sign, of the kind asked for.
-        student_pm: Half width of the mean's 95 % interval, `t s / sqrt(n)`, t Student's quantile
-            with n - 1 degrees of freedom.
-        next_pm: Half width of the 95 % interval of one more value, `t s sqrt(1 + 1/n)`.
-    """
-
-    seeds: int
-    mean: float
-    std: float
-    pm: float
-    student_pm: float
-    next_pm: float
-
-
-def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
-    """Mean and spread of one cell's values.
-
-    The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval is
-    wider; `student_pm` is that wider one. Comparisons use it for any number of runs.
-
-    Args:
-        values: One value a finished run.
         kind: Which spread is printed.
     """
-    n = len(values)
-    mean = float(np.mean(values)) if n else nan
-    if n < FEWEST:
-        return Summary(n, mean, nan, nan, nan, nan)
-    std = float(np.std(values, ddof=1))
-    error = std / sqrt(n)
-    student = _quantile(n - 1) * error
-    normal = NORMAL * error if n >= FEWEST_NORMAL else student
-    pm = {"ci95": normal, "student": student, "std": std}[kind]
-    return Summary(n, mean, std, pm, student, student * sqrt(n + 1))
+
+    seeds: Any
+    mean: Any
+    std: Any
+    kind: IntervalKind = "ci95"
+
+    @property
+    def student_pm(self) -> Any:
+        """Half width of the mean's 95 % interval, `t s / sqrt(n)`, t Student's quantile."""
+        return student(self.seeds - 1) * self.std / np.sqrt(self.seeds)
+
+    @property
+    def next_pm(self) -> Any:
+        """Half width of the 95 % interval of one more value, `t s sqrt(1 + 1/n)`."""
+        return self.student_pm * np.sqrt(self.seeds + 1)
+
+    @property
+    def pm(self) -> Any:
+        """What is printed after the plus-minus sign, of the kind asked for.
+
+        The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval
+        is wider. Comparisons use Student's for any number of runs.
+        """
+        quantile = student(self.seeds - 1)
+        if self.kind == "ci95":
+            quantile = np.where(self.seeds < FEWEST_NORMAL, quantile, NORMAL)
+        return self.std if self.kind == "std" else quantile * self.std / np.sqrt(self.seeds)
 
 
-def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Ends of the 95 % percentile interval of the mean of resampled values, the same at every call.
+def summarise(values: Any, kind: IntervalKind = "ci95") -> Summary:
+    """Mean and spread of the values of one cell, or of a pandas Series grouped by cells.
 
-    NaN with fewer than three values. With three to ten it is narrower than Student's, and covers
-    less than it says.
+    Args:
+        values: One value per finished run.
+        kind: Which spread is printed.
     """
-    if len(values) < FEWEST:
-        return nan, nan
-    resampled = stats.bootstrap(
-        (values,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=0
-    )
-    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
+    if isinstance(values, SeriesGroupBy):
+        count = values.count()
+        return Summary(count, values.mean(), values.std().where(count >= FEWEST), kind)
+    n = len(values)
+    std = float(np.std(values, ddof=1)) if n >= FEWEST else nan
+    return Summary(n, float(np.mean(values)) if n else nan, std, kind)
 
 
-def printed_std(pm: float, kind: str, runs: float) -> float:
+def printed_std(pm: Any, kind: Any, runs: Any) -> Any:
     """The sample standard deviation behind a printed plus-minus sign; NaN where it is unknown.
 
     Args:
@@ -123,14 +116,17 @@ def printed_std(pm: float, kind: str, runs: float) -> float:
             1.96 standard errors.
         runs: Number of runs; NaN where it is unknown.
     """
-    if isnan(runs) or runs < 2 or kind not in PRINTED_SPREADS:
-        return nan
-    if kind in PRINTED_INTERVALS:
-        return pm * sqrt(runs) / NORMAL
-    return pm * sqrt(runs / (runs - 1)) if kind == "std_population" else pm
+    pm, kind, runs = np.asarray(pm, float), np.asarray(kind, str), np.asarray(runs, float)
+    runs = np.where(runs < 2, nan, runs)
+    std = np.select(
+        [np.isin(kind, PRINTED_INTERVALS), kind == "std_population", np.isin(kind, DEVIATIONS)],
+        [pm * np.sqrt(runs) / NORMAL, pm * np.sqrt(runs / (runs - 1)), pm],
+        nan,
+    )
+    return np.where(np.isnan(runs), nan, std)[()]
 
 
-def difference_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> float:
+def difference_pm(ours: Summary, std: Any, runs: Any, rounding: Any = 0.0) -> Any:
     """Half width of the 95 % interval of the difference of our mean and a printed one.
 
     `t sqrt(s1^2 / n1 + s2^2 / n2)`, t Student's quantile with Welch's degrees of freedom, and in
@@ -148,16 +144,11 @@ def difference_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0)
     Source: Welch 1947, "The generalization of 'Student's' problem when several different
     population variances are involved".
     """
-    if isnan(ours.std) or isnan(std):
-        return nan
-    errors = ours.std**2 / ours.seeds, std**2 / runs
-    total = sum(errors)
-    student = 0.0
-    if total > 0:
-        shares = errors[0] / total, errors[1] / total
-        freedom = 1 / (shares[0] ** 2 / (ours.seeds - 1) + shares[1] ** 2 / (runs - 1))
-        student = _quantile(freedom) * sqrt(total)
-    return hypot(student, NORMAL * rounding / sqrt(3))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, two = ours.std**2 / np.asarray(ours.seeds, float), std**2 / np.asarray(runs, float)
+        freedom = (one + two) ** 2 / (one**2 / (ours.seeds - 1) + two**2 / (runs - 1))
+    half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
+    return np.hypot(half, NORMAL * rounding / sqrt(3))[()]
 
 
 def half_a_digit(printed: str) -> float:
@@ -216,9 +207,9 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
     if np.ptp(difference) == 0:
         p = 1.0 if mean == 0 else 2.0 ** (1 - n)
         return Paired(n, mean, nan, 0.0, p, p if ranked else None)
-    test = stats.ttest_1samp(difference, 0)
+    test = scipy.stats.ttest_1samp(difference, 0)
     pm = float(test.confidence_interval(1 - LEVEL).high) - mean
-    p_rank = float(stats.wilcoxon(difference).pvalue) if ranked else None
+    p_rank = float(scipy.stats.wilcoxon(difference).pvalue) if ranked else None
     return Paired(n, mean, pm, float(difference.std(ddof=1)), float(test.pvalue), p_rank)
 
 
@@ -274,9 +265,9 @@ def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> 
     if std == 0:
         return 1.0 if difference else level
     shift = abs(difference) / std * sqrt(pairs)
-    limit = stats.t.ppf(1 - level / 2, pairs - 1)
-    near = stats.nct.sf(limit, pairs - 1, shift)
-    far = stats.nct.cdf(-limit, pairs - 1, shift)
+    limit = scipy.stats.t.ppf(1 - level / 2, pairs - 1)
+    near = scipy.stats.nct.sf(limit, pairs - 1, shift)
+    far = scipy.stats.nct.cdf(-limit, pairs - 1, shift)
     # scipy has no digits left where the one is 1 and the other 0
     return float(np.nan_to_num(near, nan=1.0) + np.nan_to_num(far, nan=0.0))
 
@@ -290,7 +281,7 @@ def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
     high = std / sqrt(pairs)
     while power(high, std, pairs, level) < POWER:
         high *= 2
-    return float(brentq(lambda d: power(d, std, pairs, level) - POWER, 0, high))
+    return float(scipy.optimize.brentq(lambda d: power(d, std, pairs, level) - POWER, 0, high))
 
 
 def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | None:
@@ -299,14 +290,8 @@ def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | No
         return None
     if power(difference, std, 2, level) >= POWER:
         return 2
-    return ceil(brentq(lambda n: power(difference, std, n, level) - POWER, 2, MOST_RUNS))
-
-
-def rank_correlation(values: Sequence[float], others: Sequence[float]) -> float:
-    """Spearman's correlation; NaN where all numbers of one side are equal."""
-    if min(np.ptp(values), np.ptp(others)) == 0:
-        return nan
-    return float(stats.spearmanr(values, others).statistic)
+    found = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, MOST_RUNS)
+    return ceil(found)
 
 
 def friedman(scores: np.ndarray) -> float:
@@ -316,7 +301,7 @@ def friedman(scores: np.ndarray) -> float:
     """
     if scores.shape[0] < 3 or scores.shape[1] < 2:
         return nan
-    return float(stats.friedmanchisquare(*scores).pvalue)
+    return float(scipy.stats.friedmanchisquare(*scores).pvalue)
 
 
 def critical_difference(models: int, datasets: int, level: float = LEVEL) -> float:
@@ -330,10 +315,10 @@ def critical_difference(models: int, datasets: int, level: float = LEVEL) -> flo
     """
     if datasets < 2:
         return nan
-    q = float(stats.studentized_range.ppf(1 - level, models, inf)) / sqrt(2)
+    q = float(scipy.stats.studentized_range.ppf(1 - level, models, inf)) / sqrt(2)
     return q * sqrt(models * (models + 1) / (6 * datasets))
 
 
-def _quantile(freedom: float) -> float:
-    """Student's, of a two-sided 95 % interval."""
-    return float(stats.t.ppf(1 - LEVEL / 2, freedom))
+def student(freedom: Any) -> Any:
+    """Student's quantile of a two-sided 95 % interval."""
+    return scipy.special.stdtrit(freedom, 1 - LEVEL / 2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from curvlab.tables import TableSpec, load_table
+from curvlab.tables import Report, TableSpec, load_table
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -44,6 +44,18 @@ def fig4() -> list[TableSpec]:
     return load_table(CONFIGS, "fpst/fig4")
 
 
+def cell(report: Report, row: str, column: str | float = "web_edu") -> Any:
+    """One row of a report's cells."""
+    cells = report.cells
+    return cells[(cells["row"] == row) & (cells["column"] == column)].iloc[0]
+
+
+def extend(path: Path, **fields: Any) -> Path:
+    """Set fields of a stored result."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    return path
+
+
 @pytest.fixture
 def write_run(tmp_path: Path) -> WriteRun:
     """Write one run's result.json below `tmp_path / table`; `value=None` is an unfinished run."""
@@ -75,7 +87,6 @@ def write_run(tmp_path: Path) -> WriteRun:
                 "dataset": {"name": dataset, "noise_seed": seed},
                 "trainer": {"max_steps": steps if status == "finished" else 10_000},
                 "paths": {"output_dir": str(path.parent)},
-                "callbacks": {"checkpoint": {"dirpath": f"{path.parent}/checkpoints"}},
                 **config,
             },
         }

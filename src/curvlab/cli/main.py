@@ -19,7 +19,7 @@ VERBS = {
     "evaluate": "the reported metrics anew, or those on another graph",
     "compare": "finished runs side by side, with a paired test over their seeds",
     "data": "fetch raw files ahead of time",
-    "wandb_sync": "upload what W&B has logged offline, tables and reports",
+    "wandb_sync": "upload the runs that W&B has logged offline",
 }
 
 

@@ -32,16 +32,14 @@ from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import curvature_figure, grid_figure, leaderboard_figure
 from curvlab.cli.verbs import answered, write
-from curvlab.config.folder import CONFIGS, choices
+from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.study.grid import cells_of
-from curvlab.tables import build_report, load_table, load_tables
+from curvlab.tables import build_report, load_table
+from curvlab.tables.boards import board
 from curvlab.tables.folders import results_folder, workplace
-from curvlab.tables.leaderboard import leaderboard, leaderboard_text
-from curvlab.tables.task_board import task_board
-from curvlab.tables.twins import pairs_of, twins, twins_text
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -194,21 +192,14 @@ def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
 def plot_leaderboard(arguments: argparse.Namespace) -> None:
     """A table of models, or a task: mean ranks, costs, curved models less flat ones."""
     results = results_folder(workplace(), arguments.results)
-    wanted = pairs_of(arguments.twins)
-    if arguments.table in choices(CONFIGS, "task"):
-        of_task = task_board(arguments.table, load_tables(CONFIGS), results, wanted)
-        board, pairs = of_task.block, of_task.twins
-        if board is None:
-            raise UsageError(
-                f"fewer than three models of {arguments.table} share two datasets at their table's "
-                "protocol: there are no ranks to draw"
-            )
-    else:
-        spec = load_table(CONFIGS, arguments.table)[0]
-        board, pairs = leaderboard(spec, results), twins(spec, results, wanted)
-    print(leaderboard_text(board))
-    print(twins_text(pairs))
-    save(leaderboard_figure(board, pairs), arguments.output)
+    found = board(CONFIGS, arguments.table, results, arguments.twins)
+    if found.block is None:
+        raise UsageError(
+            f"fewer than three models of {arguments.table} share two datasets at their table's "
+            "protocol: there are no ranks to draw"
+        )
+    print(found.text())
+    save(leaderboard_figure(found.block, found.counterparts), arguments.output)
 
 
 def plot_filters(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The papers' tables: ours beside the printed numbers, what is finished, what the rest costs.
+"""The papers' tables: ours next to the published numbers, what is finished, what the rest costs.
 
 curvlab tables fpst/fig3                               a table
 curvlab tables fpst/fig3 --format latex --output fig3.tex
@@ -8,45 +8,56 @@ curvlab tables page fpst --output fpst.html            all of a paper, one page 
 curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
-curvlab tables leaderboard fpst/table1 fpst:tokengt    its models by mean rank, curved less flat
-curvlab tables leaderboard reconstruction              all models of a task on all its datasets
+curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved less flat
 curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
 curvlab tables add outputs/tables                      its runs, checked, to docs/results/tables
 """
 
 import argparse
-import csv
-import io
 import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from rich.console import Console
 from rich.live import Live
 
 from curvlab.cli.overrides import check_overrides
-from curvlab.config.folder import CONFIGS, REPOSITORY, choices
+from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.statistics import decimals
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
-from curvlab.tables.difference import difference
-from curvlab.tables.document import refresh
+from curvlab.tables.boards import board, difference
 from curvlab.tables.folders import own_results, results_folder, workplace
-from curvlab.tables.leaderboard import leaderboard, leaderboard_text
-from curvlab.tables.overview import ReadTable, read_tables, status, totals
+from curvlab.tables.overview import overview, status, totals
 from curvlab.tables.page import page
-from curvlab.tables.planning import planned_runs
-from curvlab.tables.progress import progress, watch
-from curvlab.tables.render import markdown, number, render, sentence, terminal
+from curvlab.tables.planning import outdated, planned_runs, progress, watch
+from curvlab.tables.render import (
+    markdown,
+    markdown_table,
+    number,
+    refresh,
+    render,
+    sentence,
+    terminal,
+)
 from curvlab.tables.report import Report
-from curvlab.tables.standing import as_csv, older_cells
-from curvlab.tables.task_board import task_board, task_board_text
-from curvlab.tables.twins import pairs_of, twins, twins_text
+
+FORMATS = ["terminal", "markdown", "latex", "csv"]
+NEEDS = {
+    "page": "a paper, for instance page fpst",
+    "estimate": "a table, for instance estimate fpst/fig3",
+    "refresh": "a text, for instance refresh docs/results/*.md",
+    "leaderboard": "a task, for instance leaderboard reconstruction",
+    "add": "a folder of all tables' runs, such as add outputs/tables",
+}
+OF_MARKDOWN = ("status", "leaderboard")
+"""Verbs whose text can be written in Markdown; that of the others has one form."""
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -57,10 +68,9 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status [TABLE], page PAPER, estimate TABLE, refresh TEXT, "
-        "leaderboard TABLE|TASK [CURVED:FLAT], older, add FOLDER",
+        "leaderboard TASK|TABLE [CURVED:FLAT], older, add FOLDER",
     )
-    formats = ["terminal", "markdown", "latex", "csv"]
-    parser.add_argument("--format", choices=formats, default="terminal")
+    parser.add_argument("--format", choices=FORMATS, default="terminal")
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
     parser.add_argument(
         "--results",
@@ -72,7 +82,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--budget", help="with estimate: 90s, 30m, 2h, 1.5d")
     devices = ["auto", "cpu", "cuda", "mps"]
     parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
-    return parser.parse_intermixed_args(words)  # words of estimate may stand after options
+    return parser.parse_intermixed_args(words)  # words of estimate may follow options
 
 
 def make_text(arguments: argparse.Namespace) -> str:
@@ -81,61 +91,99 @@ def make_text(arguments: argparse.Namespace) -> str:
     Raises:
         UsageError: The words are wrong.
     """
-    match arguments.words:
-        case ["status"]:
-            _check_format(arguments, "terminal", "markdown")
-            return make_status(results_folder(workplace(), arguments.results), arguments.format)
-        case ["status", table, *words]:
-            _check_format(arguments, "terminal")
-            return make_progress(table, words, arguments.results, arguments.watch)
-        case ["page"]:
-            raise UsageError("page needs a paper, for instance page fpst")
-        case ["page", paper]:
-            _check_format(arguments, "terminal")  # which is none: a page is HTML
-            return page(CONFIGS, paper, results_folder(workplace(), arguments.results))
-        case ["estimate"]:
-            raise UsageError("estimate needs a table, for instance estimate fpst/fig3")
-        case ["estimate", table, *words]:
-            return make_estimate(table, words, arguments)
-        case ["refresh"]:
-            raise UsageError("refresh needs a text, for instance refresh docs/results/*.md")
-        case ["refresh", *documents]:
-            _check_format(arguments, "terminal")  # which is none: the text is Markdown
+    verb, *words = arguments.words
+    given, form = arguments.results, arguments.format
+    if verb in NEEDS and not words:
+        raise UsageError(f"{verb} needs {NEEDS[verb]}")
+    if verb in {*NEEDS, "status", "older"} and form != "terminal":
+        in_markdown = verb in OF_MARKDOWN and not (verb == "status" and words)
+        if not (in_markdown and form == "markdown"):
+            instead = "use --format markdown" if in_markdown else "drop --format"
+            raise UsageError(f"{' '.join(arguments.words)} is not written as {form}: {instead}")
+    match verb, words:
+        case "status", [table, *overrides]:
+            return make_progress(table, overrides, given, arguments.watch)
+        case "estimate", [table, *overrides]:
+            return make_estimate(table, overrides, arguments)
+        case "add", folders:
+            return make_added(folders, given)
+    if verb not in (*NEEDS, "status", "older"):
+        if words:
+            raise UsageError(
+                f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
+                "refresh TEXT, leaderboard TASK, older or add FOLDER"
+            )
+        load_table(CONFIGS, verb)  # its name is looked at before the results
+    results = results_folder(workplace(), given)
+    match verb, words:
+        case "status", []:
+            return status(*_overview(results), results, form)
+        case "page", [paper]:
+            return page(CONFIGS, paper, results)
+        case "refresh", documents:
             if arguments.output is not None and len(documents) > 1:
                 raise UsageError("--output is for one text: drop it to write each in place")
-            results = results_folder(workplace(), arguments.results)
-            for document in documents[:-1]:
-                deliver(refresh(_text(Path(document)), partial(block, results)), Path(document))
-            arguments.output = arguments.output or Path(documents[-1])
-            return refresh(_text(Path(documents[-1])), partial(block, results))
-        case ["older"]:
-            _check_format(arguments, "terminal")  # which is none: it is a CSV file
-            return as_csv(older_cells(CONFIGS, results_folder(workplace(), arguments.results)))
-        case ["leaderboard", table, *pairs]:
-            _check_format(arguments, "terminal", "markdown")
-            results = results_folder(workplace(), arguments.results)
-            return make_leaderboard(table, pairs, results)
-        case ["add", *folders]:
-            return make_added(folders, arguments.results)
+            *others, last = map(Path, documents)
+            for path in others:
+                deliver(refresh(_text(path), partial(block, results)), path)
+            arguments.output = arguments.output or last
+            return refresh(_text(last), partial(block, results))
+        case "older", []:
+            columns = ["cell", "runs", "why"]
+            cells = pd.DataFrame(outdated(CONFIGS, results), columns=columns)
+            return cells.to_csv(index=False, lineterminator="\n")
+        case "leaderboard", [name, *pairs]:
+            return board(CONFIGS, name, results, pairs).text()
+    reports = _reports(verb, results)
+    if form == "terminal" and arguments.output is None and sys.stdout.isatty():
+        return "\n".join(terminal(report, Console().width, styled=True) for report in reports)
+    return render(reports, form)
+
+
+def block(results: Path, words: str) -> str:
+    """What is between two marks of a text.
+
+    `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
+    second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
+    columns of a file next to the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
+    its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
+
+    Raises:
+        UsageError: There is no such table, part or cell.
+    """
+    match words.split():
+        case ["status"]:
+            return status(*_overview(results), results, "markdown")
+        case ["totals"]:
+            return totals(_overview(results)[0])
         case [table]:
-            return make_table(table, arguments)
+            return "\n".join(map(markdown, _reports(table, results)))
+        case ["cell", table, row, column, *whose] if whose in ([], ["paper"]):
+            name, _, panel = table.partition("#")
+            return number(_panel(_reports(name, results), name, panel), row, column, *whose)
+        case ["paired", table, *cells] if len(cells) == 4:
+            name, _, panel = table.partition("#")
+            spec = _panel(load_table(CONFIGS, name), name, panel)
+            return difference(spec, results, (cells[0], cells[1]), (cells[2], cells[3]))
+        case ["leaderboard", name, *pairs]:
+            return board(CONFIGS, name, results, pairs).text()
+        case ["file", name, *columns] if columns:
+            return columns_of(results.resolve().parent / name, columns)
+        case [table, panel] if panel.isdigit():
+            report = _panel(_reports(table, results), table, panel)
+            return markdown(report).partition("\n")[2]
+        case [table, row, column]:
+            return sentence(_reports(table, results)[0], row, column)
     raise UsageError(
-        f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-        "refresh TEXT, leaderboard TABLE, older or add FOLDER"
+        f"<!-- tables.py {words} -->: say status, TABLE, the number of its part, or ROW COLUMN"
     )
 
 
-def _check_format(arguments: argparse.Namespace, *known: str) -> None:
-    if arguments.format not in known:
-        what = " ".join(arguments.words)
-        possible = " or ".join(known[1:])
-        instead = f"use --format {possible}" if possible else "drop --format"
-        raise UsageError(f"{what} is not written as {arguments.format}: {instead}")
-
-
-def make_status(results: Path, form: str) -> str:
-    """All tables and figures, a line each."""
-    return status(_all(results), results, form)
+def _panel(panels: Sequence[Any], table: str, number: str) -> Any:
+    """One part of a table, the first where there is no number."""
+    if number and not (number.isdigit() and 0 < int(number) <= len(panels)):
+        raise UsageError(f"{table} has {len(panels)} panels, no {number}")
+    return panels[int(number or 1) - 1]
 
 
 def columns_of(path: Path, columns: Sequence[str]) -> str:
@@ -144,91 +192,18 @@ def columns_of(path: Path, columns: Sequence[str]) -> str:
     Raises:
         UsageError: the file or a column is not there.
     """
-    rows = list(csv.DictReader(io.StringIO(_text(path))))
-    missing = [name for name in columns if not rows or name not in rows[0]]
-    if missing:
+    try:
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+    if missing := [name for name in columns if name not in rows]:
         raise UsageError(f"{path} has no column {missing[0]}")
-    lines = [columns, ["---"] * len(columns), *([row[name] for name in columns] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown_table(rows[list(columns)])
 
 
-def make_leaderboard(table: str, pairs: Sequence[str], results: Path) -> str:
-    """Models of a table, or of a task, by their mean rank, and curved ones less flat twins."""
-    if table in choices(CONFIGS, "task"):
-        return make_task_board(table, pairs, results)
-    spec = load_table(CONFIGS, table)[0]
-    found = twins(spec, results, pairs_of(pairs))
-    return "\n".join(
-        filter(None, [leaderboard_text(leaderboard(spec, results)), twins_text(found)])
-    )
-
-
-def make_task_board(task: str, pairs: Sequence[str], results: Path) -> str:
-    """All models of a task on all its datasets; those without gaps ranked; curved less flat."""
-    board = task_board(task, load_tables(CONFIGS), results, pairs_of(pairs))
-    parts = [
-        task_board_text(board),
-        "" if board.block is None else leaderboard_text(board.block),
-        twins_text(board.twins, decimals(board.scores)),
-    ]
-    return "\n".join(filter(None, parts))
-
-
-def make_table(table: str, arguments: argparse.Namespace) -> str:
-    """One table in the format asked for."""
-    load_table(CONFIGS, table)  # its name is looked at before the results
-    reports = _reports(table, results_folder(workplace(), arguments.results))
-    if arguments.format == "terminal" and arguments.output is None and sys.stdout.isatty():
-        width = Console().width
-        return "\n".join(terminal(report, width, styled=True) for report in reports)
-    return render(reports, arguments.format)
-
-
-def block(results: Path, words: str) -> str:
-    """What stands between two marks of a text.
-
-    `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
-    second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
-    columns of a file beside the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
-    its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
-
-    Raises:
-        UsageError: There is no such table, part or cell.
-    """
-    match words.split():
-        case ["status"]:
-            return make_status(results, "markdown")
-        case ["totals"]:
-            return totals(_all(results))
-        case [table]:
-            return "\n".join(markdown(report) for report in _reports(table, results))
-        case [table, part] if part.isdigit() and 0 < int(part) <= len(load_table(CONFIGS, table)):
-            _title, _, body = markdown(_reports(table, results)[int(part) - 1]).partition("\n")
-            return body
-        case ["cell", table, row, column, *whose] if not whose or whose == ["paper"]:
-            name, _, panel = table.partition("#")
-            reports = _reports(name, results)
-            if panel and not (panel.isdigit() and 0 < int(panel) <= len(reports)):
-                raise UsageError(f"{name} has {len(reports)} panels, no {panel}")
-            return number(reports[int(panel or 1) - 1], row, column, *whose)
-        case ["paired", table, row, column, *other] if len(other) == 2:
-            name, _, panel = table.partition("#")
-            spec = load_table(CONFIGS, name)[int(panel or 1) - 1]
-            return difference(spec, results, (row, column), (other[0], other[1]))
-        case ["leaderboard", table, *pairs]:
-            return make_leaderboard(table, pairs, results)
-        case ["file", name, *columns] if columns:
-            return columns_of(results.resolve().parent / name, columns)
-        case [table, row, column]:
-            return sentence(_reports(table, results)[0], row, column)
-    raise UsageError(
-        f"<!-- tables.py {words} -->: say status, TABLE, the number of its part, or ROW COLUMN"
-    )
-
-
-@cache  # a text has the totals beside each table
-def _all(results: Path) -> list[ReadTable]:
-    return read_tables(load_tables(CONFIGS), results)
+@cache  # a text has the totals next to each table
+def _overview(results: Path) -> tuple[pd.DataFrame, list[str]]:
+    return overview(load_tables(CONFIGS), results)
 
 
 @cache  # a text has a table's parts one by one
@@ -267,7 +242,7 @@ def make_progress(table: str, words: list[str], given: Path | None, watching: bo
     runs = planned_runs(CONFIGS, table, words)
     look = partial(progress, table, runs, results)
     if not watching:
-        return look().text()
+        return look().text
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
         watch(look, lambda text: screen.update(text.rstrip(), refresh=True))
     return ""
@@ -277,10 +252,8 @@ def make_added(folders: Sequence[str], into: Path | None) -> str:
     """Add the runs of folders to the tables of runs; what was added and what was refused.
 
     Raises:
-        UsageError: There is no folder, or no checkout that has the tables.
+        UsageError: There is no checkout that has the tables.
     """
-    if not folders:
-        raise UsageError("add needs a folder of all tables' runs, such as add outputs/tables")
     if into is None:
         if REPOSITORY is None:
             raise UsageError("add needs a clone of the repository, or --results FOLDER to add to")

@@ -1,100 +1,90 @@
-"""Upload what was logged to W&B without a connection: finished runs, and the tables made of them.
+"""Upload what was logged to W&B without a connection: finished runs.
 
 curvlab wandb_sync                        all that are finished below outputs/
 curvlab wandb_sync outputs/tables/fpst    those below a folder
 curvlab wandb_sync --dry-run              only name them
-curvlab wandb_sync --table fpst/fig3      the table itself, into the group of its runs
-curvlab wandb_sync --report fpst/fig3     a report with its methods side by side
 """
 
 import argparse
-import logging
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.program import command, program
 from curvlab.program import parser as parser_of
-from curvlab.tables import build_report, load_table
-from curvlab.tables.folders import results_folder, workplace
-from curvlab.tables.wandb_sync import log_table, offline_runs, require_account, save_report, upload
+from curvlab.program import program
+from curvlab.results.result import CONCLUSIVE, SET_ASIDE, read_result
+from curvlab.tables.folders import workplace
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """The command line's arguments."""
     parser = parser_of("wandb_sync", __doc__)
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        help="where runs are (default: outputs); with --table, of all tables' runs (default: "
-        "outputs/tables, before the first run docs/results/tables)",
-    )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
-    what.add_argument("--table", help="log this table as an artifact instead")
-    what.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
-    parser.add_argument(
-        "--project", default="curvlab", help="of table and report (default: curvlab)"
-    )
-    parser.add_argument("--entity", help="of the report: user or team (default: the account's)")
+    parser.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
+    parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
     return parser.parse_args(words)
 
 
-def send_table(table: str, folder: Path | None, project: str) -> None:
-    """Log a table as an artifact.
+def offline_runs(folder: Path) -> list[Path]:
+    """Folders `offline-run-*` of runs with a result that were not uploaded yet.
+
+    Not those of runs that were set aside: what ran in their place has the same id.
+
+    Args:
+        folder: One that runs were written below.
 
     Raises:
-        UsageError: There is no such table, or no result of it.
+        UsageError: There is no such folder.
     """
-    specs = load_table(CONFIGS, table)
-    results = results_folder(workplace(), folder)
-    reports = [build_report(spec, results) for spec in specs]
-    if not any(report.cells["seeds"].any() for report in reports):
-        raise UsageError(
-            f"no finished run of {table} below {results}: run "
-            f"{command('train')} -m table={table}, or name the folder of all tables' runs"
-        )
-    name, online = log_table(reports, table, project, workplace() / "outputs")
-    later = "" if online else f" offline: {command('wandb_sync')} uploads it with an account"
-    print(f"logged {name}{later}")
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder}: name one that runs were written below")
+    return [
+        path
+        for path in sorted(folder.rglob("offline-run-*"))
+        if SET_ASIDE not in path.relative_to(folder).parts
+        and any(path.glob("*.wandb"))
+        and not any(path.glob("*.wandb.synced"))
+        and (result := read_result(path.parents[1])) is not None
+        and result.status in CONCLUSIVE
+    ]
 
 
-def send_report(arguments: argparse.Namespace) -> None:
-    """Save the report of a table, which reads what is on the site.
+def require_account() -> None:
+    """Make sure that uploads have somewhere to go.
 
     Raises:
-        UsageError: There is no such table, or a folder was named.
+        UsageError: wandb is not installed, or knows no account.
     """
-    if arguments.folder is not None:
-        raise UsageError(f"--report reads the runs on the site: leave out {arguments.folder}")
-    specs = load_table(CONFIGS, arguments.report)
-    print(f"saved {save_report(specs, arguments.project, arguments.entity)}")
+    try:
+        import wandb
+    except ImportError as error:
+        raise UsageError("uploads need wandb: pip install 'curvlab[wandb]'") from error
+    if not wandb.login(prompt=False, verify=False):
+        raise UsageError("wandb knows no account here: call `wandb login`, or set WANDB_API_KEY")
+
+
+def upload(run: Path) -> bool:
+    """Upload one run by wandb's own command; whether that worked."""
+    command = [sys.executable, "-m", "wandb", "sync", str(run)]
+    return subprocess.run(command, check=False).returncode == 0
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input, 1 for failed uploads."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     args = parse_arguments(arguments)
     folder = args.folder or workplace() / "outputs"
     try:
-        if args.table is not None:
-            send_table(args.table, args.folder, args.project)
-            return 0
-        if args.report is not None:
-            send_report(args)
-            return 0
         runs = offline_runs(folder)
         if not args.dry_run and runs:
             require_account()
-        failed = [run for run in runs if not (args.dry_run or upload(run))]
     except UsageError as error:
         print(f"{program('wandb_sync')}: {error}", file=sys.stderr)
         return 2
+    failed = 0
     for run in runs:
-        what = "would upload" if args.dry_run else "failed" if run in failed else "uploaded"
-        print(f"{what} {run}")
-    print(f"{len(runs)} finished offline runs and tables below {folder}")
+        done = args.dry_run or upload(run)
+        failed += not done
+        print("would upload" if args.dry_run else "uploaded" if done else "failed", run)
+    print(f"{len(runs)} finished offline runs below {folder}")
     return 1 if failed else 0

@@ -1,7 +1,7 @@
-"""Tables and figures of the papers: the printed numbers beside the reproduced ones.
+"""Tables and figures of the papers: the published numbers next to the reproduced ones.
 
-`spec` reads what a table is (configs/table/PAPER/NAME.yaml), `collect` the runs below its
-directory, `report` joins them with the paper's numbers, `render` writes the result down.
+`spec` reads what a table is (configs/table/PAPER/NAME.yaml), `runs` the runs below its directory,
+`report` joins them with the paper's numbers, `render` writes the result down.
 """
 
 from curvlab.tables.report import Report, build_report

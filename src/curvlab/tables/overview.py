@@ -1,172 +1,14 @@
 """All tables at a glance: what is finished, how it compares, what it took, what is missing."""
 
-from collections.abc import Iterable
-from io import StringIO
-from math import isnan
+from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
-from rich import box
-from rich.table import Table
 
-from curvlab.program import command, plain_console
-from curvlab.tables.collect import collect
-from curvlab.tables.departures import departures, with_departures
-from curvlab.tables.document import markdown_table
-from curvlab.tables.figures import PaperFigure, load_figures
-from curvlab.tables.report import Report, report_of
+from curvlab.program import command
+from curvlab.tables.render import markdown_table, terminal_table, terminal_text
+from curvlab.tables.report import Report, build_report, deviations
 from curvlab.tables.spec import TableSpec
-
-FIGURES_HEADER = ("paper", "item", "shows", "state", "command")
-HEADER = ("table", "cells", "runs", "within", "below", "above", "hours", "title")
-
-
-class ReadTable(NamedTuple):
-    """A table with its runs."""
-
-    spec: TableSpec
-    runs: pd.DataFrame
-    report: Report
-
-
-def read_tables(specs: list[TableSpec], results: Path) -> list[ReadTable]:
-    """Read the runs of tables; panels of the same runs count once, by the first one's metric.
-
-    Args:
-        specs: The tables.
-        results: The folder of all tables' results.
-    """
-    found = []
-    for spec in _by_runs(specs):
-        runs = collect(results / spec.name, spec.report)
-        found.append(ReadTable(spec, runs, report_of(spec, runs, results)))
-    return found
-
-
-def totals(tables: list[ReadTable]) -> str:
-    """One line a paper and one for all, in Markdown: `status` added up."""
-    papers: dict[str, list[tuple[str, ...]]] = {}
-    for spec, runs, report in tables:
-        line = _line(spec, report, runs)
-        papers.setdefault(spec.name.partition("/")[0], []).append(line)
-    lines = [(f"[{paper}]({paper}.md)", *_sums(found)) for paper, found in papers.items()]
-    lines.append(("all", *_sums([line for found in papers.values() for line in found])))
-    return markdown_table(("paper", *HEADER[1:-1]), lines)
-
-
-def _sums(lines: list[tuple[str, ...]]) -> list[str]:
-    """Columns of `status` added up, `a of b` by its parts."""
-    of_planned = [[line[i].split(" of ") for line in lines] for i in (1, 2)]
-    counts = [
-        " of ".join(f"{sum(map(int, p)):,}" for p in zip(*c, strict=True)) for c in of_planned
-    ]
-    judged = [str(sum(int(line[i]) for line in lines)) for i in (3, 4, 5)]
-    return [*counts, *judged, f"{sum(float(line[6] or 0) for line in lines):,.1f}"]
-
-
-def _by_runs(specs: list[TableSpec]) -> Iterable[TableSpec]:
-    """The first panel of each set of runs."""
-    panels: dict[tuple[object, ...], TableSpec] = {}
-    for spec in specs:
-        of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
-        panels.setdefault(of_runs, spec)
-    return panels.values()
-
-
-def status(read: list[ReadTable], results: Path, form: str) -> str:
-    """One line a table, below them which runs are short and which models are not there; figures.
-
-    Columns: finished cells and finished runs of those planned; cells within the intervals, below
-    and above the printed number; hours that the runs took. Then what no sweep fills: whether its
-    pictures are there, what else is to be said, and the command.
-
-    Args:
-        read: The tables.
-        results: The folder of all tables' results; the pictures are in the folder above it.
-        form: `terminal` or `markdown`.
-    """
-    lines, remarks = [], []
-    for spec, runs, report in read:
-        lines.append(_line(spec, report, runs))
-        others = departures(with_departures(spec, runs, results)).values()
-        remarks += [f"{spec.name}: {s[0].lower()}{s[1:]}" for s in others]
-        if cited := _rows_of("cited", report):
-            remarks.append(f"{spec.name}: the paper cites {', '.join(cited)}, which are not run.")
-        if absent := _rows_of("missing", report):
-            remarks.append(f"{spec.name} has no {', '.join(absent)}.")
-    remarks = list(dict.fromkeys(remarks))
-    figures = [_figure_line(figure, results.resolve().parent, form) for figure in load_figures()]
-    if form == "markdown":
-        listed = "".join(f"- {sentence}\n" for sentence in remarks)
-        tables = markdown_table(HEADER, lines)
-        return f"{tables}\n{LEGEND}\n\n{listed}\n{markdown_table(FIGURES_HEADER, figures)}"
-    tables, pictures = _terminal(HEADER, lines), _terminal(FIGURES_HEADER[:-1], figures)
-    commands = f"The commands of these: {command('tables')} status --format markdown\n"
-    return "\n".join([tables, _printed(LEGEND.replace("*", ""), *remarks), pictures, commands])
-
-
-def _line(spec: TableSpec, report: Report, runs: pd.DataFrame) -> tuple[str, ...]:
-    cells = report.cells  # of them only those of the sweep
-    cells = cells[cells["row"].isin(spec.planned_rows)]
-    cells = cells[cells["column"].isin(spec.planned_columns)]
-    planned = len(spec.planned_rows) * len(spec.planned_columns)
-    finished = int((cells["status"] == "finished").sum())
-    judged = cells[cells["within"].notna()]
-    outside = judged[judged["within"] == False]  # noqa: E712  (the column holds None too)
-    hours = runs["seconds"].sum() / 3600
-    return (
-        spec.name,
-        f"{finished} of {planned}",
-        f"{cells['planned_seeds'].sum()} of {planned * len(spec.planned_seeds)}",
-        str((judged["within"] == True).sum()),  # noqa: E712
-        str((outside["difference"] < 0).sum()),
-        str((outside["difference"] > 0).sum()),
-        "" if isnan(hours) or not hours else f"{hours:.1f}",
-        spec.report.title,
-    )
-
-
-def _rows_of(status: str, report: Report) -> list[str]:
-    """Rows all of whose cells have this status."""
-    others = set(report.cells.loc[report.cells["status"] != status, "row"])
-    return [report.labels["row", row] for row in report.rows if row not in others]
-
-
-def _figure_line(figure: PaperFigure, folder: Path, form: str) -> tuple[str, ...]:
-    drawn = figure.drawn(folder)
-    words = "drawn" if drawn else "not drawn" if figure.pictures else ""
-    command = figure.command
-    if form == "markdown":
-        if drawn:
-            words = ", ".join(f"[drawn]({name})" for name in figure.pictures)
-        command = f"`{command}`" if command else ""
-    state = "; ".join(filter(None, [words, figure.state]))
-    return figure.paper, figure.item, figure.shows, state, command
-
-
-def _terminal(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in header:
-        numbers = name in HEADER[1:-1]
-        table.add_column(
-            name,
-            justify="right" if numbers else "left",
-            no_wrap=numbers or name == header[0],
-            overflow="fold",
-        )
-    for line in lines:
-        table.add_row(*line[: len(header)])
-    return _printed(table)
-
-
-def _printed(*parts: Table | str) -> str:
-    out = StringIO()
-    console = plain_console(file=out, width=120, no_color=True)
-    for part in parts:
-        console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
 
 LEGEND = (
     "Cells and runs: finished, of those planned. *Within*: 0 lies in the difference's 95% interval "
@@ -175,3 +17,131 @@ LEGEND = (
     "fewer than three runs, and where the paper's standard deviation or number of runs is unknown. "
     "Hours: what the runs took."
 )
+OF_PLANNED = ("cells", "runs")
+VERDICTS = ("within", "below", "above")
+
+
+def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[str]]:
+    """A row per table, and remarks; panels of the same runs count once, by the first one's metric.
+
+    Args:
+        specs: The tables.
+        results: The folder of all tables' results.
+
+    Returns:
+        `table`, `cells` and `runs` (finished), `cells planned`, `runs planned`, `within`, `below`,
+        `above` (verdicts on the sweep's cells), `hours` (that the runs took), `title`.
+    """
+    panels: dict[tuple[object, ...], TableSpec] = {}
+    for spec in specs:
+        of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
+        panels.setdefault(of_runs, spec)
+    rows, remarks = [], []
+    for spec in panels.values():
+        report = build_report(spec, results)
+        cells = report.cells
+        cells = cells[
+            cells["row"].isin(spec.planned_rows) & cells["column"].isin(spec.planned_columns)
+        ]
+        planned = len(spec.planned_rows) * len(spec.planned_columns)
+        hours = report.collected["seconds"].sum() / 3600
+        rows.append(
+            {
+                "table": spec.name,
+                "cells": int((cells["status"] == "finished").sum()),
+                "cells planned": planned,
+                "runs": int(cells["planned_seeds"].sum()),
+                "runs planned": planned * len(spec.planned_seeds),
+                **verdicts(cells),
+                "hours": hours,
+                "title": spec.report.title,
+            }
+        )
+        remarks += [
+            f"{spec.name}: {s[0].lower()}{s[1:]}" for s in deviations(report.collected).values()
+        ]
+        if cited := _rows_of("cited", report):
+            remarks.append(f"{spec.name}: the paper cites {cited}, which are not run.")
+        if absent := _rows_of("missing", report):
+            remarks.append(f"{spec.name} has no {absent}.")
+    return pd.DataFrame(rows), list(dict.fromkeys(remarks))
+
+
+def verdicts(cells: pd.DataFrame) -> dict[str, int]:
+    """How many cells are within the interval of the difference, below and above it."""
+    outside = cells.loc[cells["within"].eq(False), "difference"]
+    counts = int(cells["within"].eq(True).sum()), int((outside < 0).sum()), int((outside > 0).sum())
+    return dict(zip(VERDICTS, counts, strict=True))
+
+
+def _rows_of(status: str, report: Report) -> str:
+    """Rows all of whose cells have this status."""
+    others = set(report.cells.loc[report.cells["status"] != status, "row"])
+    return ", ".join(report.labels["row", row] for row in report.rows if row not in others)
+
+
+def totals(tables: pd.DataFrame) -> str:
+    """One line per paper and one for all, in Markdown: the rows of `overview` added up."""
+    papers = tables["table"].str.partition("/")[0]
+    counts = tables.drop(columns=["table", "title"])
+    sums = counts.groupby(papers, sort=False).sum()
+    sums.index = pd.Index([f"[{paper}]({paper}.md)" for paper in sums.index])
+    sums.loc["all"] = counts.sum()
+    whole = sums.drop(columns="hours").astype(int).assign(hours=sums["hours"])
+    return markdown_table(
+        _texts(whole.reset_index(names="paper"), ",d").assign(
+            hours=whole["hours"].map("{:,.1f}".format).to_numpy()
+        )
+    )
+
+
+def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
+    """Counts as text, finished ones with those planned."""
+    texts = tables.drop(columns=[f"{name} planned" for name in OF_PLANNED])
+    for name in OF_PLANNED:
+        pairs = zip(tables[name], tables[f"{name} planned"], strict=True)
+        texts[name] = [f"{done:{form}} of {planned:{form}}" for done, planned in pairs]
+    hours = texts["hours"].map(lambda hours: f"{hours:.1f}" if hours else "")
+    return texts.assign(hours=hours).astype(str)
+
+
+def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -> str:
+    """One line per table, remarks, and the figures that no sweep fills: whether they are drawn.
+
+    Args:
+        tables: As `overview` returns them.
+        remarks: Likewise.
+        results: The folder of all tables' results; the pictures are in the folder above it.
+        form: `terminal` or `markdown`.
+    """
+    texts, figures = _texts(tables), paper_figures()
+    above = results.resolve().parent
+    states = []
+    for names, state in zip(figures.pop("pictures").str.split(), figures["state"], strict=True):
+        drawn = all((above / name).is_file() for name in names)
+        words = "" if not names else "drawn" if drawn else "not drawn"
+        if names and drawn and form == "markdown":
+            words = ", ".join(f"[drawn]({name})" for name in names)
+        states.append("; ".join(filter(None, [words, state])))
+    figures["state"] = states
+    if form == "markdown":
+        figures["command"] = figures["command"].map(lambda text: f"`{text}`" if text else "")
+        listed = "".join(f"- {sentence}\n" for sentence in remarks)
+        return f"{markdown_table(texts)}\n{LEGEND}\n\n{listed}\n{markdown_table(figures)}"
+    commands = f"The commands of these: {command('tables')} status --format markdown\n"
+    notes = terminal_text(LEGEND.replace("*", ""), *remarks)
+    pictures = terminal_table(figures.drop(columns="command"))
+    return "\n".join([terminal_table(texts), notes, pictures, commands])
+
+
+def paper_figures() -> pd.DataFrame:
+    """Figures and tables of the papers that no sweep fills.
+
+    Returns:
+        `paper`, `item` (what the paper calls it), `shows`, `state` (what else is to be said of it),
+        `command` (empty for what is not computed) and `pictures` (names of files next to the folder
+        of all tables' results, with spaces between).
+    """
+    with (files("curvlab.tables") / "figures.csv").open(encoding="utf-8") as file:
+        figures = pd.read_csv(file, dtype=str, keep_default_na=False)
+    return figures[["paper", "item", "shows", "state", "command", "pictures"]]

@@ -1,7 +1,7 @@
 """Finished runs side by side: how they differ, what they score and cost, and a paired test."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
@@ -12,6 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
 from curvlab.statistics import holm, paired_by_seed, summarise
+from curvlab.tables.runs import flatten
 
 LABEL_LENGTH = 40
 
@@ -49,27 +50,21 @@ def grouped(results: Sequence[Result]) -> list[Group]:
     if len(kinds) > 1:
         said = " and ".join(sorted(f"{task} by {metric}" for task, metric in kinds))
         raise UsageError(f"scores of {said} cannot be compared: give runs of one task and metric")
-    flat = [_flat(_identity(result)) for result in finished]
-    keys = list(dict.fromkeys(key for settings in flat for key in settings))
-    varied = [key for key in keys if len({canonical(s.get(key)) for s in flat}) > 1]
-    groups: dict[str, dict[int, Result]] = {}
-    settings_of: dict[str, dict[str, Any]] = {}
-    for result, settings in zip(finished, flat, strict=True):
-        differing = {key: settings.get(key) for key in varied}
-        name = canonical(differing)
-        settings_of[name] = differing
-        runs = groups.setdefault(name, {})
-        if result.seed in runs and runs[result.seed].score != result.score:
+    all_made = [_built(result) for result in finished]
+    keys = list(dict.fromkeys(key for made in all_made for key in made))
+    varied = [key for key in keys if len({canonical(made.get(key)) for made in all_made}) > 1]
+    groups: dict[str, Group] = {}
+    for result, made in zip(finished, all_made, strict=True):
+        settings = {key: made.get(key) for key in varied}
+        group = groups.setdefault(canonical(settings), Group("", settings, {}))
+        if result.seed in group.runs and group.runs[result.seed].score != result.score:
             raise UsageError(
                 f"seed {result.seed} of {result.model} on {result.dataset} is there twice with "
                 "different scores: leave one of the folders out"
             )
-        runs[result.seed] = result
-    labels = _labels([(next(iter(r.values())), settings_of[n]) for n, r in groups.items()])
-    return [
-        Group(label, settings_of[name], groups[name])
-        for label, name in zip(labels, groups, strict=True)
-    ]
+        group.runs[result.seed] = result
+    labels = _labels(list(groups.values()))
+    return [replace(g, label=label) for g, label in zip(groups.values(), labels, strict=True)]
 
 
 def comparison(groups: Sequence[Group]) -> pd.DataFrame:
@@ -111,54 +106,35 @@ def _median(values: Sequence[float | None]) -> float:
     return float(np.median(known)) if known else nan
 
 
-def _identity(result: Result) -> dict[str, Any]:
+def _built(result: Result) -> dict[str, Any]:
     """What a run built, by the names of what was chosen rather than of its classes."""
     what = built(result.config, result.revisions)
     what.pop("seed", None)
-    names = {"model": result.model, "dataset": result.dataset, "manifold": result.manifold}
-    for group, name in names.items():
+    for group in ("model", "dataset", "manifold"):
         part = what.get(group)
-        what[group] = {**(part if isinstance(part, dict) else {}), "name": name}
-    return what
+        part = part if isinstance(part, dict) else {}
+        what[group] = {k: v for k, v in part.items() if k != "_target_"}
+        what[group]["name"] = getattr(result, group)
+    return flatten(what)
 
 
-def _flat(node: Any, path: str = "") -> dict[str, Any]:
-    """Dotted keys of nested mappings; classes go by their names, where these have none."""
-    if isinstance(node, list) and any(isinstance(part, dict) for part in node):
-        return {path: ", ".join(str(_flat(part).get("_target_", part)) for part in node)}
-    if not isinstance(node, dict):
-        short = path.endswith("_target_") and isinstance(node, str)
-        return {path: node.rpartition(".")[2] if short else node}
-    found: dict[str, Any] = {}
-    for key, value in node.items():
-        if key != "_target_" or "name" not in node:
-            found |= _flat(value, f"{path}.{key}" if path else str(key))
-    return found
-
-
-def _labels(groups: Sequence[tuple[Result, dict[str, Any]]]) -> list[str]:
+def _labels(groups: Sequence[Group]) -> list[str]:
     """Short names: choices as far as they distinguish groups, else what differs."""
-    parts: list[tuple[str, ...]] = [() for _ in groups]
+    runs = [next(iter(group.runs.values())) for group in groups]
+    parts: list[list[str]] = [[] for _ in groups]
     for choice in ("model", "dataset", "manifold"):
-        names = [getattr(result, choice) for result, _ in groups]
-        if len(set(names)) > 1 and len(set(parts)) < len(groups):
-            parts = [(*part, name) for part, name in zip(parts, names, strict=True)]
-    if len(set(parts)) < len(groups):
-        parts = [
-            (*part, *(_said(key, value) for key, value in settings.items() if _tells(key)))
-            for part, (_, settings) in zip(parts, groups, strict=True)
-        ]
-    labels = [", ".join(part)[:LABEL_LENGTH] or groups[0][0].model for part in parts]
+        names = [getattr(run, choice) for run in runs]
+        if len(set(names)) > 1 and len(set(map(tuple, parts))) < len(groups):
+            parts = [[*part, name] for part, name in zip(parts, names, strict=True)]
+    if len(set(map(tuple, parts))) < len(groups):
+        for part, group in zip(parts, groups, strict=True):
+            for key, value in group.settings.items():
+                last = key.rpartition(".")[2]
+                if last not in ("name", "revision", "transforms"):
+                    shown = str(value).rpartition(".")[2] if last == "_target_" else value
+                    part.append(f"{last}={'default' if value is None else shown}")
+    labels = [", ".join(part)[:LABEL_LENGTH] or runs[0].model for part in parts]
     return [
         label if labels.count(label) == 1 else f"{label} ({labels[: i + 1].count(label)})"
         for i, label in enumerate(labels)
     ]
-
-
-def _tells(key: str) -> bool:
-    return not key.endswith((".name", ".revision")) and key != "transforms"
-
-
-def _said(key: str, value: Any) -> str:
-    shown = "default" if value is None else f"{value:g}" if isinstance(value, float) else value
-    return f"{key.rpartition('.')[2]}={shown}"

@@ -1,20 +1,54 @@
-"""The runs that a table's sweep would start now: its cells without a result."""
+"""The runs that a table's sweep has: how far they are, what is left, which results are outdated."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config.compose import compose as compose_run
+from curvlab.config.folder import find
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.program import command
-from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity_hash, stored
+from curvlab.results.folder import LEASE, RunDirectory
+from curvlab.results.identity import built, canonical, identity_hash, stored
+from curvlab.results.leases import Holder, look
+from curvlab.results.result import load, read_result, result_files
+from curvlab.tables.runs import DEFAULT, flatten, lookup, shown
+
+SECONDS = 10.0
+"""Between two looks while watching."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a table's sweep.
+
+    Attributes:
+        words: the choices that make its cell, for instance `model=gcn`, `dataset=cora`.
+        seed: its seed.
+        folder: its own, below that of all tables.
+        config_hash: of its configuration.
+        config: the composed configuration, shared by the runs of a cell and without their seed.
+    """
+
+    words: tuple[str, ...]
+    seed: int
+    folder: Path
+    config_hash: str
+    config: DictConfig = field(compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """How lists call it: `gcn, cora, seed 0`."""
+        return ", ".join([*(word.partition("=")[2] for word in self.words), f"seed {self.seed}"])
 
 
 @dataclass(frozen=True)
@@ -49,19 +83,29 @@ class PlannedCell:
         return " ".join([f"{command('train')} -m", *words])
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """One run of a table's sweep.
+def planned_runs(configs: Path, table: str, words: Sequence[str] = ()) -> list[PlannedRun]:
+    """All runs of a table's sweep, whether they are finished or not.
 
-    Attributes:
-        name: how lists call it: `gcn, cora, seed 0`.
-        folder: its own, below that of all tables.
-        config_hash: of its configuration.
+    Args:
+        configs: the folder of configurations.
+        table: for instance `fpst/fig3`.
+        words: overrides of the command line: some of the cells, `model=gcn`, or another protocol,
+            `trainer.max_steps=100`.
     """
-
-    name: str
-    folder: Path
-    config_hash: str
+    sweep = _sweep(configs, table)
+    fixed = _fixed(sweep, words)
+    sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
+    seeds = [int(seed) for seed in _values("seed", sweep.pop("seed", "0"))]
+    runs = []
+    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
+        for own in _cells(sweep):
+            composed = compose("train", [f"table={table}", *own, *fixed], return_hydra_config=True)
+            config = OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
+            for seed in seeds:
+                composed.seed = config.seed = seed
+                folder = Path(table, composed.hydra.sweep.subdir)
+                runs.append(PlannedRun(own, seed, folder, identity_hash(stored(config)), config))
+    return runs
 
 
 def planned_cells(
@@ -70,128 +114,73 @@ def planned_cells(
     """The cells of a table's sweep that are not finished.
 
     Args:
-        configs: the folder of configurations.
-        table: for instance `fpst/fig3`.
+        configs: as of `planned_runs`.
+        table: as of `planned_runs`.
         results: the folder of all tables' runs.
-        words: what else is said on the command line: some of the cells, `model=gcn`, or another
-            protocol, `trainer.max_steps=100`.
+        words: as of `planned_runs`.
     """
-    register_resolvers()
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        chosen, fixed, seeds = _chosen(table, words)
-        cells = (_cell(table, results, own, fixed, seeds) for own in chosen)
-        return [cell for cell in cells if cell is not None]
-
-
-def planned_runs(configs: Path, table: str, words: Sequence[str] = ()) -> list[PlannedRun]:
-    """All runs of a table's sweep, whether they are finished or not.
-
-    Args:
-        configs: as of `planned_cells`.
-        table: as of `planned_cells`.
-        words: as of `planned_cells`.
-    """
-    register_resolvers()
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        chosen, fixed, seeds = _chosen(table, words)
-        runs = []
-        for own in chosen:
-            for seed, folder, config in _seeds_of(table, own, fixed, seeds):
-                name = ", ".join([*(word.partition("=")[2] for word in own), f"seed {seed}"])
-                runs.append(PlannedRun(name, folder, identity_hash(stored(config))))
-        return runs
-
-
-def _chosen(
-    table: str, words: Sequence[str]
-) -> tuple[list[tuple[str, ...]], tuple[str, ...], list[int]]:
-    """The choices that make each cell, what else is said of all, and the seeds."""
-    sweep = _sweep(table)
-    fixed = tuple(word for word in words if word.partition("=")[0] not in sweep)
-    sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
-    values = {key: _values(key, choices) for key, choices in sweep.items()}
-    seeds = [int(seed) for seed in values.pop("seed", ["0"])]
-    cells = [
-        tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
-        for chosen in itertools.product(*values.values())
-    ]
-    return cells, fixed, seeds
-
-
-def _seeds_of(
-    table: str, words: tuple[str, ...], fixed: tuple[str, ...], seeds: Iterable[int]
-) -> Iterator[tuple[int, Path, DictConfig]]:
-    """The runs of a cell: seed, folder below that of all tables, and the configuration."""
-    composed = compose("train", [f"table={table}", *words, *fixed], return_hydra_config=True)
-    config = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    for seed in seeds:
-        composed.seed = config.seed = seed
-        yield seed, Path(table, composed.hydra.sweep.subdir), config
+    sweep = _sweep(configs, table)
+    cells, fixed = [], _fixed(sweep, words)
+    runs = planned_runs(configs, table, words)
+    for own, of_cell in itertools.groupby(runs, key=lambda run: run.words):
+        seeds = list(of_cell)
+        left = [
+            run
+            for run in seeds
+            if RunDirectory(results / run.folder).conclusion(run.config_hash) is None
+        ]
+        copies = [
+            run.seed
+            for run in left
+            if RunDirectory(results / run.folder).twin(results, run.config_hash) is not None
+        ]
+        if left:
+            config, numbers = left[0].config, tuple(run.seed for run in left)
+            config.seed = numbers[0]
+            done = len(seeds) - len(left)
+            cells.append(PlannedCell(own, numbers, config, fixed, done, tuple(copies)))
+    return cells
 
 
 def check_cells(configs: Path, table: str, words: Sequence[str]) -> None:
-    """Look whether words choose cells that a table's sweep has; its seeds may be others.
-
-    Args:
-        configs: the folder of configurations.
-        table: for instance `fpst/fig3`.
-        words: as of `planned_cells`.
+    """Check that overrides choose cells that a table's sweep has; its seeds may be others.
 
     Raises:
         UsageError: a word names no cell.
     """
-    register_resolvers()
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        sweep = _sweep(table)
-    for word in words:
-        key, _, choices = word.partition("=")
+    sweep = _sweep(configs, table)
+    for key, _, choices in (word.partition("=") for word in words):
         if key in sweep and key != "seed":
-            planned = _values(key, sweep[key])
-            unknown = [value for value in _values(key, choices) if value not in planned]
-            if unknown:
+            known = _values(key, sweep[key])
+            if unknown := [value for value in _values(key, choices) if value not in known]:
                 raise UsageError(
                     f"{key}={unknown[0]} is in no cell of {table}: its {key} must be of "
-                    f"{', '.join(planned)}"
+                    f"{', '.join(known)}"
                 )
 
 
 def sweep_choices(configs: Path, table: str) -> list[tuple[str, ...]]:
     """The choices that make each cell of a table's sweep, in its order, finished or not."""
+    sweep = _sweep(configs, table)
+    return _cells({key: value for key, value in sweep.items() if key != "seed"})
+
+
+def _sweep(configs: Path, table: str) -> dict[str, Any]:
+    """What a table sweeps."""
     register_resolvers()
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        return _chosen(table, ())[0]
-
-
-def planned_seeds(configs: Path, table: str) -> list[int]:
-    """The seeds of a table's sweep, in their order; 0 alone where it sweeps none."""
-    register_resolvers()
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        return [int(seed) for seed in _values("seed", _sweep(table).get("seed", "0"))]
-
-
-def _sweep(table: str) -> dict[str, Any]:
-    """What a table sweeps; Hydra must be initialised."""
-    plan = compose("train", [f"table={table}"], return_hydra_config=True)
+        plan = compose("train", [f"table={table}"], return_hydra_config=True)
     return dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
 
 
-def _cell(
-    table: str, results: Path, words: tuple[str, ...], fixed: tuple[str, ...], seeds: list[int]
-) -> PlannedCell | None:
-    """What is left of one cell; None for nothing."""
-    left, copies = [], []
-    for seed, place, config in _seeds_of(table, words, fixed, seeds):
-        folder = RunDirectory(results / place)
-        own = identity_hash(stored(config))
-        if folder.conclusion(own) is None:
-            left.append(seed)
-            if folder.twin(results, own) is not None:
-                copies.append(seed)
-    if not left:
-        return None
-    config.seed = left[0]
-    done = len(seeds) - len(left)
-    return PlannedCell(words, tuple(left), config, fixed, done, tuple(copies))
+def _fixed(sweep: dict[str, Any], words: Sequence[str]) -> tuple[str, ...]:
+    """The overrides that choose no cells."""
+    return tuple(word for word in words if word.partition("=")[0] not in sweep)
+
+
+def _cells(sweep: dict[str, Any]) -> list[tuple[str, ...]]:
+    values = ([f"{key}={value}" for value in _values(key, sweep[key])] for key in sweep)
+    return list(itertools.product(*values))
 
 
 def _values(key: str, choices: Any) -> list[str]:
@@ -200,3 +189,124 @@ def _values(key: str, choices: Any) -> list[str]:
     if not override.is_sweep_override():
         return [str(override.value())]
     return [str(value) for value in override.sweep_iterator()]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a table's runs.
+
+    Attributes:
+        left: runs that are not done and have not failed.
+        text: a line for the table, and one for each run of which there is something to say.
+    """
+
+    left: int
+    text: str
+
+
+def progress(table: str, runs: Sequence[PlannedRun], results: Path) -> Progress:
+    """Look at the folders of a table's runs: what is done, who is at which run, what failed.
+
+    Args:
+        table: its name.
+        runs: of its sweep.
+        results: the folder of all tables' runs.
+    """
+    at_work: dict[str, Holder] = {}
+    failed, abandoned, seconds, done = [], [], [], 0
+    for run in runs:
+        folder = results / run.folder
+        holder = look(folder / LEASE)
+        result = read_result(folder)
+        if holder is not None:
+            at_work[run.name] = holder
+        elif (ended := RunDirectory(folder).conclusion(run.config_hash)) is not None:
+            done += 1
+            seconds += [ended.wall_seconds] if ended.wall_seconds else []
+        elif (folder / LEASE).exists():
+            abandoned.append(f"  abandoned  {run.name}: the next worker takes it")
+        elif (
+            result is not None
+            and result.status in ("failed", "out_of_memory")
+            and identity_hash(result.config, result.revisions) == run.config_hash
+        ):
+            status = result.status.replace("_", " ")
+            failed.append(f"  failed     {run.name}: {status}: {result.error}")
+    left, workers = len(runs) - done - len(failed), max(1, len(at_work))
+    lines = [
+        f"{table}: {done:,} of {len(runs):,} runs done, {len(at_work)} at work, {len(failed)} "
+        f"failed, {left - len(at_work):,} to do",
+        *(f"  at work    {name}: {holder}" for name, holder in at_work.items()),
+        *abandoned,
+        *failed,
+    ]
+    if left and seconds:
+        typical = median(seconds)
+        lines.append(
+            f"  about {left * typical / workers / 3600:.1f} h left with {workers} "
+            f"worker{'s' if workers > 1 else ''}, at {typical / 60:.1f} minutes a run (the median)"
+        )
+    return Progress(left, "\n".join(lines) + "\n")
+
+
+def watch(look_again: Callable[[], Progress], show: Callable[[str], None]) -> None:
+    """Show how far a table is, again and again, until nothing of it is left to do."""
+    while True:
+        now = look_again()
+        show(now.text)
+        if not now.left:
+            return
+        time.sleep(SECONDS)
+
+
+def outdated(
+    configs: Path, results: Path, among: Container[str] | None = None
+) -> list[tuple[str, int, str]]:
+    """Cells whose results have another identity than their command has today.
+
+    A command is composed for each cell, which takes minutes for all. Tables read the list instead
+    (`curvlab.tables.runs.outdated_cells`).
+
+    Args:
+        configs: the folder of configurations.
+        results: the folder of all tables' results.
+        among: look at these cells alone, named as the results; None for all.
+
+    Returns:
+        For each the folder of its seeds below `results`, how many runs it has, and why: what they
+        built, and what the command would.
+    """
+    cells: dict[str, list[Path]] = {}
+    for path in result_files(results):
+        cell = path.parents[1].relative_to(results).as_posix()
+        if among is None or cell in among:
+            cells.setdefault(cell, []).append(path)
+    whys = {cell: _why(configs, Path(cell), load(paths[0])) for cell, paths in cells.items()}
+    return [(cell, len(cells[cell]), why) for cell, why in sorted(whys.items()) if why]
+
+
+def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
+    """What a result built otherwise than its command does; empty where that is the same."""
+    try:
+        now = built(stored(compose_run(list(_words(configs, cell, result)), configs)))
+    except UsageError as error:
+        return str(error)
+    before = built(result["config"], result.get("revisions") or {})
+    then, today = flatten(before), flatten(now)
+    pairs = {k: (then.get(k, DEFAULT), today.get(k, DEFAULT)) for k in {**then, **today}}
+    return "; ".join(
+        f"{key} {shown(one)} -> {shown(other)}"
+        for key, (one, other) in sorted(pairs.items())
+        if canonical(one) != canonical(other)
+    )
+
+
+def _words(configs: Path, cell: Path, result: dict[str, Any]) -> Iterator[str]:
+    """The words of the command that made a result of a table."""
+    table = "/".join(cell.parts[:2])
+    swept = OmegaConf.load(find(configs, f"table/{table}.yaml"))
+    yield f"table={table}"
+    for key in swept.hydra.sweeper.params:
+        named = {"model", "dataset", "seed", "task"}
+        yield f"{key}={result[key] if key in named else lookup(result['config'], key)}"
+    yield from result.get("changed") or ()

@@ -1,9 +1,18 @@
-"""Reports written down: for the terminal, as Markdown, LaTeX or CSV."""
+"""Reports written down: for the terminal, in Markdown, LaTeX, HTML or CSV.
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+Each row of a table takes up to six lines, `paper`, `ours`, a second number of ours, `difference`,
+`rank` and `lost` (runs that did not finish), so that a number is right above the one it is compared
+with. The last row is the correlation of the two orders of the methods.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape as html_escape
 from io import StringIO
-from typing import Literal
+from math import isnan
+from typing import Any, Literal
 
 import pandas as pd
 from rich import box
@@ -12,39 +21,150 @@ from rich.text import Text
 
 from curvlab.errors import UsageError
 from curvlab.program import plain_console
-from curvlab.tables.latex import latex
-from curvlab.tables.layout import Entry, Line, layout, legend
-from curvlab.tables.report import Report
-from curvlab.tables.spec import Coordinate
+from curvlab.tables.report import LETTERS, Report
+from curvlab.tables.runs import LOST
+from curvlab.tables.spec import Better
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
 
-RANK_STYLES = ("", "bold", "underline")
-KIND_STYLES = {
-    "paper": "", "ours": "", "second": "", "difference": "dim", "rank": "dim", "lost": "yellow",
-}  # fmt: skip
+UNTRIED = ("not run", "cited", "missing")
+"""Statuses of a cell without a run."""
+
+KIND_STYLES = {"difference": "dim", "rank": "dim", "lost": "yellow"}
+_MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
+_CELL = re.compile(r"<!-- (?P<words>(cell|paired) [^\n>]+?) -->[^\n]*?<!-- /cell -->")
+_MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry: a number with its spread and a remark, or only words.
+
+    Attributes:
+        number: With its spread; empty for words.
+        remark: What follows the number, or the words.
+        place: 1 for the best number of its column and kind, 2 for the second, else 0.
+        grey: Whether it is of another protocol than the table's.
+    """
+
+    number: str = ""
+    remark: str = ""
+    place: int = 0
+    grey: bool = False
+
+    def written(self, marks: Sequence[str], grey: str, escape: Callable[[str], str] = str) -> str:
+        """In the words of a format: templates for the places 0, 1 and 2, and for grey."""
+        number = marks[self.place].format(escape(self.number)) if self.number else ""
+        text = " ".join(filter(None, [number, escape(self.remark)]))
+        return grey.format(text) if self.grey else text
+
+
+NOTHING = Entry()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: the row's label on its first line only, what it is, one entry per column."""
+
+    label: str
+    kind: str
+    name: str
+    entries: list[Entry]
+
+
+def layout(report: Report) -> list[list[Line]]:
+    """For each row of the table, its lines; empty lines are left out."""
+    columns = report.columns
+    by_place = report.cells.set_index(["row", "column"]).to_dict("index")
+    rows = []
+    for row in report.rows:
+        cells = [_entries(by_place[row, column], report) for column in columns]
+        kinds = [k for k in cells[0] if any(cell[k] != NOTHING for cell in cells)]
+        lines = [
+            Line(
+                "" if i else report.labels["row", row],
+                kind,
+                report.second if kind == "second" else kind,
+                [cell[kind] for cell in cells],
+            )
+            for i, kind in enumerate(kinds)
+        ]
+        rows.append(lines)
+    orders = [by_place[report.rows[0], column] for column in columns]
+    if any(not isnan(cell["spearman"]) for cell in orders):
+        entries = [
+            NOTHING
+            if isnan(cell["spearman"])
+            else Entry(remark=f"{fixed(cell['spearman'], 2)} ({cell['ranked']})")
+            for cell in orders
+        ]
+        rows.append([Line("Spearman", "rank", "rank", entries)])
+    return rows
+
+
+def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
+    """The entries of a cell, by what their lines are."""
+    digits, mark, grey = report.decimals, cell["mark"], bool(cell["mark"])
+
+    def summary(kind: str, seeds: int, place: int = 0) -> Entry:
+        """Mean, spread and number of seeds; of two seeds, which have no spread, both values."""
+        low, high = (fixed(cell[f"{kind}_{key}"], digits) for key in ("low", "high"))
+        remark = f"({low}, {high})" if seeds == 2 else f"({seeds})"
+        number = plus_minus(cell[f"{kind}_mean"], cell[f"{kind}_pm"], digits)
+        return Entry(number, f"{remark} {mark}".rstrip(), place, grey)
+
+    status = cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}"
+    runs = cell["seeds"] + sum(cell[status] for status in LOST)
+    lost = (f"{cell[key]} of {runs} {word}" for key, word in LOST.items() if cell[key])
+    rank = "" if isnan(cell["our_rank"]) else f"{cell['our_rank']:.0f}"
+    return {
+        "paper": Entry(
+            plus_minus(cell["paper_mean"], cell["paper_pm"], digits), place=cell["paper_place"]
+        )
+        if not isnan(cell["paper_mean"])
+        else NOTHING,
+        "ours": summary("our", cell["seeds"], cell["our_place"])
+        if cell["seeds"]
+        else Entry(remark=f"{status} {mark}".rstrip(), grey=grey),
+        "second": summary("second", cell["second_seeds"]) if cell["second_seeds"] else NOTHING,
+        "difference": Entry(fixed(cell["difference"], digits, "+"), "≈" if cell["within"] else ""),
+        "rank": Entry(remark=f"{rank}, paper {cell['paper_rank']:.0f}") if rank else NOTHING,
+        "lost": Entry(remark=", ".join(lost)),
+    }
+
+
+def fixed(value: float, digits: int, sign: str = "") -> str:
+    """A number as it is written; empty for NaN."""
+    text = "" if isnan(value) else f"{value:{sign}.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def plus_minus(mean: float, pm: float, digits: int, sign: str = "") -> str:
+    """A number with its spread, if that is known."""
+    return " ± ".join(filter(None, [fixed(mean, digits, sign), fixed(pm, digits)]))
+
+
+def legend(report: Report, second: str, grey: str) -> str:
+    """What the marks of numbers mean, in the words of a format."""
+    words = f"Bold: best of its column, paper and ours apart; {second}: second."
+    if report.better is Better.neither:
+        words = "No ranks: the order of these numbers says nothing."
+    if (report.cells["mark"] != "").any():
+        words += f" {grey.capitalize()}, with a letter: another protocol than the table's."
+    return words
 
 
 def render(reports: Sequence[Report], form: Format) -> str:
     """A table, or the panels of a figure one below the other; the terminal's without colours."""
-    if form == "csv":
-        return csv(reports)
-    writers: dict[Format, Callable[[Report], str]] = {
-        "terminal": terminal,
-        "markdown": markdown,
-        "latex": latex,
-    }
+    if form == "csv":  # unrounded; `Report.cells` says what the columns are
+        cells = pd.concat([report.cells for report in reports])
+        return cells.to_csv(index=False, lineterminator="\n")
+    writers = {"terminal": terminal, "markdown": markdown, "latex": latex}
     return "\n".join(map(writers[form], reports))
 
 
-def csv(reports: Sequence[Report]) -> str:
-    """One line a cell, numbers unrounded; `Report.cells` says what the columns are."""
-    cells = pd.concat([report.cells for report in reports])
-    return cells.to_csv(index=False, lineterminator="\n")
-
-
 def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
-    """The report for a terminal: columns that do not fit beside each other go into blocks below.
+    """The report for a terminal: columns that do not fit next to each other go into blocks below.
 
     Args:
         report: What to show.
@@ -53,38 +173,154 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     """
     out = StringIO()
     console = plain_console(file=out, width=width, force_terminal=styled, no_color=not styled)
+    endless = plain_console(file=out, width=100_000)
     console.print(Text(report.title, style="bold"))
-    for columns in _blocks(report, width):
-        console.print(_block(report, columns))
+    rows, first, last = layout(report), 0, len(report.columns)
+    while first < last:
+        tables = (_block(report, rows, range(first, end)) for end in range(last, first, -1))
+        fits = (t for t in tables if endless.measure(t).maximum <= width)
+        table = next(fits, None) or _block(report, rows, range(first, first + 1))
+        console.print(table)
         console.print()
+        first += len(table.columns) - 2
     for sentence in report.caption:
         console.print(Text(sentence, style="dim"))
     if styled:
         console.print(Text(legend(report, "underlined", "dim"), style="dim"))
     for i, note in enumerate(report.footnotes, start=1):
         console.print(Text(f"[{i}] {note}", style="dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return _stripped(out.getvalue())
+
+
+def _block(report: Report, rows: list[list[Line]], columns: range) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for name in ["", "", *(report.labels["column", report.columns[i]] for i in columns)]:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        for line in row:
+            entries = [line.entries[i] for i in columns]
+            texts = [
+                Text.assemble(
+                    (entry.number, ("", "bold", "underline")[entry.place]),
+                    " " if entry.number and entry.remark else "",
+                    (entry.remark, "" if entry.number else "dim"),
+                    style="dim" if entry.grey else "",
+                )
+                for entry in entries
+            ]
+            if line.label or any(entry != NOTHING for entry in entries):
+                label, style = Text(line.label, style="bold"), KIND_STYLES.get(line.kind, "")
+                table.add_row(label, line.name, *texts, style=style)
+        table.add_section()
+    return table
+
+
+def terminal_table(frame: pd.DataFrame, width: int = 120) -> str:
+    """A DataFrame of text for a terminal: numbers to the right, the last column folded."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in frame:
+        numbers = frame[name].str.fullmatch(r"[\d.,]*( of \d+)?").all()
+        table.add_column(str(name), justify="right" if numbers else "left", overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*row)
+    return terminal_text(table, width=width)
+
+
+def terminal_text(*parts: Any, width: int = 120) -> str:
+    """What rich prints, without colours."""
+    out = StringIO()
+    console = plain_console(file=out, width=width, no_color=True)
+    for part in parts:
+        console.print(part)
+    return _stripped(out.getvalue())
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def markdown(report: Report) -> str:
     """The report as a GitHub table, padded so that its source can be read as well."""
-    header = ["", "", *(report.labels["column", column] for column in report.columns)]
-    body = [
-        [f"**{line.label}**" if line.label else "", line.name, *map(_markdown_entry, line.entries)]
-        for row in layout(report, report.columns)
+    frame = _frame(
+        report, lambda entry: entry.written(("{}", "**{}**", "*{}*"), "<sub>{}</sub>"), "**{}**"
+    )
+    words = " ".join([*report.caption, legend(report, "italic", "small")])
+    notes = (f"{i}. {note}\n" for i, note in enumerate(report.footnotes, start=1))
+    table = markdown_table(frame, padded=True)
+    text = "".join([f"### {report.title}\n\n{table}\n{words}\n\n", *notes])
+    return f"{text.rstrip()}\n"
+
+
+def markdown_table(frame: pd.DataFrame, padded: bool = False) -> str:
+    """A DataFrame of text as a table in Markdown."""
+    lines = [[str(text).strip() for text in frame.columns], *frame.to_numpy().tolist()]
+    lines = [[text.replace("|", "\\|") for text in line] for line in lines]
+    widths = [max(3, *map(len, column)) if padded else 0 for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * (width or 3) for width in widths])
+    rows = ([text.ljust(w) for text, w in zip(line, widths, strict=True)] for line in lines)
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _frame(report: Report, written: Callable[[Entry], str], bold: str = "{}") -> pd.DataFrame:
+    """The table as text: the row's label, what a line is, and the entries."""
+    header = [" ", "  ", *(report.labels["column", column] for column in report.columns)]
+    lines = [
+        [bold.format(line.label) if line.label else "", line.name, *map(written, line.entries)]
+        for row in layout(report)
         for line in row
     ]
-    cells = [[_markdown_escape(cell) for cell in line] for line in [header, *body]]
-    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
-    lines = [
-        "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
-        for line in cells
-    ]
-    rule = "| " + " | ".join("-" * w for w in widths) + " |"
-    words = [" ".join([*report.caption, legend(report, "italic", "small")])]
-    words += [f"{i}. {note}" for i, note in enumerate(report.footnotes, start=1)]
-    text = "\n".join([words[0], "", *words[1:]]).rstrip()
-    return "\n".join([f"### {report.title}", "", lines[0], rule, *lines[1:], "", text]) + "\n"
+    return pd.DataFrame(lines, columns=header, dtype=object)
+
+
+def html(report: Report) -> str:
+    """The report as a table, caption and footnotes in HTML."""
+    marks = ("{}", "<b>{}</b>", "<u>{}</u>")
+    grey = '<span class="grey">{}</span>'
+    frame = _frame(report, lambda entry: entry.written(marks, grey, html_escape))
+    frame = frame.rename(columns=html_escape)
+    frame[" "] = frame[" "].map(html_escape)
+    table = frame.to_html(index=False, escape=False, border=0, classes="words")
+    words = html_escape(" ".join([*report.caption, legend(report, "underlined", "grey")]))
+    notes = "".join(f"<li>{html_escape(note)}</li>" for note in report.footnotes)
+    listed = f"<ol>{notes}</ol>" if notes else ""
+    return f'<div class="wide">{table}</div>\n<p class="words">{words}</p>\n{listed}'
+
+
+LATEX: dict[str, Any] = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$",
+    "\N{MINUS SIGN}": "$-$", "≈": r"$\approx$", "√": r"$\surd$", "\N{EN DASH}": "--",
+    "κ": r"$\kappa$", **{sign: rf"\{sign}" for sign in "&%$#_{}"},
+    **{a: rf"\textsuperscript{{{unicodedata.normalize('NFKC', a)}}}" for a in LETTERS},
+}  # fmt: skip
+
+
+def latex_escape(text: str) -> str:
+    """The text with every character that LaTeX reads as a command, or cannot set, replaced."""
+    return text.translate(str.maketrans(LATEX))
+
+
+def latex(report: Report) -> str:
+    r"""The report as a `table` environment; the document needs `\usepackage{booktabs,xcolor}`."""
+    marks = ("{}", r"\textbf{{{}}}", r"\underline{{{}}}")
+    grey = r"\textcolor{{gray}}{{{}}}"
+    frame = _frame(report, lambda entry: entry.written(marks, grey, latex_escape))
+    frame[[" ", "  "]] = frame[[" ", "  "]].map(latex_escape)
+    caption = [f"{report.title}.", *report.caption, legend(report, "underlined", "grey")]
+    text = (
+        frame.rename(columns=latex_escape)
+        .style.hide(axis="index")
+        .to_latex(
+            hrules=True,
+            caption=latex_escape(" ".join(caption)),
+            position_float="centering",
+            column_format="ll" + "r" * len(report.columns),
+        )
+    )
+    notes = (rf"\par\footnotesize {latex_escape(note)}" + "\n" for note in report.footnotes)
+    end = "\\end{table}\n"
+    body = text.removesuffix(end)
+    return "".join(["% needs \\usepackage{booktabs,xcolor}\n", body, *notes, end])
 
 
 def sentence(report: Report, row: str, column: str) -> str:
@@ -98,116 +334,71 @@ def sentence(report: Report, row: str, column: str) -> str:
     Raises:
         UsageError: There is no such cell.
     """
-    lines = _lines(report, row, column)
+    cell = _cell(report, row, column)
+    names = {"ours": "ours", "second": report.second, "paper": "paper"}
+    entries = _entries({**cell, "our_place": 0, "paper_place": 0}, report)
     numbers = [
-        f"{line.name} {_markdown_entry(replace(line.entries[0], rank=0))}"
-        for kind in ("ours", "second", "paper")
-        for line in lines
-        if line.kind == kind
+        f"{name} {entries[kind].written(('{}',), '<sub>{}</sub>')}"
+        for kind, name in names.items()
+        if entries[kind] != NOTHING
     ]
-    row_value, column_value = _coordinates(report, row, column)
-    labels = report.labels["row", row_value], report.labels["column", column_value]
+    labels = report.labels["row", cell["row"]], report.labels["column", cell["column"]]
     return f"{', '.join(labels)}: {', '.join(numbers)}.\n"
 
 
 def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
-    """The mean of one cell, without its interval: ours, or `paper` for the printed one.
+    """The mean of one cell, without its interval: ours, or `paper` for the published one.
 
     Raises:
         UsageError: There is no such cell, or no number in it.
     """
-    for line in _lines(report, row, column):
-        if line.kind == whose and line.entries[0].mean:
-            return line.entries[0].mean
-    raise UsageError(f"{report.title} has no number of '{whose}' for {row}, {column}")
+    mean = _cell(report, row, column)["our_mean" if whose == "ours" else "paper_mean"]
+    if isnan(mean):
+        raise UsageError(f"{report.title} has no number of '{whose}' for {row}, {column}")
+    return fixed(mean, report.decimals)
 
 
-def _coordinates(report: Report, row: str, column: str) -> tuple[Coordinate, Coordinate]:
-    rows, columns = (
-        {str(value): value for value in values} for values in (report.rows, report.columns)
+def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
+    for name, known in ((row, report.rows), (column, report.columns)):
+        if name not in map(str, known):
+            names = ", ".join(map(str, known))
+            raise UsageError(f"'{name}' is none of {names}: say a row and a column")
+    cells = report.cells.astype({"row": str, "column": str})
+    (place,) = cells.index[(cells["row"] == row) & (cells["column"] == column)]
+    return report.cells.loc[place].to_dict()
+
+
+def refresh(text: str, write: Callable[[str], str]) -> str:
+    """A text with what is between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
+
+    Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` are around a number,
+    `<!-- paired TABLE ROW COLUMN ROW COLUMN -->` and `<!-- /cell -->` around one of two cells.
+
+    Args:
+        text: the text, for instance Markdown.
+        write: what is to be there, from WORDS; those within a line begin with `cell` or `paired`.
+
+    Raises:
+        UsageError: there is half of a pair of marks.
+    """
+    if len(_MARK.findall(text)) != 2 * len(_MARKED.findall(text)):
+        raise UsageError(
+            "what is to be written anew must be between a line <!-- tables.py TABLE --> and a "
+            "line <!-- end -->"
+        )
+    anew = _MARKED.sub(
+        lambda match: (
+            f"<!-- tables.py {match['words']} -->\n\n"
+            f"{write(match['words']).strip()}\n\n<!-- end -->"
+        ),
+        text,
     )
-    for name, known in ((row, rows), (column, columns)):
-        if name not in known:
-            raise UsageError(f"'{name}' is none of {', '.join(known)}: say a row and a column")
-    return rows[row], columns[column]
+    return _CELL.sub(
+        lambda match: f"<!-- {match['words']} -->{write(match['words']).strip()}<!-- /cell -->",
+        anew,
+    )
 
 
-def _lines(report: Report, row: str, column: str) -> Sequence[Line]:
-    """The lines of one cell."""
-    row_value, column_value = _coordinates(report, row, column)
-    return layout(report, [column_value])[report.rows.index(row_value)]
-
-
-def _markdown_entry(entry: Entry) -> str:
-    mark = ("", "**", "*")[entry.rank]
-    number = " ± ".join(filter(None, [entry.mean, entry.pm]))
-    text = " ".join(filter(None, [f"{mark}{number}{mark}", entry.remark]))
-    return f"<sub>{text}</sub>" if entry.grey else text  # Markdown has no grey
-
-
-def _markdown_escape(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _blocks(report: Report, width: int) -> list[list[Coordinate]]:
-    """The columns, as many a block as fit beside the labels."""
-    margin = 2  # between two columns
-    lines = [line for row in layout(report, report.columns) for line in row]
-    left = 1 + sum(max(map(len, names)) + margin for names in _sides(lines))
-    widths = [_column_width(report, column) + margin for column in report.columns]
-    blocks: list[list[Coordinate]] = [[]]
-    used = left
-    for column, needed in zip(report.columns, widths, strict=True):
-        if blocks[-1] and used + needed > width:
-            blocks.append([])
-            used = left
-        blocks[-1].append(column)
-        used += needed
-    return blocks
-
-
-def _sides(lines: Sequence[Line]) -> list[list[str]]:
-    """What stands left of the numbers: labels, and what each line is."""
-    return [[line.label for line in lines], ["difference", *(line.name for line in lines)]]
-
-
-def _column_width(report: Report, column: Coordinate) -> int:
-    entries = [line.entries[0] for row in layout(report, [column]) for line in row]
-    widest = max(_aligned(entry, *_widths(entries)).cell_len for entry in entries)
-    return max(widest, len(report.labels["column", column]))
-
-
-def _block(report: Report, columns: list[Coordinate]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for name in ["", "", *(report.labels["column", column] for column in columns)]:
-        table.add_column(name, no_wrap=True)
-    rows = layout(report, columns)
-    lines: list[Line] = [line for row in rows for line in row]
-    widths = [_widths([line.entries[i] for line in lines]) for i in range(len(columns))]
-    for row in rows:
-        for line in row:
-            style = KIND_STYLES[line.kind]
-            entries = [_aligned(e, *w) for e, w in zip(line.entries, widths, strict=True)]
-            table.add_row(Text(line.label, style="bold"), line.name, *entries, style=style)
-        table.add_section()
-    return table
-
-
-def _widths(entries: list[Entry]) -> tuple[int, int]:
-    """Widths of the numbers and of the spreads of one column."""
-    return max(len(entry.mean) for entry in entries), max(len(entry.pm) for entry in entries)
-
-
-def _aligned(entry: Entry, mean: int, pm: int) -> Text:
-    """The entry with its decimal point and its plus-minus sign below those of its column."""
-    if not entry.mean:
-        return Text(entry.remark, style="dim")
-    number = Text(" " * (mean - len(entry.mean)), style="dim" if entry.grey else "")
-    number.append(entry.mean, style=RANK_STYLES[entry.rank])
-    if entry.pm:
-        number.append(f" ± {entry.pm.rjust(pm)}")
-    if entry.remark == "≈" or entry.pm:
-        number.append(f" {entry.remark}".rstrip())
-    elif entry.remark:
-        number.append(" " * (3 + pm if pm else 0) + f" {entry.remark}")
-    return number
+def joined(parts: Iterable[str]) -> str:
+    """Parts that are not empty, with a line between them."""
+    return "\n".join(filter(None, parts))

@@ -1,32 +1,39 @@
-"""A table as data: each cell's printed and reproduced number, what differs, what is missing."""
+"""A table as data: each cell's published and reproduced number, what differs, what is missing."""
 
-import itertools
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import isnan, nan
+from functools import cached_property
+from math import nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from curvlab.statistics import (
-    PRINTED_DEVIATIONS,
+    DEVIATIONS,
+    FEWEST,
+    FEWEST_NORMAL,
+    PRINTED_SPREADS,
     IntervalKind,
     Summary,
-    bootstrap_interval,
     difference_pm,
     half_a_digit,
     printed_std,
+    rounded,
     summarise,
 )
-from curvlab.tables.captions import caption, circumstances, footnotes
-from curvlab.tables.collect import STATUSES, collect
-from curvlab.tables.departures import letters, with_departures
-from curvlab.tables.draws import Draw, draw_of
-from curvlab.tables.protocols import one_protocol_per_cell
-from curvlab.tables.ranking import with_ranks
-from curvlab.tables.spec import Better, Coordinate, TableSpec, paper_numbers
+from curvlab.tables.runs import CELL, LOST, STATUSES, VARYING, one_protocol_per_cell, table_runs
+from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, paper_numbers
+
+LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+"""Marks of protocols."""
+
+FEWEST_RANKED = 3
+"""Methods with both numbers from which on their order says something."""
+
+FULL_PRECISION = "32-true"
+"""Lightning's default."""
 
 
 @dataclass(frozen=True)
@@ -34,40 +41,57 @@ class Report:
     """A table, ready to be written down.
 
     Attributes:
-        title: What the paper calls it.
-        cells: One row a cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
+        spec: What the table is.
+        cells: One row per cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
             `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
-            `our_t95` (half width of Student's interval), `our_bootstrap_low` and
-            `our_bootstrap_high` (ends of the bootstrap's), `our_low` and `our_high` (the least and
+            `our_t95` (half width of Student's interval), `our_low` and `our_high` (the least and
             the greatest value), `second_mean`, `second_pm`, `second_low`, `second_high` and
             `second_seeds` (the same of the second number), `seeds` (finished runs),
-            `planned_seeds` (those of them whose seeds the sweep has), `draw` (see `Draw`),
-            `departure` and `mark` (of another protocol than the table's), `difference` (ours -
-            paper; empty for another protocol and for one draw of a split that is not the paper's),
-            `difference_pm` (half of its 95 % interval; NaN where one side's spread is unknown),
-            `within` (whether that holds 0; empty where it cannot be judged),
-            `status`, `steps` (the longest run's), `patience` (steps without improvement after which
-            runs end, NaN for never), the number of runs that ended as `diverged`, `failed` and
-            `out_of_memory`, and what `with_ranks` adds.
+            `planned_seeds` (those of them whose seeds the sweep has), `split` and `draw` (see
+            `curvlab.tables.runs.draw`), `deviation` and `mark` (of another protocol than the
+            table's), `difference` (ours - paper; NaN for another protocol and for one draw of a
+            split that is not the paper's), `difference_pm` (half of its 95 % interval; NaN where
+            one side's spread is unknown), `within` (whether that holds 0; None where it cannot be
+            judged), `status`, `steps` (the longest run's), `patience` (steps without improvement
+            after which runs end, NaN for never), `precision`, and the number of runs that ended as
+            `diverged`, `failed` and `out_of_memory`.
+            `our_place` and `paper_place` are 1 for the best number of a column, 2 for the second,
+            else 0. `our_rank` and `paper_rank` rank the `ranked` methods of a column that have a
+            difference, `spearman` is the correlation of the two; NaN and 0 for fewer than three.
             `status` is `finished` (all seeds of the sweep), `partial`, how the runs ended where
             none finished, `not run` (planned), `cited` (the paper has its number from elsewhere),
             or `missing` (not planned: the paper has it and this library does not).
-        labels: How rows and columns are written, by coordinate.
+        collected: All runs of the table, as `table_runs` returns them.
+        runs: Those of them that the cells are of.
+        left_out: The others, as `one_protocol_per_cell` returns them.
+        paper: The published numbers, as `paper_numbers` returns them.
+        kind: What our plus-minus sign means.
         decimals: Digits after the point, as the paper prints them.
-        better: Which numbers are the best.
-        second: What the second number is; empty where there is none.
-        caption: The protocol, one sentence a line.
-        footnotes: What a reader must know about single cells.
     """
 
-    title: str
+    spec: TableSpec
     cells: pd.DataFrame
-    labels: dict[tuple[str, Coordinate], str]
+    collected: pd.DataFrame
+    runs: pd.DataFrame
+    left_out: pd.DataFrame
+    paper: pd.DataFrame
+    kind: IntervalKind
     decimals: int
-    better: Better
-    second: str
-    caption: list[str]
-    footnotes: list[str]
+
+    @property
+    def title(self) -> str:
+        """What the paper calls it."""
+        return self.spec.report.title
+
+    @property
+    def better(self) -> Better:
+        """Which numbers are the best."""
+        return self.spec.report.better
+
+    @property
+    def second(self) -> str:
+        """What the second number is; empty where there is none."""
+        return self.spec.report.second.label if self.spec.report.second else ""
 
     @property
     def rows(self) -> list[Coordinate]:
@@ -79,6 +103,140 @@ class Report:
         """Column coordinates in printed order."""
         return list(dict.fromkeys(self.cells["column"]))
 
+    @cached_property
+    def labels(self) -> dict[tuple[str, Coordinate], str]:
+        """How rows and columns are written, by coordinate."""
+        block, label = self.spec.report, self.spec.label
+        rows = {("row", row): label(block.rows, row) for row in self.rows}
+        return rows | {("column", c): label(block.columns, c) for c in self.columns}
+
+    @cached_property
+    def caption(self) -> list[str]:
+        """The protocol, one sentence a line."""
+        return list(self._sentences())
+
+    @cached_property
+    def footnotes(self) -> list[str]:
+        """What a reader must know about single cells."""
+        return list(self._footnotes())
+
+    def _sentences(self) -> Iterator[str]:
+        """Metric, seeds, protocol and the meaning of every sign, one sentence each."""
+        report, cells, run = self.spec.report, self.cells, self.cells[self.cells["seeds"] > 0]
+        metric = "the metric of each dataset" if report.metric == SCORE else report.metric
+        if run.empty:
+            yield f"Ours ({metric}): no finished run yet."
+        else:
+            seeds = run["seeds"]
+            yield f"Ours: {metric}, {_spread(self.kind, seeds)}, {self._seeds(seeds)}."
+            if report.second and run["second_seeds"].any():
+                label = report.second.label.capitalize()
+                yield f"{label}: {report.second.metric} of runs that have it."
+            yield from (f"{mark} {sentence}" for mark, sentence in deviations(self.runs).items())
+        if len(self.paper):
+            notes = self.paper["note"].unique()
+            shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
+            yield f"Paper: {shared}{_paper_spread(self.paper)}."
+        if cells["within"].eq(True).any():
+            yield (
+                "≈: 0 lies in the difference's 95% interval (Welch's t; the paper's standard "
+                "deviation from its ± and number of runs, no verdict where these are unknown)."
+            )
+        if cells["ranked"].any():
+            yield (
+                "Rank: among the methods of a column with a difference; Spearman: the correlation "
+                "of these ranks, number of methods in brackets."
+            )
+            columns = cells.groupby("column", sort=False)["spearman"].first().dropna()
+            if len(columns) > 1:
+                mean = f"{columns.mean():.2f}".replace("-", "\N{MINUS SIGN}")
+                yield f"Mean Spearman of {len(columns)} columns: {mean}."
+        for what, values in self._lengths():
+            usual, *others = values.value_counts().index
+            yield f"{what}: {usual}{' if no note says otherwise' if others else ''}."
+        splits = [(str(split), own) for split, own in run.groupby("split", sort=False) if split]
+        if splits:
+            named = (f"{split} of {self._columns(own)}" for split, own in splits)
+            yield f"Splits: {'; '.join(named)}."
+        yield from self._draws(run)
+        devices = sorted({device.partition(":")[0] for device in self.runs["device"] if device})
+        if devices:
+            yield f"Ours ran on {' and '.join(devices)}."
+
+    def _footnotes(self) -> Iterator[str]:
+        """Notes of the table, runs left out, and notes of the paper's cells."""
+        yield from self.spec.report.notes
+        for cell in self.left_out.to_dict("records"):
+            runs = "run" if cell["runs"] == 1 else "runs"
+            yield f"{self._name(cell)}: {cell['runs']} {runs} left out ({cell['reason']})."
+        for what, values in self._lengths():
+            for value in values.value_counts().index[1:]:
+                cells = self.cells.loc[values.index]
+                yield f"{what}: {value} of {self._names(cells[values == value], cells)}."
+        if self.paper["note"].nunique() > 1:
+            noted = self.paper[self.paper["note"] != ""]
+            for note, same in noted.groupby("note", sort=False):
+                yield f"Paper, {self._names(same, self.paper)}: {note}."
+
+    def _lengths(self) -> Iterator[tuple[str, "pd.Series[str]"]]:
+        """Steps, patience and precision of the cells of the table's protocol, else of all."""
+        run = self.cells[self.cells["seeds"] > 0]
+        own = run[run["deviation"] == ""]
+        own = own if len(own) else run  # marks explain the others
+        able = own["patience"] < own["steps"]
+        if len(own):
+            yield "Steps, at most", own["steps"].map("{:,}".format)
+        if able.any():
+            patience = own["patience"].map("{:,.0f}".format).where(able, "never")
+            yield "Ends after steps without a better validation score", patience
+        if (own["precision"] != FULL_PRECISION).any():
+            yield "Precision", own["precision"]
+
+    def _draws(self, run: pd.DataFrame) -> Iterator[str]:
+        """Over what our spread is, and what that means for the comparison with the paper."""
+        spread, printed = run[run["seeds"] >= FEWEST], run[run["paper_mean"].notna()]
+        varying = spread["draw"].isin(VARYING)
+        if varying.any():
+            draws = _range(spread.loc[varying, "seeds"])
+            where = self._columns(spread[varying])
+            yield f"± is over {draws} draws of the split, one initialisation each: {where}."
+        if (one := ~varying & (spread["draw"] != "none")).any():
+            where = self._columns(spread[one])
+            yield f"± is over initialisations on one draw of the split: {where}."
+        if (own := printed["draw"] == "own").any():
+            yield (
+                "One draw of the split, not known to be the paper's, and so without difference, ≈ "
+                f"and rank: {self._columns(printed[own])}."
+            )
+        each = (printed["draw"] == "own_each") & printed["within"].notna()
+        if each.any() and not self.spec.report.redrawn:
+            yield (
+                "≈ takes the paper's number for one more draw, since its draw of the split is not "
+                f"known (ours ± t s √(1 + 1/n)): {self._columns(printed[each])}."
+            )
+
+    def _columns(self, cells: pd.DataFrame) -> str:
+        return ", ".join(self.labels["column", column] for column in cells["column"].unique())
+
+    def _name(self, cell: Any) -> str:
+        return f"{self.labels['row', cell['row']]}, {self.labels['column', cell['column']]}"
+
+    def _names(self, cells: pd.DataFrame, among: pd.DataFrame) -> str:
+        """Cells by their names; a column or a row whose cells are all among them by its own."""
+        names = []
+        for axis in ("column", "row"):
+            own, every = cells[axis].value_counts(), among[axis].value_counts()
+            whole = [v for v in cells[axis].unique() if own[v] == every[v] > 1]
+            names += [self.labels[axis, value] for value in whole]
+            cells = cells[~cells[axis].isin(whole)]
+        return "; ".join([*names, *(self._name(cell) for cell in cells.to_dict("records"))])
+
+    def _seeds(self, seeds: "pd.Series[int]") -> str:
+        planned = len(self.spec.planned_seeds)
+        of = f", {planned} planned" if seeds.min() < planned else ""
+        both = ", of two seeds both values instead" if (seeds == 2).any() else ""
+        return f"number of seeds in brackets ({_range(seeds)}{of}){both}"
+
 
 def build_report(spec: TableSpec, results: Path) -> Report:
     """Join the paper's numbers with the runs below a table's directory.
@@ -87,42 +245,37 @@ def build_report(spec: TableSpec, results: Path) -> Report:
         spec: The table.
         results: The folder of all tables' results; the runs are read below `results / spec.name`.
     """
-    return report_of(spec, collect(results / spec.name, spec.report), results)
-
-
-def report_of(spec: TableSpec, collected: pd.DataFrame, results: Path) -> Report:
-    """Join the paper's numbers with runs below `results`, as `collect` returns them."""
     paper = paper_numbers(spec.report, spec.folder)
-    runs, left_out = one_protocol_per_cell(with_departures(spec, collected, results))
-    marks = letters(runs)
+    collected = table_runs(spec, results)
+    runs, left_out = one_protocol_per_cell(collected)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
-    kind = _interval_kind(paper)
-    printed, own = (dict(iter(f.groupby(["row", "column"], sort=False))) for f in (paper, runs))
-    none = paper.iloc[:0], runs.iloc[:0]
-    cells = pd.DataFrame(
-        [
-            _cell(spec, cell, printed.get(cell, none[0]), own.get(cell, none[1]), kind, marks)
-            for cell in itertools.product(rows, columns)
-        ]
-    ).astype({"row": object, "column": object})
-    labels = {("row", row): spec.label(spec.report.rows, row) for row in rows}
-    labels |= {("column", column): spec.label(spec.report.columns, column) for column in columns}
+    kind: IntervalKind = "student"
+    if paper["pm_kind"].isin(DEVIATIONS).any():
+        kind = "std"  # our spread is what the paper says that its own is
+    elif (paper["pm_kind"] == "ci95").any():
+        kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
-    cells = with_ranks(cells, decimals, spec.report.better)
-    return Report(
-        title=spec.report.title,
-        cells=cells,
-        labels=labels,
-        decimals=decimals,
-        better=spec.report.better,
-        second=spec.report.second.label if spec.report.second else "",
-        caption=[
-            *caption(spec, cells, runs, paper, kind),
-            *circumstances(spec, cells, runs, labels),
-        ],
-        footnotes=[*spec.report.notes, *footnotes(cells, paper, left_out, labels)],
-    )
+    index = pd.MultiIndex.from_product([rows, columns], names=CELL)
+    cells = _cells(spec, index, paper, runs, kind)
+    cells = _with_ranks(cells, decimals, spec.report.better)
+    return Report(spec, cells, collected, runs, left_out, paper, kind, decimals)
+
+
+def _letters(runs: pd.DataFrame) -> dict[str, str]:
+    """The mark of each protocol that is not the table's, by its words."""
+    words = sorted(set(runs["deviation"]) - {""})
+    letters = len(LETTERS)
+    return {text: LETTERS[i % letters] * (1 + i // letters) for i, text in enumerate(words)}
+
+
+def deviations(runs: pd.DataFrame) -> dict[str, str]:
+    """For each mark, a sentence on the runs that do not have the table's protocol."""
+    sentences, counts = {}, runs["deviation"].value_counts()
+    for text, mark in _letters(runs).items():
+        which = "" if counts[text] == len(runs) else f", {counts[text]} of {len(runs)} runs"
+        sentences[mark] = f"Not the table's protocol{which}: {text}."
+    return sentences
 
 
 def _in_order(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
@@ -132,92 +285,144 @@ def _in_order(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
     return [*sorted(numbers)] if len(numbers) == len(unique) else unique
 
 
-def _interval_kind(paper: pd.DataFrame) -> IntervalKind:
-    """Our spread is what the paper says that its own is, and Student's interval else."""
-    if paper["pm_kind"].isin(PRINTED_DEVIATIONS).any():
-        return "std"
-    return "ci95" if (paper["pm_kind"] == "ci95").any() else "student"
-
-
-def _cell(
+def _cells(
     spec: TableSpec,
-    cell: tuple[Coordinate, Coordinate],
-    printed: pd.DataFrame,
-    own: pd.DataFrame,
+    index: pd.MultiIndex,
+    paper: pd.DataFrame,
+    runs: pd.DataFrame,
     kind: IntervalKind,
-    marks: Mapping[str, str],
-) -> dict[str, Any]:
-    """A line of `Report.cells` from the paper's number of the cell and its own runs."""
-    paper_mean = _number(printed, "mean")
-    paper_pm = _number(printed, "pm")
-    finished = own[own["status"] == "finished"]
-    values, seconds = finished["value"].tolist(), finished["second"].dropna().tolist()
-    planned_seeds = int(finished["seed"].isin(spec.planned_seeds).sum())
-    ours, bootstrap = summarise(values, kind), bootstrap_interval(values)
-    second = summarise(seconds, kind)
-    ended = Counter(own["status"])
-    draw = draw_of(own["config"].iloc[0]) if len(own) else Draw.none
-    departs = sorted({text for text in own["departure"] if text})
-    difference = ours.mean - paper_mean if draw.comparable and not departs else nan
-    alone = draw is Draw.own_each and not spec.report.redrawn
-    pm = _difference_pm(ours, printed, alone) if not isnan(difference) else nan
-    return {
-        "metric": spec.report.metric,
-        "row": cell[0],
-        "column": cell[1],
-        "paper_mean": paper_mean,
-        "paper_pm": paper_pm,
-        "our_mean": ours.mean,
-        "our_pm": ours.pm,
-        "our_std": ours.std,
-        "our_t95": ours.student_pm,
-        "our_bootstrap_low": bootstrap[0],
-        "our_bootstrap_high": bootstrap[1],
-        "our_low": min(values, default=nan),
-        "our_high": max(values, default=nan),
-        "second_mean": second.mean,
-        "second_pm": second.pm,
-        "second_low": min(seconds, default=nan),
-        "second_high": max(seconds, default=nan),
-        "second_seeds": second.seeds,
-        "seeds": ours.seeds,
-        "planned_seeds": planned_seeds,
-        "draw": draw.name,
-        "departure": "; ".join(departs),
-        "mark": "".join(marks[text] for text in departs),
-        "difference": difference,
-        "difference_pm": pm,
-        "within": None if isnan(pm) else abs(difference) <= pm,
-        "status": _status(ended, planned_seeds, spec, cell),
-        "steps": int(own["steps"].max()) if len(own) else 0,
-        "patience": float(own["patience"].max()) if len(own) else nan,
-        **{status: ended[status] for status in STATUSES[1:]},
+) -> pd.DataFrame:
+    """`Report.cells` without what compares the cells of a column."""
+    printed = paper.drop_duplicates(CELL).set_index(CELL).reindex(index)
+    numbers = printed[["mean", "pm", "runs"]].apply(pd.to_numeric)
+    finished = runs[runs["status"] == "finished"]
+    planned = finished["seed"].isin(spec.planned_seeds).groupby([finished[k] for k in CELL]).sum()
+    first = runs.drop_duplicates(CELL).set_index(CELL)
+    longest = runs.groupby(CELL, sort=False)[["steps", "patience"]].max()
+    deviating = runs[["row", "column", "deviation"]].drop_duplicates().sort_values("deviation")
+    deviating = deviating[deviating["deviation"] != ""]
+    marks = deviating["deviation"].map(_letters(runs))
+    words = deviating.assign(mark=marks).groupby(CELL, sort=False)
+    ended = runs.groupby([*CELL, "status"], sort=False).size().unstack(fill_value=0)
+    ended = ended.reindex(columns=STATUSES, fill_value=0)
+    found = {
+        "planned_seeds": planned,
+        "split": first["split"],
+        "draw": first["draw"],
+        "precision": first["config"].map(_precision),
+        "deviation": words["deviation"].agg("; ".join),
+        "mark": words["mark"].agg("".join),
+        **longest,
+        "ended": ended.idxmax(axis=1) if len(ended) else first["split"],
+        **{status: ended[status] for status in LOST},
     }
+    for name, column in (("our", "value"), ("second", "second")):
+        groups = finished.dropna(subset=column).groupby(CELL, sort=False)[column]
+        summary = summarise(groups, kind)
+        found |= {
+            f"{name}_seeds": summary.seeds, f"{name}_mean": summary.mean, f"{name}_pm": summary.pm,
+            f"{name}_std": summary.std, f"{name}_low": groups.min(), f"{name}_high": groups.max(),
+        }  # fmt: skip
+    texts = ["split", "precision", "deviation", "mark", "ended"]
+    counts = [*LOST, "planned_seeds", "steps", "our_seeds", "second_seeds"]
+    nothing = {**dict.fromkeys(texts, ""), "draw": "none", **dict.fromkeys(counts, 0)}
+    cells = pd.concat(found, axis=1).reindex(index)
+    cells = cells.astype(dict.fromkeys(nothing, object)).fillna(nothing)
+    cells = cells.astype({key: type(value) for key, value in nothing.items()})
+    ours = Summary(cells["our_seeds"], cells["our_mean"], cells["our_std"])
+    cells = cells.assign(
+        metric=spec.report.metric,
+        paper_mean=numbers["mean"],
+        paper_pm=numbers["pm"],
+        our_t95=ours.student_pm,
+        difference=(ours.mean - numbers["mean"]).where(
+            (cells["draw"] != "own") & (cells["deviation"] == "")
+        ),
+    )
+    std = printed_std(numbers["pm"], printed["pm_kind"].fillna(""), numbers["runs"])
+    rounding = printed["mean"].map(half_a_digit, na_action="ignore").astype(float)
+    pm = pd.Series(difference_pm(ours, std, numbers["runs"], rounding), index)
+    if not spec.report.redrawn:  # then the paper's number is one more value of ours
+        pm = pm.mask(cells["draw"] == "own_each", ours.next_pm.where(~np.isnan(std)))
+    cells["difference_pm"] = pm.where(cells["difference"].notna())
+    within = cells["difference"].abs() <= cells["difference_pm"]
+    cells["within"] = within.astype(object).where(cells["difference_pm"].notna(), None)
+    unrun = [
+        "not run"
+        if row in spec.planned_rows and column in spec.planned_columns
+        else "cited"
+        if row in spec.report.cited
+        else "missing"
+        for row, column in index
+    ]
+    done = cells["planned_seeds"] == len(spec.planned_seeds)
+    cells["status"] = np.select(
+        [(cells["our_seeds"] > 0) & done, cells["our_seeds"] > 0, cells["ended"] != ""],
+        ["finished", "partial", cells["ended"]],
+        pd.Series(unrun, index),
+    )
+    cells = cells.drop(columns=["ended", "second_std"]).rename(columns={"our_seeds": "seeds"})
+    return cells.reset_index().astype({"row": object, "column": object})
 
 
-def _difference_pm(ours: Summary, printed: pd.DataFrame, alone: bool) -> float:
-    """Half of the difference's 95 % interval; `alone`: the paper has one draw of the split.
+def _precision(config: dict[str, Any]) -> str:
+    return str((config.get("trainer") or {}).get("precision", FULL_PRECISION))
 
-    Then its number is one more value of ours: how far another draw is, only ours says.
+
+def _with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:
+    """Add the places of all numbers of a column, and the ranks of those with a difference.
+
+    By numbers as they are printed; of equal ones the better rank for both.
     """
-    runs = _number(printed, "runs")
-    std = printed_std(_number(printed, "pm"), printed["pm_kind"].iloc[0], runs)
-    if alone:
-        return nan if isnan(std) else ours.next_pm
-    return difference_pm(ours, std, runs, half_a_digit(printed["mean"].iloc[0]))
+    ranked = cells["difference"].notna() & (better is not Better.neither)
+    counts = ranked.groupby(cells["column"]).transform("sum")
+    ranked &= counts >= FEWEST_RANKED
+    lower = better is Better.lower
+    for name in ("our", "paper"):
+        means = rounded(cells[f"{name}_mean"], decimals)
+        listed = means.where((cells["deviation"] == "") | (name == "paper"))
+        columns = (listed if better is not Better.neither else listed * nan).groupby(
+            cells["column"]
+        )
+        place = columns.rank("min", ascending=lower)
+        marked = (place <= 2) & (place < columns.transform("count"))
+        cells[f"{name}_place"] = place.where(marked, 0).astype(int)
+        of_ranked = means.where(ranked).groupby(cells["column"])
+        cells[f"{name}_rank"] = of_ranked.rank("min", ascending=lower)
+        cells[f"{name}_order"] = of_ranked.rank()
+    cells["ranked"] = counts.where(counts >= FEWEST_RANKED, 0).astype(int)
+    spearman = {
+        column: own["our_order"].corr(own["paper_order"]) if own["ranked"].any() else nan
+        for column, own in cells.groupby("column", sort=False)
+    }
+    cells["spearman"] = cells["column"].map(spearman).astype(float)
+    return cells.drop(columns=["our_order", "paper_order"])
 
 
-def _status(
-    ended: Counter[str], done: int, spec: TableSpec, cell: tuple[Coordinate, Coordinate]
-) -> str:
-    if ended["finished"]:
-        return "finished" if done == len(spec.planned_seeds) else "partial"
-    if ended:
-        return ended.most_common(1)[0][0]
-    if cell[0] in spec.planned_rows and cell[1] in spec.planned_columns:
-        return "not run"
-    return "cited" if cell[0] in spec.report.cited else "missing"
+def _spread(kind: IntervalKind, seeds: "pd.Series[int]") -> str:
+    """What is next to our means, of the numbers of seeds that there are."""
+    if (seeds < FEWEST).all():
+        return "mean"
+    if kind == "std":
+        return "mean ± the sample standard deviation"
+    if kind == "student" or (seeds < FEWEST_NORMAL).all():
+        return "mean ± Student's 95% interval"
+    few = ((seeds >= FEWEST) & (seeds < FEWEST_NORMAL)).any()
+    return "mean ± 1.96 std/√n" + ", of fewer than five seeds Student's 95% interval" * int(few)
 
 
-def _number(printed: pd.DataFrame, key: str) -> float:
-    return float(printed[key].iloc[0]) if len(printed) and printed[key].iloc[0] else nan
+def _paper_spread(paper: pd.DataFrame) -> str:
+    spreads = paper[paper["pm"] != ""]
+    kinds = spreads["pm_kind"].unique()
+    known = [PRINTED_SPREADS[kind] for kind in kinds if kind in PRINTED_SPREADS]
+    if not known:
+        return "does not say what its ± is" if len(kinds) else "no spread printed"
+    where = "" if len(known) == len(kinds) else ", where that is known"
+    counts = pd.to_numeric(spreads["runs"]).dropna()
+    runs = f", over {_range(counts.astype(int))} runs" if len(counts) else ""
+    return f"± is {' or '.join(known)}{where}{runs}"
+
+
+def _range(numbers: "pd.Series[int]") -> str:
+    fewest, most = numbers.min(), numbers.max()
+    return f"{most}" if fewest == most else f"{fewest} to {most}"

@@ -1,4 +1,4 @@
-"""What a table is: its report blocks, the cells its sweep plans, the paper's printed numbers."""
+"""What a table is: its report blocks, the cells its sweep plans, the paper's published numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ import pandas as pd
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from curvlab.config.folder import choices, find
 from curvlab.config.sources import read
-from curvlab.errors import UsageError, of_omegaconf
+from curvlab.errors import UsageError
 
 Coordinate = str | int | float
 """A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
@@ -53,30 +53,33 @@ class Better(Enum):
     neither = "neither"  # numbers whose order says nothing: no ranks, no bold
 
 
-@dataclass
+CLOSED = ConfigDict(extra="forbid")
+
+
+@checked_dataclass(config=CLOSED)
 class SecondNumber:
     """Another number of the same runs, on a line of its own; some results may lack it."""
 
-    metric: str = MISSING  # path into a result's metrics
-    label: str = MISSING  # what it is, in words; at the start of its line
+    metric: str  # path into a result's metrics
+    label: str  # what it is, in words; at the start of its line
 
 
-@dataclass
+@checked_dataclass(config=CLOSED, kw_only=True)
 class ReportBlock:
     """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
-    title: str = MISSING
-    paper: str | None = None  # file of printed numbers, beside the table's or in PAPERS, if any
+    title: str
+    paper: str | None = None  # file of published numbers, beside the table's or in PAPERS, if any
     select: dict[str, Any] = field(default_factory=dict)  # its rows of these values, or lists
-    metric: str = MISSING  # path into a result's metrics, or `score`, what each run is about
+    metric: str  # path into a result's metrics, or `score`, what each run is about
     scale: float = 1.0  # our numbers times it have the paper's unit
     second: SecondNumber | None = None
     redrawn: bool = False  # the paper draws a split for each run, so its mean is over draws as well
-    better: Better = MISSING
-    rows: str = MISSING  # path into a result's config
-    columns: str = MISSING
+    better: Better
+    rows: str  # path into a result's config
+    columns: str
     where: dict[str, str] = field(default_factory=dict)  # config's keys and values: only such runs
-    paper_cells: dict[str, list[Any]] = field(default_factory=dict)
+    paper_cells: dict[str, tuple[Coordinate, Coordinate]] = field(default_factory=dict)
     paper_columns: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     cited: list[str] = field(default_factory=list)  # rows that the paper has from elsewhere
@@ -134,9 +137,18 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
     if name not in names:
         near = get_close_matches(name, names, n=3) or names
         raise UsageError(f"unknown table '{name}': there is {', '.join(near) or 'no table yet'}")
-    config = _load(find(configs, f"table/{name}.yaml"))
+    path = find(configs, f"table/{name}.yaml")
+    try:
+        config = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    except yaml.YAMLError as error:  # whose words name the line
+        raise UsageError(f"{path} must be YAML: {' '.join(str(error).split())}") from None
+    except (OSError, UnicodeError):
+        config = None
+    if not isinstance(config, dict):
+        raise UsageError(f"{path} must be a readable file of keys and values")
     sweep = _mapping(config, "hydra.sweeper.params", name)
     trainer = _mapping(config, "trainer", name)
+    blocks = config.get("report") or {}
     return [
         TableSpec(
             name=name,
@@ -144,10 +156,11 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
             planned_rows=_planned(sweep, report.rows, name),
             planned_columns=_planned(sweep, report.columns, name),
             planned_seeds=_planned(sweep, "seed", name),
-            planned_length=_lengths(trainer),
+            # a length that differs by dataset is an interpolation
+            planned_length={k: trainer[k] for k in LENGTHS if isinstance(trainer.get(k), int)},
             configs=configs,
         )
-        for report in _report_blocks(config, name)
+        for report in (_report(b, name) for b in (blocks if isinstance(blocks, list) else [blocks]))
     ]
 
 
@@ -177,16 +190,19 @@ def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFra
         if key not in numbers:
             raise UsageError(f"report.select.{key}: {report.paper} has no column {key}")
         numbers = numbers[numbers[key].isin(value if isinstance(value, list) else [value])]
-    cells = [_paper_cell(report, row) for _, row in numbers.iterrows()]
-    numbers = numbers.assign(
-        row=pd.Series([row for row, _ in cells], index=numbers.index, dtype=object),
-        column=pd.Series([column for _, column in cells], index=numbers.index, dtype=object),
-    )
-    twins = [
-        numbers[numbers["column"] == original].assign(column=twin)
-        for twin, original in report.paper_columns.items()
+    named = (report.rows, report.columns) == ("model.name", "dataset.name")
+    cells: list[tuple[Coordinate, Coordinate]] = []
+    for model, dataset in zip(numbers["model"], numbers["dataset"], strict=True):
+        if model not in report.paper_cells and not named:
+            raise UsageError(f"{report.paper}: say in report.paper_cells where '{model}' stands")
+        cells.append(report.paper_cells.get(model, (model, dataset)))
+    places = pd.DataFrame(cells, numbers.index, ["row", "column"], dtype=object)
+    numbers = pd.concat([numbers, places], axis=1)
+    copies = [
+        numbers[numbers["column"] == original].assign(column=copy)
+        for copy, original in report.paper_columns.items()
     ]
-    return pd.concat([numbers, *twins]).sort_index(kind="stable").reset_index(drop=True)
+    return pd.concat([numbers, *copies]).sort_index(kind="stable").reset_index(drop=True)
 
 
 def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
@@ -198,62 +214,36 @@ def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
     try:
         with source.open(encoding="utf-8") as lines:
             numbers = pd.read_csv(lines, dtype=str, keep_default_na=False)
-        pd.to_numeric(numbers["mean"])
+        pd.to_numeric(numbers[list(REQUIRED)]["mean"])
     except (ValueError, KeyError) as error:
-        why = f"there is no column {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
-            f"{source} must be a table in CSV with numbers in the column mean: {why}"
+            f"{source} must be a table in CSV with the columns {', '.join(REQUIRED)}, and numbers "
+            f"in the column mean: {error.args[0]}"
         ) from None
-    missing = [column for column in REQUIRED if column not in numbers]
-    if missing:
-        raise UsageError(f"{source} has no column {missing[0]}: it needs {', '.join(REQUIRED)}")
     others = dict.fromkeys(PRINTED, "") | {"pm_kind": "unknown"}
     return numbers.assign(**{k: v for k, v in others.items() if k not in numbers})
 
 
-def _paper_cell(report: ReportBlock, row: "pd.Series[Any]") -> tuple[Coordinate, Coordinate]:
-    if row["model"] in report.paper_cells:
-        cell = report.paper_cells[row["model"]]
-        return cell[0], cell[1]
-    if (report.rows, report.columns) != ("model.name", "dataset.name"):
-        raise UsageError(f"{report.paper}: say in report.paper_cells where '{row['model']}' stands")
-    return row["model"], row["dataset"]
-
-
-def _report_blocks(config: DictConfig, name: str) -> list[ReportBlock]:
-    """The blocks below `report:`, which is one or a list of them."""
-    blocks = config.get("report") or {}
-    return [
-        _report_block(block, name)
-        for block in (blocks if isinstance(blocks, ListConfig) else [blocks])
-    ]
-
-
-def _report_block(block: Any, name: str) -> ReportBlock:
-    if not isinstance(block, dict | DictConfig):
-        raise UsageError(
-            f"configs/table/{name}.yaml: report must hold keys and values, not {block}"
-        )
+def _report(block: Any, name: str) -> ReportBlock:
     try:
-        report = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ReportBlock), block))
-    except OmegaConfBaseException as error:
-        reason = of_omegaconf(error)
-        raise UsageError(f"configs/table/{name}.yaml: wrong report block: {reason}") from None
-    assert isinstance(report, ReportBlock)
-    return report
+        return TypeAdapter(ReportBlock).validate_python(block)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        key = ".".join(map(str, ("report", *wrong["loc"])))
+        raise UsageError(f"configs/table/{name}.yaml: {key}: {wrong['msg']}") from None
 
 
-def _mapping(config: DictConfig, path: str, name: str) -> DictConfig:
+def _mapping(config: dict[str, Any], path: str, name: str) -> dict[str, Any]:
     """A part of a table's file; an empty one where it has none."""
-    part = OmegaConf.select(config, path)
-    if part is None:
-        return OmegaConf.create()
-    if not isinstance(part, DictConfig):
-        raise UsageError(f"configs/table/{name}.yaml: {path} must hold keys and values, not {part}")
+    part: Any = config
+    for key in path.split("."):
+        part = part.get(key) or {}
+        if not isinstance(part, dict):
+            raise UsageError(f"configs/table/{name}.yaml: {path} must hold keys and values: {part}")
     return part
 
 
-def _planned(sweep: DictConfig, path: str, name: str) -> tuple[Coordinate, ...]:
+def _planned(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, ...]:
     """The values that a sweep gives to a key; a group's choice (`model`) stands for its name."""
     key = path if path in sweep else path.removesuffix(".name")
     if key not in sweep:
@@ -269,35 +259,9 @@ def _planned(sweep: DictConfig, path: str, name: str) -> tuple[Coordinate, ...]:
     return tuple(value for value in values if isinstance(value, str | int | float))
 
 
-def _lengths(trainer: DictConfig) -> dict[str, int]:
-    """How long all runs of a table are; a length that differs by dataset is left out."""
-    return {
-        key: trainer[key]
-        for key in LENGTHS
-        if key in trainer and not OmegaConf.is_interpolation(trainer, key)
-    }
-
-
 @cache
 def _label(configs: Path, name: str, modified: int) -> str | None:  # noqa: ARG001  (of a version)
     """The label of a configuration, which many tables have the same of."""
     config = read(configs, name)
     label = None if config is None else config.get("label")
     return None if label is None else str(label)
-
-
-def _load(path: Path) -> DictConfig:
-    """The configuration in a file.
-
-    Raises:
-        UsageError: It is not YAML, or holds no keys.
-    """
-    try:
-        config = OmegaConf.load(path)
-    except yaml.YAMLError as error:  # whose words name the line
-        raise UsageError(f"{path} must be YAML: {' '.join(str(error).split())}") from None
-    except (OSError, UnicodeError):  # OmegaConf's too, for a lone number
-        config = None
-    if not isinstance(config, DictConfig):
-        raise UsageError(f"{path} must be a readable file of keys and values")
-    return config

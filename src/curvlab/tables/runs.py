@@ -1,0 +1,364 @@
+"""Runs of a table as one DataFrame, a row per run, with how each deviates from the table."""
+
+import csv
+import json
+import logging
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import OmegaConf
+
+from curvlab.config.folder import find
+from curvlab.config.schema import attribute
+from curvlab.config.sources import complete
+from curvlab.errors import UsageError
+from curvlab.results.identity import built, canonical, older
+from curvlab.results.result import INTERRUPTED, load, result_files
+from curvlab.tables.spec import LARGEST_CURVATURE, LENGTHS, SCORE, ReportBlock, TableSpec
+
+log = logging.getLogger(__name__)
+
+LOST = {"diverged": "diverged", "failed": "failed", "out_of_memory": "out of memory"}
+STATUSES = ("finished", *LOST)
+CELL = ["row", "column"]
+COLUMNS = (
+    *CELL, "seed", "status", "value", "second", "val", "steps", "patience", "device", "seconds",
+    "parameters", "curvatures", "commit", "config", "built", "protocol", "older", "changed", "path",
+)  # fmt: skip
+OUTDATED = "older.csv"
+"""The cells whose results are outdated, next to the folder of all tables' results."""
+
+DEFAULT = "default"
+"""The value of an argument that is not set; null is another value."""
+
+_NUMBERS = count()
+VARYING = ("published_each", "own_each")
+"""Draws of a split of which each seed has its own."""
+
+
+def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
+    """All runs of a report block below a table's directory, also of a half-done sweep.
+
+    Half-written and foreign files are left out; one line in the log names them. So are results
+    that a later run set aside.
+
+    Args:
+        directory: The table's directory; one that does not exist holds no runs.
+        report: Says which values of a result are its row, its column and its number.
+
+    Returns:
+        One row per run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `second`
+        (the second number), `val` (the validation score), `steps`, `patience`, `device`, `seconds`,
+        `parameters`, `curvatures` (by name), `commit`, `config` (nested dict), `built` (see
+        `curvlab.results.identity.built`, dotted keys), `protocol` (a number for equal
+        configurations but for the seed), `older` (classes whose revision was raised
+        since), `changed` (overrides of its command against the table), `path`. A finished run that
+        validation could end has as its steps those that it was given; its patience is NaN for runs
+        that have none.
+    """
+    runs, ignored = [], []
+    for path in result_files(directory):
+        name = str(path.relative_to(directory))
+        try:
+            result = load(path)
+            status = result["status"]
+            if status not in (*STATUSES, INTERRUPTED):
+                raise KeyError("status")
+            if status != INTERRUPTED and _is_of(result["config"], report):
+                runs.append({**_run(result, report), "path": name})
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            ignored.append(f"{name} ({' '.join(str(error).split())})")
+        except KeyError as error:
+            ignored.append(f"{name} (no or another kind of {error.args[0]})")
+    if ignored:
+        log.warning("ignored in %s, no results of this table: %s", directory, ", ".join(ignored))
+    return pd.DataFrame(runs, columns=list(COLUMNS)).astype({"row": object, "column": object})
+
+
+def lookup(tree: Mapping[str, Any], path: str) -> Any:
+    """Value at a dotted path in nested mappings.
+
+    Raises:
+        KeyError: The path leads nowhere; the message is the path.
+    """
+    value: Any = tree
+    for key in path.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            raise KeyError(path)
+        value = value[key]
+    return value
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, keys joined by dots; lists become JSON text."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = json.dumps(value) if isinstance(value, list) else value
+    return flat
+
+
+def _is_of(config: Mapping[str, Any], report: ReportBlock) -> bool:
+    return all(lookup(config, key) == value for key, value in report.where.items())
+
+
+def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
+    config, trainer = result["config"], result["config"].get("trainer") or {}
+    status, steps, value, second = result["status"], result.get("steps") or 0, nan, nan
+    if status == "finished":
+        value = report.scale * _number(result, report.metric)
+        if report.second is not None:
+            try:
+                second = report.scale * _number(result, report.second.metric)
+            except KeyError:  # results of earlier versions lack it
+                second = nan
+        if not isfinite(value):
+            status, value = "diverged", nan
+        if trainer.get("patience") is not None and "max_steps" in trainer:
+            steps = trainer["max_steps"]
+    patience, val = trainer.get("patience"), result.get("val_score")
+    text = json.dumps({**config, "seed": None})
+    made, outdated, number = _identity(text, json.dumps(result.get("revisions") or {}))
+    return {
+        "row": lookup(config, report.rows),
+        "column": lookup(config, report.columns),
+        "seed": int(result["seed"]),
+        "status": status,
+        "value": value,
+        "second": second,
+        "val": nan if val is None else float(val),
+        "steps": steps,
+        "patience": nan if patience is None else float(patience),
+        "device": result.get("device") or "",
+        "seconds": float(result.get("wall_seconds") or nan),
+        "parameters": float(result.get("parameters") or nan),
+        "curvatures": result.get("curvatures") or {},
+        "commit": result.get("git_commit") or "",
+        "config": config,
+        "built": made | ({"seed": config["seed"]} if "seed" in config else {}),
+        "protocol": number,
+        "older": outdated,
+        "changed": ", ".join(result.get("changed") or ()),
+    }
+
+
+@cache
+def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
+    """What runs built that differ in their seed only, the classes that changed since, a number."""
+    node, raised = json.loads(config), json.loads(revisions)
+    return flatten(built(node, raised)), ", ".join(older(node, raised)), next(_NUMBERS)
+
+
+def _number(result: Mapping[str, Any], metric: str) -> float:
+    if metric == LARGEST_CURVATURE:
+        layers = (result.get("curvatures") or {}).values()
+        return max((abs(kappa) for layer in layers for kappa in layer), default=nan)
+    path = SCORE if metric == SCORE else f"metrics.{metric}"
+    value = lookup(result, path)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise KeyError(path)
+    return float(value)
+
+
+def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
+    """The runs of a table with their split and with `deviation` from the table's protocol.
+
+    A run deviates if it was to be shorter than the table says, or if its command has overrides
+    beyond the cells to run. It also does if `older.csv` next to the results lists its cell, if its
+    split has another draw than the split's configuration, or if a class that it built has another
+    revision today. The table's own protocol is an empty text.
+
+    Args:
+        spec: The table.
+        results: The folder of all tables' results.
+        report: Says what a run's row, column and number are; the table's own if None.
+
+    Returns:
+        What `collect` does, plus `deviation`, `split` (its name in words) and `draw` (see `draw`).
+
+    Raises:
+        UsageError: `older.csv` is there and is no such list.
+    """
+    runs = collect(results / spec.name, report or spec.report)
+    listed = outdated_cells(results)
+    cells = (Path(spec.name, path).parents[1].as_posix() for path in runs["path"])
+    rows = zip(cells, runs.to_dict("records"), strict=True)
+    return runs.assign(
+        deviation=[_deviation(spec, run, listed.get(cell, "")) for cell, run in rows],
+        split=[_split_name(config) for config in runs["config"]],
+        draw=[draw(config) for config in runs["config"]],
+    )
+
+
+def outdated_cells(results: Path) -> dict[str, str]:
+    """Why each cell is outdated, from the list next to the results; empty without one.
+
+    Raises:
+        UsageError: the file is not one that `tables older` has written.
+    """
+    path = results.resolve().parent / OUTDATED
+    if not path.exists():
+        return {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return {row["cell"]: row["why"] for row in csv.DictReader(file)}
+    except (OSError, KeyError, ValueError) as error:
+        message = f"{path} must be a file that `tables older` has written: {error}"
+        raise UsageError(message) from None
+
+
+def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
+    """In words. `why` is the entry of its cell in the list of outdated ones."""
+    trainer = run["config"].get("trainer") or {}
+    lengths: dict[str, str] = {}
+    for key, planned in spec.planned_length.items():
+        length = trainer.get(key)
+        if length is not None and (length < planned or f"trainer.{key}=" in run["changed"]):
+            text = f"{length:,.0f} {LENGTHS[key]} where the table's has {planned:,}"
+            lengths[f"trainer.{key}"] = text if length != planned else ""
+    listed = _reasons(why, run["built"])
+    words = [text for key, text in listed.items() if key not in lengths]
+    if not listed:
+        words = [f"{run['older']} (commit {run['commit'][:8]})"] if run["older"] else []
+        split = run["config"].get("split") or {}
+        if "draw" in split and "split.draw=" not in run["changed"]:
+            today = _drawn_today(spec.configs, str(split.get("name")), split["draw"])
+            if today != split["draw"]:
+                pair = shown(split["draw"]), shown(today)
+                words.append("split.draw={} where the table's has {}".format(*pair))
+    words += filter(None, lengths.values())
+    said = tuple(f"trainer.{key}=" for key in spec.planned_length)
+    changed: list[str] = run["changed"].split(", ")
+    words += [word for word in changed if word and not word.startswith(said)]
+    return ", ".join(words) or ", ".join(listed.values())
+
+
+def _reasons(why: str, made: Mapping[str, Any]) -> dict[str, str]:
+    """The listed reasons that hold for a run, by key; none for one that was made since."""
+    found = {}
+    for part in filter(None, why.split("; ")):
+        differing = re.fullmatch(r"(\S+) (.*) -> (.*)", part)
+        if differing is None:  # why its command can no longer be composed
+            return {"": why}
+        key, then, now = differing.groups()
+        if shown(made.get(key, DEFAULT)) == then:
+            found[key] = f"{key}={then} where the table's has {now}"
+    return found
+
+
+def shown(value: Any) -> str:
+    """A value as the list of outdated cells has it."""
+    text = "null" if value is None else str(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+@cache
+def _drawn_today(configs: Path, split: str, other: Any) -> Any:
+    """The draw in a split's configuration; `other` where there is none."""
+    file = find(configs, f"split/{split}.yaml")
+    if not file.is_file():
+        return other
+    config = OmegaConf.load(file)
+    complete(config)
+    return OmegaConf.select(config, "draw")
+
+
+def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The split that a run uses: its task's of the edges, or its dataset's of the nodes."""
+    of_edges = (config.get("task") or {}).get("split") or {}
+    if {"val", "test"} <= of_edges.keys():  # then nothing used the dataset's split of its nodes
+        return of_edges
+    return config.get("split") or {}
+
+
+def draw(config: Mapping[str, Any]) -> str:
+    """Which draw of a split a run has, by the class attribute `published` of its `_target_`.
+
+    `published` or `published_each` (one for each seed) for the paper's own, `own` or `own_each` for
+    others, `none` without a split. A mean over runs of one draw that is not the paper's (`own`)
+    cannot be compared with the paper's number: how far another draw would be is not known.
+    """
+    split = _split(config)
+    if not split:
+        return "none"
+    number = split.get("draw", 0)  # some, as split=fit, are never drawn
+    published = attribute(str(split.get("_target_", "")), "published", False)
+    own = not (published is True or (published is not False and published == number))
+    return ("own" if own else "published") + ("_each" if number is None else "")
+
+
+def _split_name(config: Mapping[str, Any]) -> str:
+    split, each = _split(config), draw(config) in VARYING
+    if "name" in split:
+        return f"{split['name']}{' (another for each seed)' if each else ''}"
+    if not {"val", "test"} <= split.keys():
+        return ""
+    held_out = split["val"], split["test"]
+    parts = "/".join(f"{100 * part:.4g}" for part in (1 - sum(held_out), *held_out))
+    return f"edges {parts} ({'another for each seed' if each else 'one for all runs'})"
+
+
+def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Keep, in each cell, the runs of one protocol, and of those one run per seed.
+
+    The protocol with the most seeds is kept, then that with the most steps. Runs that diverged
+    count as seeds here: a choice that looked at outcomes would prefer protocols that hide them.
+
+    Args:
+        runs: As `collect` returns them.
+
+    Returns:
+        The runs kept, and one row (`row`, `column`, `runs`, `reason`) for each set left out.
+    """
+    kept, left_out = [], []
+    for cell, of_cell in runs.groupby(CELL, sort=False):
+        chosen = of_cell
+        if of_cell["protocol"].nunique() > 1:
+            chosen, others = _chosen(of_cell)
+            left_out += [(*cell, count, reason) for count, reason in others]
+        unique = chosen
+        if chosen["seed"].duplicated().any():
+            unique = chosen.sort_values("steps").drop_duplicates("seed", keep="last").sort_index()
+            count = len(chosen) - len(unique)
+            left_out.append((*cell, count, "a seed that is there already"))
+        kept.append(unique)
+    columns = [*CELL, "runs", "reason"]
+    return pd.concat(kept) if kept else runs, pd.DataFrame(left_out, columns=columns)
+
+
+def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """The runs of the chosen protocol; number and reason of the runs of each other one."""
+    found = pd.Series(protocols(runs), runs.index)
+    groups = [group for _, group in runs.groupby(found.map(canonical), sort=False)]
+    groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)
+    others = []
+    for group in groups[1:]:
+        pair = [
+            {**found[g.index[0]], **flatten(g["config"].iloc[0])} for g in (group, groups[0])
+        ]  # defaults too
+        keys = sorted(found[group.index[0]].keys() | found[groups[0].index[0]].keys())
+        then, now = ({key: values.get(key, "nothing") for key in keys} for values in pair)
+        words = [f"{k} {then[k]} instead of {now[k]}" for k in keys if then[k] != now[k]]
+        more = f" and {len(words) - 3} more" if len(words) > 3 else ""
+        others.append((len(group), ", ".join(words[:3]) + more))
+    return groups[0], others
+
+
+def protocols(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """What each run of a cell built, without what changes from seed to seed.
+
+    Left out are keys named after the seed whose value is the run's seed in all the runs
+    (`dataset.noise_seed`).
+    """
+    made = list(runs["built"])
+    names = {key for run in made for key in run if key.endswith("seed")}
+    follow = {key for key in names if all(run.get(key) == run.get("seed") for run in made)}
+    return [{key: value for key, value in run.items() if key not in follow} for run in made]

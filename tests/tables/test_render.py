@@ -1,0 +1,276 @@
+"""Reports written down in every format, and texts with tables in them."""
+
+import re
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from conftest import extend
+from curvlab.errors import UsageError
+from curvlab.tables import build_report, load_table
+from curvlab.tables.render import (
+    html,
+    latex_escape,
+    markdown,
+    number,
+    refresh,
+    render,
+    sentence,
+    terminal,
+)
+from curvlab.tables.report import LETTERS
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results" / "tables"
+ESCAPE_CODE = re.compile(r"\x1b\[[0-9;]*m")
+SECOND = "mean of the last 2,000 steps"
+
+
+@pytest.fixture
+def report(spec, write_run, tmp_path):
+    """A half-done sweep: full, single-seed, diverged, out of memory, short and missing cells."""
+    for model, mean in [("gcn", 79.9), ("gat", 88.8), ("tokengt", 89.5), ("fpst", 98.9)]:
+        for seed in range(5):
+            path = write_run(model, "web_edu", seed, mean + 0.1 * seed)
+            if model == "fpst":
+                value = mean + 0.1 * seed
+                extend(path, metrics={"test": {"map": value, "map_tail": value - 1}})
+    write_run("fpst", "web_edu", 4, None, status="diverged", steps=40)
+    write_run("gat", "power", 0, 99.0)
+    write_run("mlp", "power", 0, 99.5, steps=250)
+    write_run("sgc", "facebook", 0, None, status="out_of_memory", steps=0)
+    write_run("sgc", "facebook", 1, None, status="failed", steps=0)
+    write_run("gat", "web_edu", 4, 10.0, steps=500)
+    return build_report(spec, tmp_path)
+
+
+def line_of(text, label, below=0):
+    lines = text.splitlines()
+    return lines[next(i for i, line in enumerate(lines) if label in line) + below]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_terminal_fits_its_width_and_loses_nothing(report, width):
+    text = terminal(report, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for name in ("Web-Edu", "Power", "Facebook", "Bio-Worm"):
+        assert name in text
+    for mean in report.cells["paper_mean"]:
+        assert f"{mean:.2f}" in text
+
+
+def test_narrow_terminals_get_blocks_below_each_other(report):
+    assert terminal(report, 60).count("FPS-T  ") > terminal(report, 160).count("FPS-T  ") >= 1
+
+
+def test_styles_change_no_character(report):
+    styled = terminal(report, 100, styled=True)
+    plain = ESCAPE_CODE.sub("", styled)
+    body = [line.rstrip() for line in plain.splitlines() if not line.startswith("Bold")]
+    assert body[:40] == terminal(report, 100).splitlines()[:40]
+    assert "\x1b[1m99.00" in styled
+    assert "\x1b[4m90.21" in styled
+    assert re.search(r"\x1b\[2m *99\.50", styled)
+
+
+def test_numbers_and_outcomes_are_written(report):
+    text = markdown(report)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {7}
+    assert len({len(line) for line in lines}) == 1
+    assert "**99.00 ± 0.08**" in line_of(text, "**FPS-T**")
+    assert "*90.21 ± 0.36*" in line_of(text, "**HAT**")
+    assert re.search(r"\*\*99\.05 ± \d\.\d\d\*\* \(4\)", line_of(text, "**FPS-T**", 1))
+    assert f"| {SECOND} | 98.05 ± 0.21 (4) " in line_of(text, "**FPS-T**", 2)
+    assert "≈" in line_of(text, "**FPS-T**", 3)
+    assert "1 of 5 diverged" in line_of(text, "**FPS-T**", 5)
+    assert "1 of 2 failed, 1 of 2 out of memory" in text
+    assert re.search(r"[^*]\*89\.70 ± \d\.\d\d\*[^*]", line_of(text, "**TokenGT**", 1))
+    assert "<sub>99.50 (1) ᵃ</sub>" in line_of(text, "**MLP**", 1)
+    assert "not run" in line_of(text, "**HGCN**", 1)
+    assert SECOND not in line_of(text, "**GCN**", 2)
+    assert "rank" in line_of(text, "**Spearman**")
+    assert "Mean of the last 2,000 steps: test.map_tail of runs that have it." in text
+    assert "Small, with a letter: another protocol than the table's." in text
+    assert "1. GAT, Web-Edu: 1 run left out" in text
+
+
+def test_ties_are_both_best_and_a_lone_number_is_not_marked(spec, write_run, tmp_path):
+    for model, value in (("gcn", 80.001), ("gat", 79.999), ("sgc", 79.0)):
+        write_run(model, "web_edu", 0, value)
+    write_run("gcn", "power", 0, 98.0)
+    text = markdown(build_report(spec, tmp_path))
+    assert line_of(text, "**GCN**", 1).count("**80.00**") == 1
+    assert line_of(text, "**GAT**", 1).count("**80.00**") == 1
+    assert "*" not in line_of(text, "**SGC**", 1)
+    assert "*98.00" not in text
+    assert "another protocol" not in text
+
+
+def test_an_order_that_says_nothing_is_not_marked(configs, write_run, tmp_path):
+    _, times = load_table(configs, "cat/table2")
+    for i, model in enumerate(("cat_euclidean", "cat_hyperbolic", "cat")):
+        words = {"table": "cat/table2", "metric": "inference_ms", "steps": 1}
+        write_run(model, "wn18rr", 0, i + 1.5, **words)
+    text = markdown(build_report(times, tmp_path))
+    assert "| ours" in text
+    assert not re.search(r"rank |Spearman|Bold|\*\d", text)
+
+
+def test_the_fastest_is_marked(fig4, write_run, tmp_path):
+    words = {"table": "fpst/fig4", "metric": "inference_ms", "steps": 1}
+    for model, value in [("gcn", 3.0), ("gat", 9.0), ("tokengt", 7.0)]:
+        write_run(model, "power", 0, value, **words)
+    text = markdown(build_report(fig4[0], tmp_path))
+    assert all(words in text for words in ("**3.00** (1)", "*7.00* (1)", "**2.35**"))
+
+
+def test_latex_is_balanced_and_every_line_has_all_columns(report):
+    title = replace(report.spec.report, title="50% of {a_b} & #1")
+    text = render([replace(report, spec=replace(report.spec, report=title))], "latex")
+    assert len(re.findall(r"(?<!\\)\{", text)) == len(re.findall(r"(?<!\\)\}", text))
+    assert re.findall(r"\\begin\{(\w+)\}", text) == re.findall(r"\\end\{(\w+)\}", text)[::-1]
+    rules = [rf"\{rule}rule" for rule in ("top", "mid", "bottom")]
+    assert sorted(text.index(rule) for rule in rules) == [text.index(rule) for rule in rules]
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {5}
+    assert r"\begin{tabular}{llrrrr}" in text
+    assert r"\usepackage{booktabs,xcolor}" in text
+    assert len(re.findall(r"(?<!\\)\$", text)) % 2 == 0
+    assert text.isascii()
+    for words in (
+        r"50\% of \{a\_b\} \& \#1",
+        r"\textbf{99.00 $\pm$ 0.08}",
+        r"\underline{90.21 $\pm$ 0.36}",
+        r"$\kappa$-GCN",
+        r"trainer.max\_steps",
+        r"\textcolor{gray}{99.50 (1) \textsuperscript{a}}",
+        rf"& {SECOND} & 98.05 $\pm$ 0.21 (4) &",
+    ):
+        assert words in text
+
+
+def test_latex_escape_leaves_no_command():
+    assert latex_escape("\\input{x}") == r"\textbackslash{}input\{x\}"
+    assert latex_escape("a^b~c") == r"a\textasciicircum{}b\textasciitilde{}c"
+    assert latex_escape(LETTERS).isascii()
+
+
+def test_html_has_the_marks(report):
+    text = html(report)
+    assert "<b>99.00 ± 0.08</b>" in text
+    assert '<span class="grey">99.50 (1) ᵃ</span>' in text
+    assert f"<td>{SECOND}</td>" in text
+
+
+def test_csv_round_trips(report):
+    cells = pd.read_csv(StringIO(render([report], "csv")))
+    texts = ["deviation", "mark", "split", "precision"]  # which may be empty
+    cells[texts] = cells[texts].astype(object).fillna("")
+    drop = {"columns": "within"}
+    pd.testing.assert_frame_equal(cells.drop(**drop), report.cells.drop(**drop), check_dtype=False)
+    assert cells["within"].notna().sum() == report.cells["within"].notna().sum()
+
+
+def test_a_cell_in_a_text(report, dimensions, tmp_path):
+    assert sentence(report, "fpst", "web_edu") == (
+        f"FPS-T, Web-Edu: ours 99.05 ± 0.21 (4), {SECOND} 98.05 ± 0.21 (4), paper 99.00 ± 0.08.\n"
+    )
+    assert sentence(report, "gcn", "power") == "GCN, Power: ours not run, paper 98.25 ± 0.02.\n"
+    assert "paper 92.00" in sentence(build_report(dimensions, tmp_path), "fpst", "4")
+    assert number(report, "fpst", "web_edu") == "99.05"
+    assert number(report, "fpst", "power", "paper") == "99.18"
+    with pytest.raises(UsageError, match="has no number of 'ours' for gcn, power"):
+        number(report, "gcn", "power")
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "csv"])
+def test_panels_without_runs_are_written(configs, tmp_path, form):
+    (spec,) = load_table(configs, "polyformer/table5")  # has methods that are cited only
+    panels = [spec, *load_table(configs, "fpst/fig4")]
+    text = render([build_report(panel, tmp_path) for panel in panels], form)
+    assert "not run" in text
+    assert "cited" in text
+    assert text.endswith("\n")
+    assert not re.search(r"\bnan\b|None", text)
+    if form != "csv":
+        assert text.index("(left)") < text.index("(right)")
+
+
+TEXT = """Before.
+
+<!-- tables.py fpst/fig3 1 -->
+old
+<!-- end -->
+
+It has <!-- cell a/b c d -->1.0<!-- /cell -->, <!-- paired e f g h i --><!-- /cell -->.
+
+<!-- tables.py status -->
+
+<!-- end -->
+After.
+"""
+
+
+def test_only_what_is_between_marks_is_new():
+    new = refresh(TEXT, lambda words: f"\nof {words}\n\n")
+    expected = TEXT.replace("-->\nold\n<!--", "-->\n\nof fpst/fig3 1\n\n<!--")
+    expected = expected.replace("status -->\n\n<!--", "status -->\n\nof status\n\n<!--")
+    expected = expected.replace("-->1.0<!--", "-->of cell a/b c d<!--")
+    assert new == expected.replace("--><!-- /cell", "-->of paired e f g h i<!-- /cell")
+    assert refresh(new, lambda words: f"of {words}") == new
+    assert refresh("no marks", str) == "no marks"
+
+
+@pytest.mark.parametrize(
+    "text", [TEXT.replace("<!-- end -->\nAfter", "After"), TEXT + "<!-- end -->\n"]
+)
+def test_half_a_pair_of_marks_is_refused(text):
+    with pytest.raises(UsageError, match="must be between a line <!-- tables"):
+        refresh(text, str)
+
+
+PAGES = [ROOT / "README.md", *sorted(RESULTS.parent.glob("*.md")), ROOT / "docs/spaces.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_show_what_the_result_files_say(page, script):
+    words = ("refresh", str(page), "--results", str(RESULTS), "--output", "new.md")
+    assert script("tables.py", *words)[0] == 0
+    assert Path("new.md").read_text() == page.read_text()
+
+
+@pytest.mark.parametrize("page", PAGES[1:-1], ids=lambda page: page.stem)
+def test_no_decimal_of_a_finding_is_typed_by_hand(page):
+    if page.stem == "changes":  # of two commits
+        pytest.skip()
+    written = re.sub("<!--.*?-->", "", refresh(page.read_text(), lambda _words: ""))
+    findings = [line for line in written.splitlines() if line.startswith("- ")]
+    assert not [line for line in findings if re.search(r"(?<![\d=])[1-9]?\d\.\d", line)]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("fpst/fig3 2", "fpst/fig3 has 1 panels, no 2"),
+        ("fpst/fig3 fpst cora", "'cora' is none of web_edu, "),
+        ("fpst/fig3 nobody web_edu", "'nobody' is none of mlp, "),
+        ("fpst/fig3 fpst web_edu x", "the number of its part"),
+        ("nothing", "nothing"),
+        ("cell fpst/fig3 fpst nowhere", "'nowhere' is none of web_edu, "),
+        ("cell fpst/fig3#9 fpst web_edu", "no 9"),
+    ],
+)
+def test_unknown_marks_are_one_sentence(script, tmp_path, words, answer):
+    text = tmp_path / "text.md"
+    text.write_text(f"<!-- tables.py {words} -->\n<!-- end -->\n")
+    code, _, said = script("tables.py", "refresh", str(text), "--results", str(RESULTS))
+    assert code == 2
+    assert answer in said
+    assert said.count("\n") == 1
+    assert text.read_text().endswith("-->\n<!-- end -->\n")

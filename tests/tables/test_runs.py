@@ -1,0 +1,377 @@
+"""Runs as rows: which are read, which deviate from their table, which may be averaged."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from conftest import cell, extend
+from curvlab.config.sources import complete
+from curvlab.errors import UsageError
+from curvlab.results.identity import built
+from curvlab.tables import build_report
+from curvlab.tables.report import LETTERS
+from curvlab.tables.runs import (
+    collect,
+    draw,
+    flatten,
+    lookup,
+    one_protocol_per_cell,
+    protocols,
+    table_runs,
+)
+
+
+@pytest.fixture
+def runs(spec, tmp_path):
+    return lambda report=None: collect(tmp_path / "fpst/fig3", report or spec.report)
+
+
+@pytest.fixture
+def deviation(spec, tmp_path):
+    return lambda model: cell(build_report(spec, tmp_path), model)["deviation"]
+
+
+def test_a_run_is_one_row(runs, write_run):
+    write_run("gcn", "power", 3, 97.5, steps=500)
+    (run,) = runs().to_dict("records")
+    assert (run["row"], run["column"], run["seed"]) == ("gcn", "power", 3)
+    assert (run["status"], run["value"], run["steps"]) == ("finished", 97.5, 500)
+    assert run["path"] == "power/gcn/seed3/result.json"
+
+
+def test_no_directory_holds_no_runs(spec, tmp_path):
+    found = collect(tmp_path / "nowhere", spec.report)
+    assert (len(found), "row" in found) == (0, True)
+
+
+def test_columns_may_be_numbers(dimensions, runs, write_run):
+    write_run("fpst", "web_edu", 0, 92.0, dim=4)
+    assert runs(dimensions.report)["column"].tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("curvatures", "largest"),
+    [({"kappa/0": [0.25, -0.5], "kappa/1": [0.125]}, 0.5), ({"kappa/0": [0.0]}, 0.0), ({}, None)],
+)
+def test_the_second_number_may_be_the_largest_curvature(
+    table1, write_run, tmp_path, curvatures, largest
+):
+    path = write_run("fpst", "cora", 0, 80.0, table="fpst/table1", metric="f1_micro")
+    extend(path, curvatures=curvatures)
+    second = collect(tmp_path / "fpst/table1", table1.report).iloc[0]["second"]
+    assert (None if pd.isna(second) else second) == largest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"status": "fin',
+        b"",
+        b"\xff\xfe\x00\x9c",
+        b"[1, 2]",
+        b'{"status": "running"}',
+        b'{"status": "finished"}',
+        b'{"status": "finished", "seed": 0, "config": {"model": {"name": "gcn"}}, "metrics": {}}',
+        b'{"status": "finished", "seed": 0, "config": "none"}',
+    ],
+)
+def test_foreign_files_are_named_once_and_left_out(runs, write_run, tmp_path, caplog, text):
+    write_run("gcn", "power", 0, 97.5)
+    for name in ("one", "two"):
+        (tmp_path / "fpst/fig3" / name).mkdir()
+        (tmp_path / "fpst/fig3" / name / "result.json").write_bytes(text)
+    assert len(runs()) == 1
+    (record,) = caplog.records
+    assert "one/result.json" in record.message
+    assert "two/result.json" in record.message
+    assert "power" not in record.message
+
+
+def test_finished_without_the_metric_is_no_result(runs, write_run, caplog):
+    write_run("gcn", "power", 0, None)
+    assert len(runs()) == 0
+    assert "test.map" in caplog.text
+
+
+def test_a_table_may_compare_the_score_of_each_run(spec, runs, write_run):
+    extend(write_run("gcn", "power", 0, 1.0, metric="roc_auc"), score=70.0)
+    write_run("gat", "power", 0, 1.0)
+    assert runs(replace(spec.report, metric="score"))["value"].tolist() == [70.0]
+
+
+def test_a_block_may_have_the_runs_of_one_dataset(spec, runs, write_run, caplog):
+    write_run("gcn", "power", 0, 1.0)
+    write_run("gcn", "web_edu", 0, 2.0)
+    of_power = replace(spec.report, where={"dataset.name": "power"})
+    assert runs(of_power)["value"].tolist() == [1.0]
+    assert not caplog.records
+    assert len(runs(replace(spec.report, where={"dataset.nickname": "power"}))) == 0
+    assert "dataset.nickname" in caplog.text
+
+
+def test_a_metric_that_is_not_finite_has_diverged(runs, write_run):
+    extend(write_run("gcn", "power", 0, 1.0), metrics={"test": {"map": float("nan")}})
+    assert runs()["status"].tolist() == ["diverged"]
+
+
+def test_lookup():
+    assert lookup({"a": {"b": 1}}, "a.b") == 1
+    for path in ("a.c", "a.b.c"):
+        with pytest.raises(KeyError, match=path):
+            lookup({"a": {"b": 1}}, path)
+
+
+def test_a_run_that_validation_ended_had_the_steps_that_it_was_given(runs, write_run):
+    ended = {"max_steps": 1000, "patience": 100}
+    write_run("gcn", "power", 0, 90.0, steps=230, trainer=ended)
+    write_run("gcn", "power", 1, None, status="diverged", steps=40, trainer=ended)
+    write_run("gcn", "power", 2, 90.0, steps=500)
+    found = runs().set_index("seed")
+    assert found["steps"].tolist() == [1000, 40, 500]
+    assert found["patience"].fillna(0).tolist() == [100, 100, 0]
+
+
+# Protocols
+
+
+def numbered(values, **options):
+    """Seeds of GCN on Power with these values."""
+    return [("gcn", "power", seed, value, options) for seed, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("written", "kept", "reasons"),
+    [
+        (numbered([97.0] * 5), [97.0] * 5, []),  # each with a noise seed and folder of its own
+        (
+            [*numbered([97.0] * 3, steps=500), ("gcn", "power", 3, 99.0, {})],
+            [97.0] * 3,
+            ["trainer.max_steps 10000 instead of 500"],
+        ),
+        (
+            [("gcn", "power", 0, 97.0, {"steps": 500}), ("gcn", "power", 1, 99.0, {})],
+            [99.0],
+            ["trainer.max_steps 500 instead of 10000"],
+        ),
+        (
+            [
+                *numbered([None] * 3, status="diverged", steps=40),
+                ("gcn", "power", 3, 99.0, {"optimizer": {"lr": 1e-3}}),
+            ],
+            [None] * 3,
+            ["optimizer.lr 0.001 instead of nothing"],
+        ),
+        (
+            [
+                ("gcn", "power", 0, 97.0, {"optimizer": {"lr": 1e-2}}),
+                ("gat", "power", 0, 99.0, {"optimizer": {"lr": 1e-3}}),
+            ],
+            [97.0, 99.0],
+            [],
+        ),
+        (
+            [("gcn", "power", 0, 97.0, {"folder": f"{i}/seed0"}) for i in range(2)],
+            [97.0],
+            ["a seed that is there already"],
+        ),
+        (
+            [("gcn", "power", i, 97.0, {"optimizer": {"w": z}}) for i, z in enumerate((0, 0.0))],
+            [97.0] * 2,
+            [],
+        ),
+        (
+            [
+                *numbered([97.0] * 2, folder="power/gcn/seed0/previous/0123"),
+                ("gcn", "power", 0, None, {"status": "diverged"}),
+            ],
+            [None],
+            [],
+        ),
+    ],
+    ids=["seeds", "most seeds", "most steps", "outcomes", "cells", "copies", "zeros", "set aside"],
+)  # fmt: skip
+def test_one_protocol_is_kept_in_each_cell(runs, write_run, written, kept, reasons):
+    """That with the most seeds, then with the most steps, whatever came out."""
+    for model, dataset, seed, value, options in written:
+        write_run(model, dataset, seed, value, **options)
+    found, left_out = one_protocol_per_cell(runs())
+    assert sorted(found["value"].fillna(-1)) == sorted(-1 if v is None else v for v in kept)
+    assert left_out["reason"].tolist() == reasons
+
+
+def test_where_a_run_computes_and_what_it_shows_is_no_protocol():
+    trainer = {"_target_": "curvlab.run.options.FixedSteps", "max_steps": 9}
+    here = {"seed": 0, "report": {"title": "a"}, "trainer": {**trainer, "threads": 1}}
+    there = {"seed": 1, "logger": {"project": "b"}, "trainer": {**trainer, "threads": 2}}
+    one, other = protocols(pd.DataFrame({"built": [flatten(built(c)) for c in (here, there)]}))
+    assert one == other == {**one, "trainer.max_steps": 9}
+    assert "trainer.threads" not in one
+
+
+def test_a_fixed_seed_of_the_data_is_protocol():
+    """Two graphs drawn with different seeds, each used for all training seeds, do not mix."""
+
+    def found(*pairs):
+        made = [{"seed": seed, "dataset.seed": data} for seed, data in pairs]
+        return protocols(pd.DataFrame({"built": made}))
+
+    first, second, third, fourth = found((0, 0), (1, 0), (0, 7), (1, 7))
+    assert first == second != third == fourth
+    one, other = found((0, 0), (1, 1))
+    assert one == other
+
+
+# Deviations from the table's protocol
+
+
+@pytest.mark.parametrize(
+    ("steps", "changed", "words"),
+    [
+        (250, [], "250 steps where the table's has 10,000"),
+        (250, ["trainer.max_steps=250"], "250 steps where the table's has 10,000"),
+        (20_000, ["trainer.max_steps=20000"], "20,000 steps where the table's has 10,000"),
+        (10_000, ["trainer.max_steps=10000"], ""),
+        (10_000, ["optimizer.lr=0.1"], "optimizer.lr=0.1"),
+        (
+            500,
+            ["optimizer.lr=0.1", "trainer.max_steps=500"],
+            "500 steps where the table's has 10,000, optimizer.lr=0.1",
+        ),
+    ],
+)
+def test_a_run_says_how_it_deviates(deviation, write_run, steps, changed, words):
+    extend(write_run("gcn", "web_edu", 0, 79.9, steps=steps), changed=changed)
+    assert deviation("gcn") == words
+
+
+def test_a_draw_that_is_no_longer_the_splits_deviates(table1, write_run, tmp_path):
+    """As when a split of one draw becomes one of a draw for each seed: the two do not mix."""
+    words = {"table": "fpst/table1", "metric": "f1_micro", "steps": 1000}
+    for model, number in (("gcn", 7), ("gat", None)):
+        split = {"name": "random_60_20_20", "draw": number}  # in configs/split: null
+        write_run(model, "cora", 0, 80.0, split=split, **words)
+    report = build_report(table1, tmp_path)
+    assert cell(report, "gcn", "cora")["deviation"] == "split.draw=7 where the table's has null"
+    assert cell(report, "gat", "cora")["deviation"] == ""
+
+
+def test_each_protocol_has_its_letter(spec, write_run, tmp_path):
+    extend(write_run("gcn", "web_edu", 0, 79.9), changed=["optimizer.lr=0.1"])
+    write_run("gat", "web_edu", 0, 79.9, steps=250)
+    extend(write_run("gat", "power", 0, 79.9, steps=250), changed=["trainer.max_steps=250"])
+    for i in range(len(LETTERS)):
+        extend(write_run(f"model{i}", "power", 0, 1.0), changed=[f"optimizer.z={i}"])
+    cells = build_report(spec, tmp_path).cells.set_index(["row", "column"])
+    marks = cells.loc[cells["mark"] != "", "mark"]
+    assert marks["gat", "web_edu"] == marks["gat", "power"] != marks["gcn", "web_edu"]
+    assert marks.nunique() == len(LETTERS) + 2
+
+
+MEANS = {"gcn": 90.0, "gat": 91.0, "sage": 92.0, "hat": 93.0, "fpst": 94.0}
+LISTED = {
+    "fpst/fig3/web_edu/gcn": "model.dim 16 -> 32; trainer.max_steps 250 -> 10000",
+    "fpst/fig3/web_edu/gat": "model.dim 16 -> 32; model.revision default -> 2",
+    "fpst/fig3/web_edu/sage": "unknown option model.hops; say model.layers",
+    "fpst/fig3/web_edu/hat": "model.dim 8 -> 16",  # which was run again since
+    "fpst/fig3_dimensions/web_edu/fpst": "model.dim 16 -> 32",
+}
+
+
+@pytest.fixture
+def listed(spec, write_run, tmp_path):
+    """Two seeds of models, some of which the list calls outdated."""
+    for model, mean in MEANS.items():
+        for seed in (0, 1):
+            folder = f"web_edu/{model}/seed{seed}"
+            steps = 250 if model == "gcn" else 10_000
+            options = {"folder": folder, "table": "tables/fpst/fig3", "steps": steps}
+            write_run(model, "web_edu", seed, mean + seed, **options)
+    cells = pd.DataFrame([(name, 2, why) for name, why in LISTED.items()])
+    cells.to_csv(tmp_path / "older.csv", index=False, header=["cell", "runs", "why"])
+    return tmp_path / "tables"
+
+
+def test_each_cell_that_the_list_of_outdated_ones_has_is_marked(spec, listed):
+    report = build_report(spec, listed)
+    assert {model: cell(report, model)["deviation"] for model in MEANS} == {
+        "gcn": "model.dim=16 where the table's has 32, 250 steps where the table's has 10,000",
+        "gat": "model.dim=16 where the table's has 32, "
+        "model.revision=default where the table's has 2",
+        "sage": "unknown option model.hops; say model.layers",
+        "hat": "",
+        "fpst": "",
+    }
+    assert len({cell(report, model)["mark"] for model in ("gcn", "gat", "sage")} - {""}) == 3
+    assert cell(report, "gcn")[["difference", "our_rank"]].isna().all()
+
+
+def test_a_list_of_another_kind_is_refused(spec, listed):
+    (listed.parent / "older.csv").write_text("name\ngcn\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"older\.csv must be a file that `tables older`"):
+        table_runs(spec, listed)
+
+
+# Draws of a split
+
+
+def config_of(configs, name, group="split"):
+    config = OmegaConf.load(configs / group / f"{name}.yaml")
+    base = config.pop("defaults", [None])[0]
+    if isinstance(base, str):
+        config = OmegaConf.merge(OmegaConf.load(configs / group / f"{base}.yaml"), config)
+    complete(config)
+    return OmegaConf.to_container(config, resolve=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("public", "published"),
+        ("official", "published"),
+        ("hgcn", "published"),
+        ("fit", "published"),
+        ("geom_gcn", "published_each"),
+        ("given", "published_each"),
+        ("quota", "published_each"),
+        ("random_per_class", "published"),
+        ("shared_70_15_15", "own"),
+        ("random_50_25_25", "own"),
+        ("random_60_20_20", "own_each"),
+        ("redrawn_50_25_25", "own_each"),
+    ],
+)
+def test_which_draw_the_splits_have(configs, name, found):
+    assert draw({"split": config_of(configs, name)}) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("random_per_class", 123), ("hgcn", 1234), ("quota", 3), ("public", 0)]
+)
+def test_other_draws_than_a_papers_own_are_ours(configs, name, number):
+    split = config_of(configs, name)
+    all_are = name in ("quota", "public")
+    for value, expected in [
+        (number, "published"),
+        (number + 1, "published" if all_are else "own"),
+        (None, "published_each" if all_are else "own_each"),
+    ]:
+        assert draw({"split": split | {"draw": value}}) == expected
+
+
+def test_a_split_of_edges_stands_for_that_of_nodes(configs):
+    nodes = config_of(configs, "public")
+    hgcns = {"split": config_of(configs, "link_prediction__hgcn", "task")["split"]}
+    assert draw({"task": hgcns, "split": nodes}) == "published"
+    task = config_of(configs, "link_prediction", "task")
+    assert draw({"task": task, "split": nodes}) == "own"
+    task["split"]["draw"] = None
+    assert draw({"task": task, "split": nodes}) == "own_each"
+    assert draw({"task": {"name": "node_classification"}, "split": nodes}) == "published"
+    assert draw({"task": {}}) == "none"
+
+
+@pytest.mark.parametrize("target", ["no.such.Split", "curvlab.data.splits.nodes.Gone", "..", ""])
+def test_a_class_that_is_not_there_is_not_known_to_be_published(target):
+    assert draw({"split": {"name": "mine", "draw": 0, "_target_": target}}) == "own"
