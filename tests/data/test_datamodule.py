@@ -1,11 +1,9 @@
 """The data module prepares one graph once, checks it, and hands out that very object."""
 
 import logging
-import warnings
 
 import pytest
 import torch
-from lightning import LightningModule, Trainer
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
@@ -39,12 +37,6 @@ def test_loaders_yield_the_very_same_graph():
     assert data.source.loads == 1
 
 
-def test_sizes_and_transforms():
-    data = module()
-    assert (data.num_nodes, data.num_features) == (60, 60)
-    assert data.graph.eigenvectors.shape == (60, 4)
-
-
 def test_noise_follows_the_runs_seed_and_leaves_the_global_generator_alone():
     torch.manual_seed(1)
     first = module(seed=0).graph.x
@@ -62,46 +54,6 @@ def test_noise_does_not_depend_on_what_the_cache_held(tmp_path):
     assert torch.equal(first.x, second.x)
     assert torch.equal(first.eigenvectors, second.eigenvectors)
     assert torch.equal(first.x, module().graph.x)
-
-
-class Recorder(LightningModule):
-    """Trains one number on the graph and remembers which objects it was given."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.ones(()))
-        self.seen = []
-
-    def training_step(self, batch, batch_idx):
-        self.seen.append(batch)
-        return (self.scale * batch.x).square().mean()
-
-    def validation_step(self, batch, batch_idx):
-        self.seen.append(batch)
-
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
-
-def test_lightning_trains_on_the_same_object_without_copies(tmp_path):
-    data, task = module(), Recorder()
-    trainer = Trainer(
-        default_root_dir=tmp_path,
-        max_epochs=3,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Lightning's advice on hardware is not under test
-        trainer.fit(task, data)
-    assert trainer.global_step == 15
-    assert len(task.seen) == 3 * (5 + 1)
-    assert all(batch is data.graph for batch in task.seen)
-    assert data.source.loads == 1
 
 
 def test_the_graph_moves_once_and_then_stays():

@@ -4,10 +4,9 @@ import pytest
 from omegaconf import open_dict
 
 from composing import CONFIGS, composed
-from curvlab.config.building import build
 from curvlab.config.rules import validate
 from curvlab.config.words import in_words_of, remember
-from curvlab.data.datasets.named import build_source, dataset_config, dataset_names
+from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored
 from curvlab.run.parts import build_data
@@ -87,11 +86,6 @@ def test_a_dataset_brings_its_task_split_and_metric(name):
     assert (config.split.name, config.dataset.metric) == DEFAULTS[name]
     validate(config)
     build_data(config)  # builds source, split and transforms; loads nothing
-
-
-def test_the_command_line_has_the_last_word():
-    config = composed("model=mlp", "dataset=airport", "split=hgcn", "split.draw=3")
-    assert (config.split.name, config.split.dataset, config.split.draw) == ("hgcn", "airport", 3)
 
 
 def test_datasets_without_labels_have_no_split():
@@ -174,13 +168,6 @@ def test_sources_speak_python_and_the_command_its_own_words(tmp_path, words, pyt
         prepared(config)
     assert command in str(refusal.value)
     assert python in str(refusal.value.__cause__)
-
-
-def test_a_source_has_nothing_more_for_its_words(tmp_path):
-    """Caches are named by what it has."""
-    config = composed("model=gcn", "dataset=grid")
-    plain = build(config.dataset.source)
-    assert vars(build_source(config.dataset, config.paths)) == vars(plain)
 
 
 def test_an_object_that_is_not_hashable_speaks_python():

@@ -2,17 +2,12 @@
 
 import logging
 
-import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.datasets import networks
-from curvlab.data.datasets.knowledge_graphs import KnowledgeGraph
 from curvlab.data.datasets.labelled import LabelledGraph
-from curvlab.data.datasets.networks import EdgeListNetwork
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
-from curvlab.data.datasets.triples import MASKS
 from curvlab.data.files.cache import cached, fingerprint
 from curvlab.data.loaders.token_batches import TokenDataModule
 from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
@@ -69,14 +64,6 @@ def test_damaged_entry_is_rebuilt_with_one_log_line(tmp_path, caplog, damage):
     assert compute.calls == 2
 
 
-def test_a_foreign_entry_is_rebuilt(tmp_path):
-    compute = Counter()
-    cached(tmp_path, "key", compute)
-    (entry,) = tmp_path.iterdir()
-    torch.save([1, 2, 3], entry)
-    assert same(cached(tmp_path, "key", compute), TENSORS)
-
-
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path, caplog):
     (tmp_path / "file").write_text("not a folder")
     assert same(cached(tmp_path / "file" / "sub", "key", Counter()), TENSORS)
@@ -102,22 +89,6 @@ class Pairs(LabelledGraph):
         ring = torch.stack([nodes, (nodes + 1) % 4])
         x = torch.full((4, 1), self.feature)
         return Data(x=x, y=torch.tensor([0, 1, 0, 1]), edge_index=ring, num_nodes=4)
-
-
-class OneRelation(KnowledgeGraph):
-    """Three triples of the relation that the reader says."""
-
-    feature = "likes"
-
-    def read(self, paths):
-        masks = zip(MASKS.values(), torch.eye(3, dtype=torch.bool), strict=True)
-        return Data(
-            edge_index=torch.tensor([[0, 1, 0], [1, 0, 0]]),
-            edge_type=torch.zeros(3, dtype=torch.long),
-            num_nodes=2,
-            relation_names=[self.feature],
-            **dict(masks),
-        )
 
 
 def raised(monkeypatch, kind, feature, by=1):
@@ -147,40 +118,6 @@ def test_another_revision_of_a_reader_reads_again(tmp_path, monkeypatch):
     assert source.disk_key != first  # of the graph that batching=tokens writes
     raised(monkeypatch, Pairs, 3.0, by=-1)
     assert found() == 1  # the entries of an earlier revision are still there
-
-
-def test_another_revision_of_a_knowledge_graphs_reader_reads_again(tmp_path, monkeypatch):
-    raw = tmp_path / "kg" / "raw" / "all.txt"
-    raw.parent.mkdir(parents=True)
-    raw.write_text("the same file")
-    files = [{"path": "all.txt", "sha256": None}]
-    source = OneRelation("kg/raw", files, {}, data_dir=tmp_path)
-
-    def found():
-        return source.load().relation_names
-
-    assert found() == ["likes"]
-    raised(monkeypatch, OneRelation, "knows", by=0)
-    assert found() == ["likes"]
-    raised(monkeypatch, OneRelation, "knows")
-    assert found() == ["knows"]
-
-
-def test_another_revision_of_a_networks_reader_reads_again(tmp_path, monkeypatch):
-    raw = tmp_path / "net" / "raw" / "net.csv"
-    raw.parent.mkdir(parents=True)
-    raw.write_text("0,1\n1,2\n")
-    files = [{"path": "net.csv", "sha256": None}]
-    source = EdgeListNetwork("net/raw", files, {}, data_dir=tmp_path)
-    assert source.load().num_nodes == 3
-
-    def other(_):
-        return np.array([[0, 1], [1, 2], [2, 3]])
-
-    monkeypatch.setattr(networks, "read_edge_list", other)
-    assert source.load().num_nodes == 3
-    monkeypatch.setattr(EdgeListNetwork, "revision", 2)
-    assert source.load().num_nodes == 4
 
 
 def test_another_revision_of_a_transform_computes_again(tmp_path, monkeypatch):

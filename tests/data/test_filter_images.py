@@ -54,12 +54,6 @@ def test_the_expansion_is_the_filter_of_the_spectrum():
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_a_filter_and_the_rest_add_up_to_the_image():
-    edges, image, _ = generated_grid(10, 3)
-    low, high = (filtered(edges, image, f) for f in FILTERS["low_high_pass"])
-    np.testing.assert_allclose(low + high, image, atol=1e-12)
-
-
 def test_a_generated_grid_is_like_the_file(images):
     data = images(generated=True, side=9).load()
     degree = torch.bincount(data.edge_index[0])

@@ -1,5 +1,7 @@
 """Generated graphs have the geometry that their models promise."""
 
+from functools import partial
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -16,9 +18,16 @@ from curvlab.data.datasets.known_geometry import (
     RingOfTrees,
     SpherePoints,
 )
+from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.datasets.synthetic_disease import SyntheticDisease
+from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.errors import UsageError
 
 MODELS = (HyperbolicGraph, SphericalGraph, FlatGraph)
+SEEDED = (
+    *(NoisyTree, SpherePoints, RandomGeometric, SyntheticWeb, SyntheticDisease),
+    partial(SyntheticLarge, num_nodes=300),
+)
 KNOWN = (BalancedTree, NoisyTree, SpherePoints, Grid, RandomGeometric, RingOfTrees)
 
 
@@ -43,12 +52,12 @@ def test_one_simple_undirected_component(model):
     data.validate()
 
 
-@pytest.mark.parametrize("model", [*MODELS, NoisyTree, SpherePoints, RandomGeometric])
+@pytest.mark.parametrize("model", [*MODELS, *SEEDED])
 def test_the_seed_decides_and_nothing_else(model):
     np.random.seed(1)  # noqa: NPY002 - the global state, which must not matter
     first, again, other = (model(seed=seed).load() for seed in (3, 3, 4))
     assert torch.equal(first.edge_index, again.edge_index)
-    assert not torch.equal(first.edge_index, other.edge_index)
+    assert not np.array_equal(first.edge_index, other.edge_index)
     if first.x is not None:
         assert torch.equal(first.x, again.x)
         assert torch.equal(first.y, again.y)
@@ -105,14 +114,6 @@ def test_the_tail_of_degrees_has_the_exponent(exponent):
     assert hill == pytest.approx(exponent, abs=0.2)
     least = (exponent - 2) / (exponent - 1)
     assert drawn.min() == pytest.approx(least, rel=1e-3)
-
-
-def test_smaller_exponents_have_larger_hubs():
-    def largest(exponent):
-        graphs = [HyperbolicGraph(exponent=exponent, seed=seed).load() for seed in range(4)]
-        return np.mean([float(degree(g.edge_index[0]).max()) for g in graphs])
-
-    assert largest(2.2) > 2 * largest(3.0) > 2 * largest(8.0)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -172,6 +173,9 @@ def test_known_graphs_are_the_ones_that_they_say():
         (lambda: SphericalGraph(feature_beta=2.0), "feature_beta=2 must be above 2"),
         (lambda: HyperbolicGraph(num_nodes=20, mean_degree=15.0), "raise their number"),
         (lambda: HyperbolicGraph(features=10, feature_degree=8.0), "feature_degree=8 is more"),
+        (lambda: SyntheticDisease(max_children=1), "max_children=1 must be at least"),
+        (lambda: SyntheticLarge(num_nodes=20, classes=21), "num_nodes=20"),
+        (lambda: SyntheticLarge(num_nodes=20, mean_degree=20.0), "num_nodes=20"),
         (lambda: SpherePoints(num_nodes=10, neighbours=10), "neighbours=10 must be less"),
         (lambda: RandomGeometric(num_nodes=10, mean_degree=1e-9).load(), "joins no two points"),
     ],
@@ -179,7 +183,3 @@ def test_known_graphs_are_the_ones_that_they_say():
 def test_what_makes_no_graph_is_refused(make, says):
     with pytest.raises(UsageError, match=says):
         make()
-
-
-def test_a_graph_without_features():
-    assert HyperbolicGraph(features=0).load().x is None

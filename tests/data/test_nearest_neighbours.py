@@ -3,15 +3,12 @@
 import io
 import pickle
 import tarfile
-import zlib
 
 import numpy as np
 import pytest
 import torch
 from omegaconf import OmegaConf
 from scipy.spatial.distance import cdist
-from sklearn.datasets import fetch_20newsgroups, load_files
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from torch_geometric.data import Data
 
 from composing import composed
@@ -176,32 +173,6 @@ def news(tiny, archive):
     return lambda **changes: tiny("newsgroups20", NEWS, **(groups | changes))
 
 
-def test_newsgroups_are_what_scikit_learn_makes_of_the_same_files(news, tmp_path):
-    folders = tmp_path / "unpacked"
-    for path, text in postings().items():
-        (folders / path).parent.mkdir(parents=True, exist_ok=True)
-        (folders / path).write_text(text, encoding="latin1")
-    cache = {
-        part: load_files(folders / f"20news-bydate-{part}", encoding="latin1")
-        for part in ("train", "test")
-    }
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "20news-bydate_py3.pkz").write_bytes(zlib.compress(pickle.dumps(cache)))
-    theirs = fetch_20newsgroups(
-        data_home=home, subset="all", categories=GROUPS, download_if_missing=False
-    )
-    counts = CountVectorizer(stop_words="english", min_df=0.1).fit_transform(theirs.data)
-    x = TfidfTransformer(smooth_idf=False).fit_transform(counts).toarray()
-    data = news().load()
-
-    def rows(x, y):
-        table = np.column_stack([y, np.asarray(x, dtype=np.float32)])
-        return table[np.lexsort(table.T)]
-
-    np.testing.assert_allclose(rows(data.x, data.y), rows(x, theirs.target), atol=1e-7)
-
-
 def test_weights_of_words_are_those_of_the_formula(news):
     """Rows of `n_dw (1 + ln(N / N_w))`, of length 1, in the order of groups, folders and names."""
     texts = postings()
@@ -232,19 +203,6 @@ def test_an_archive_without_a_group_is_refused(tiny, archive):
     archive({path: text for path, text in postings().items() if "sci.space" not in path})
     with pytest.raises(UsageError, match=r"has no posting of sci\.space"):
         tiny("newsgroups20", NEWS, **{"source.categories": GROUPS}).load()
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_a_file_that_is_no_archive_is_named_with_a_remedy(content, tiny, archive):
-    archive(postings()).write_bytes(content)
-    with pytest.raises(UsageError, match=r"newsgroups20 in \S+ cannot be read .*delete them"):
-        tiny("newsgroups20", NEWS).load()
-
-
-def test_the_corrupt_archive_is_refused_by_its_checksum(source, archive, tmp_path):
-    archive(postings())
-    with pytest.raises(UsageError, match=r"20news-bydate\.tar\.gz is corrupt"):
-        source("newsgroups20", tmp_path / "mirror").load()
 
 
 def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(images, tmp_path):

@@ -64,11 +64,6 @@ def test_citeseer_keeps_its_isolated_nodes_and_empty_rows(real):
     assert (data.x.sum(dim=1) == 0).sum() == 15
 
 
-def test_the_unfiltered_graphs_are_the_larger_ones(real):
-    assert real("chameleon", filtered=False).num_nodes == 2277
-    assert real("squirrel", filtered=False).num_edges == 2 * 198353
-
-
 def test_features_of_airport_are_hgcns_eleven(real):
     x = DegreeFeatures(max_degree=5, row_normalise=False)(real("airport")).x
     assert x.shape == (3188, 11)

@@ -256,26 +256,6 @@ def test_a_file_that_is_no_graph_is_named_with_a_remedy(content, tiny, put):
     assert "\n" not in str(caught.value)
 
 
-def test_a_corrupt_raw_file_is_refused_by_its_checksum(source, put, tmp_path):
-    put("HGCN/airport/raw/airport.p", b"rubbish")
-    with pytest.raises(UsageError, match=r"airport\.p is corrupt: its SHA-256 is"):
-        source("airport", tmp_path / "mirror").load()
-
-
-@pytest.mark.parametrize("name", ["cora", "texas", "actor", "coauthor_cs", "squirrel", "airport"])
-def test_with_neither_network_nor_mirror_the_error_says_what_to_put_where(
-    name, described, source, tmp_path
-):
-    config = described(name)
-    with pytest.raises(UsageError) as caught:
-        source(config).load()
-    sentence = str(caught.value)
-    assert f"{tmp_path}/data/{config.source.folder}/" in sentence
-    assert config.source.url in sentence
-    assert "CURVLAB_MIRROR" in sentence
-    assert "\n" not in sentence
-
-
 def test_processed_file_is_used_rebuilt_when_damaged_and_not_used_for_another_file(
     tiny, put, tmp_path, caplog
 ):

@@ -4,16 +4,12 @@ import gzip
 import io
 import shutil
 import sys
-import threading
 import zipfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from omegaconf import OmegaConf
 
 from curvlab.data.datasets import ogb
 from curvlab.data.datasets.ogb import mean_of_edges
@@ -260,7 +256,7 @@ def test_what_is_refused_in_memory_is_refused_piece_by_piece(
     assert DiskGraph.open(tmp_path / "graph") is None
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", ["ogbn_arxiv", "ogbn_papers100m"])
 def test_every_file_that_the_archive_lacks_is_named(name, tiny, archived, described, tmp_path):
     files = contents(name)
     for path in described(name).source.contents:
@@ -311,35 +307,3 @@ def test_ogbs_own_functions_read_the_same(name, tiny, archived, tmp_path, monkey
         torch.testing.assert_close(found.x, mean_of_edges(edges, values, NODES))
     else:
         np.testing.assert_allclose(found.x, expected["node_feat"], rtol=1e-7)
-
-
-def test_it_is_downloaded_and_kept(described, source, archived):
-    archive = archived("ogbn_arxiv", contents("ogbn_arxiv"))
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = partial(Quiet, directory=str(archive.parent))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        config = described("ogbn_arxiv")
-        config.source.url = f"http://127.0.0.1:{server.server_port}"
-        config.source.statistics = OmegaConf.create(SMALL)
-        first = source(config).load()
-        server.shutdown()
-        thread.join()
-    assert torch.equal(source(config).load().edge_index, first.edge_index)  # no server any more
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_without_network_and_mirror_the_error_says_what_to_put_where(
-    name, described, source, tmp_path
-):
-    config = described(name)
-    with pytest.raises(UsageError) as caught:
-        source(config).load()
-    sentence = str(caught.value)
-    assert f"{tmp_path}/data/OGB/{PLACES[name][0]} is missing" in sentence
-    assert config.source.url in sentence

@@ -73,11 +73,6 @@ def test_what_takes_less_memory_is_chosen(features, dim, dtype, allowed, stored,
     assert isinstance(transform.on(data), PolynomialTokens if stored else NormalisedAdjacency)
 
 
-def test_an_unknown_basis_is_refused():
-    with pytest.raises(UsageError, match="basis='fourier' must be one of mono, cheb"):
-        tokens(path(), "fourier", 2)
-
-
 def test_what_a_type_cannot_hold_is_said():
     data = path()
     data.x *= 1e5

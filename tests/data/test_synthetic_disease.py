@@ -5,7 +5,6 @@ import torch
 from torch_geometric.utils import degree
 
 from curvlab.data.datasets.synthetic_disease import SyntheticDisease
-from curvlab.errors import UsageError
 
 OPTIONS = {
     "depth": 5,
@@ -57,14 +56,6 @@ def test_the_rates_and_moments_are_the_stated_ones():
     assert float(never.mean()) == pytest.approx(mixture, abs=0.01)
 
 
-def test_the_seed_decides_and_nothing_else():
-    first, again = (SyntheticDisease(**OPTIONS, seed=3).load() for _ in range(2))
-    other = SyntheticDisease(**OPTIONS, seed=4).load()
-    assert torch.equal(first.x, again.x)
-    assert torch.equal(first.edge_index, again.edge_index)
-    assert first.x.shape != other.x.shape or not torch.equal(first.x, other.x)
-
-
 def test_its_configuration_needs_no_file_and_is_no_disease(described, source, split):
     assert "synthetic" in described("disease_synthetic").label
     tree = source("disease_synthetic")
@@ -72,8 +63,3 @@ def test_its_configuration_needs_no_file_and_is_no_disease(described, source, sp
     data = split("hgcn", dataset="disease_synthetic")(tree.load(), 0)
     assert data.num_features == 1000
     assert data.y[data.test_mask].float().mean() == 0.5
-
-
-def test_fewer_children_at_most_than_at_least_are_refused():
-    with pytest.raises(UsageError, match="max_children=1 must be at least"):
-        SyntheticDisease(max_children=1)
