@@ -58,13 +58,13 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
 @pytest.mark.parametrize(
     ("files", "answer"),
     [
-        ({"test": None}, "test.txt is missing"),
+        ({"test": None}, "kg lacks test.txt"),
         ({"train": "a likes b\n"}, "train.txt has 1 columns: write head, relation, tail"),
         ({"valid": "a\tb\tc\n\na\tb\tc\td\n"}, "valid.txt .* Expected 3 fields in line 3, saw 4"),
         ({"valid": "\n"}, "valid.txt cannot be read"),
         ({"valid": "\na\t\tb\n"}, "valid.txt, line 2, column 'relation': '' is no name"),
         ({"train": TRAIN.encode() + b"caf\xe9\tknows\ta\n"}, "train.txt cannot be read .*UTF-8"),
-        ({"valid": None}, "valid.txt is missing: .* drawn .* valid_share=0.1"),
+        ({"valid": None}, "kg lacks valid.txt .* valid_share=0.1 draws"),
         ({"valid_share": 0.5}, "valid.txt has the validation triples already"),
         ({"valid_share": 1.5}, "valid_share=1.5 must be a number"),
         ({"columns": ["head", "tail"]}, "columns=.*must be head, relation and tail"),

@@ -1,8 +1,8 @@
 """A user's own graph: a folder with a table of edges, and perhaps of nodes, and features."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,12 @@ from curvlab.data.datasets.graph_tables import (
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_file, read_table
 from curvlab.errors import UsageError
-from curvlab.options import Incidental
 
 TABLES = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet")
 ENDINGS = {"edges": TABLES, "nodes": TABLES, "features": ("npz", "npy")}
 
 
+@dataclass(eq=False)
 class GraphFolder(OwnGraph):
     """A folder with `edges.csv` and perhaps `nodes.csv`, `features.npy` or `features.npz`.
 
@@ -43,22 +43,10 @@ class GraphFolder(OwnGraph):
         header: true: the first line of edges.csv names the columns; false: it is an edge; null:
             judge by what it says.
         separator: between columns of texts; null: tabs in .tsv, else commas.
-        ignore: columns of nodes.csv that are not used.
-        **options: of `OwnGraph`.
     """
 
-    def __init__(
-        self,
-        path: Incidental[str | None] = None,
-        header: bool | None = None,
-        separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None,
-        ignore: Sequence[str] = (),
-        **options: Any,
-    ) -> None:
-        super().__init__(path, **options)
-        self.header = header
-        self.separator = separator
-        self.ignore = tuple(ignore)
+    header: bool | None = None
+    separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None
 
     def download(self) -> list[Path]:
         """Return where the files are.
@@ -92,23 +80,23 @@ class GraphFolder(OwnGraph):
 
     def _files(self) -> dict[str, Path]:
         """The files that are there, by `edges`, `nodes` and `features`."""
-        if self.path is None or not self.path.is_dir():
+        if not self.place.is_dir():
             raise UsageError(
-                f"path={self.path} is no folder: dataset=graph_folder takes a folder with "
+                f"{self.place} is no folder: dataset=graph_folder takes a folder with "
                 "edges.csv; a saved Data is read by dataset=pyg, GraphML or GML by "
                 "dataset=networkx."
             )
         files: dict[str, Path] = {}
         for name, endings in ENDINGS.items():
-            there = [path for end in endings if (path := self.path / f"{name}.{end}").exists()]
+            there = [path for end in endings if (path := self.place / f"{name}.{end}").exists()]
             if len(there) > 1:
                 raise UsageError(
-                    f"{self.path} has {there[0].name} and {there[1].name}: take one of them away."
+                    f"{self.place} has {there[0].name} and {there[1].name}: take one of them away."
                 )
             files.update(zip([name], there, strict=False))
         if "edges" not in files:
             raise UsageError(
-                f"{self.path} has no edges.csv (or .tsv, .csv.gz, .parquet): write one line per "
+                f"{self.place} has no edges.csv (or .tsv, .csv.gz, .parquet): write one line per "
                 "edge, such as a,b; triples of a knowledge graph are read by dataset=kg_folder "
                 "dataset.source.path=FOLDER."
             )

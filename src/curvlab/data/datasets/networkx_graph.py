@@ -1,8 +1,7 @@
 """Graphs of networkx: GraphML, GML, and lists of edges or neighbours."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from torch_geometric.data import Data
@@ -10,7 +9,6 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_file
 from curvlab.errors import UsageError
-from curvlab.options import Incidental
 
 READERS = {
     ".graphml": "read_graphml",
@@ -25,6 +23,7 @@ READERS = {
 """What networkx reads a file by, by its ending, `.gz` left out."""
 
 
+@dataclass(eq=False)
 class NetworkXGraph(OwnGraph):
     """A file that networkx reads, by its ending: .graphml, .gml, .gexf, .net, .edgelist, .adjlist.
 
@@ -34,18 +33,7 @@ class NetworkXGraph(OwnGraph):
 
     Args:
         path: of the file.
-        ignore: attributes of nodes that are not used.
-        **options: of `OwnGraph`.
     """
-
-    def __init__(
-        self,
-        path: Incidental[str | None] = None,
-        ignore: Sequence[str] = (),
-        **options: Any,
-    ) -> None:
-        super().__init__(path, **options)
-        self.ignore = tuple(ignore)
 
     def download(self) -> list[Path]:
         """Return where the file is.
@@ -53,9 +41,8 @@ class NetworkXGraph(OwnGraph):
         Raises:
             UsageError: there is none.
         """
-        path = self.path or Path("path=None")
-        check_file(path, "a graph, such as graph.graphml")
-        return [path]
+        check_file(self.place, "a graph, such as graph.graphml")
+        return [self.place]
 
     def read(self) -> Data:
         """Read the file.

@@ -6,7 +6,9 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -46,6 +48,7 @@ COUNTS = ("self_loops", "repeated", "both_ways")
 """What a reader leaves out or merges, counted."""
 
 
+@dataclass(eq=False)
 class OwnGraph(Checked, ABC):
     """A graph without statistics in its configuration: they are counted and logged when read.
 
@@ -58,45 +61,40 @@ class OwnGraph(Checked, ABC):
         mutual: of directed edges keep those that go both ways.
         directed: edges go from the first end to the second, for models that can use it; else both
             ways.
+        ignore: columns of nodes that are not used.
         known: names that a trained model has for classes and features.
         name: of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.
 
     Attributes:
         revision: raised whenever the same files are read into another graph.
-        ignore: columns of nodes that are not used.
+        place: the path, without `~`.
     """
 
-    revision = 1
-    ignore: Sequence[str] = ()
+    revision: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        path: Incidental[str | None] = None,
-        weighted: bool = False,
-        mutual: bool = False,
-        directed: bool = False,
-        known: Passed[Vocabulary | None] = None,
-        name: Passed[str] = "graph",
-        data_dir: Passed[str | Path | None] = None,
-    ) -> None:
-        if mutual and directed:
+    path: Incidental[str | None] = None
+    weighted: bool = False
+    mutual: bool = False
+    directed: bool = False
+    ignore: Sequence[str] = ()
+    known: Passed[Vocabulary | None] = None
+    name: Passed[str] = "graph"
+    data_dir: Passed[str | Path | None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mutual and self.directed:
             raise UsageError(
                 "mutual=True keeps edges that go both ways, of which none has a direction: drop "
                 "directed=True, or mutual=True"
             )
-        self.path = None if path is None else Path(path).expanduser()
-        self.weighted = weighted
-        self.mutual = mutual
-        self.directed = directed
-        self.known = known
-        self.name = name
-        self.data_dir = data_dir
+        self.place = Path(self.path or "path=None").expanduser()
 
     @property
     def what(self) -> str:
         """The graph in messages: where it is."""
-        return str(self.path)
+        return str(self.place)
 
     @abstractmethod
     def download(self) -> list[Path]:
@@ -197,8 +195,8 @@ class OwnGraph(Checked, ABC):
         if mark not in said:
             os.environ[SAID] = f"{said} {mark}"  # for processes that this one starts, too
             say(text)
-        for name in COUNTS:
-            del data[name]
+        for count in COUNTS:
+            del data[count]
         return data
 
     def _read(self) -> Data:
@@ -224,7 +222,9 @@ class OwnGraph(Checked, ABC):
     @property
     def disk_key(self) -> str:
         """A name for the graph on disk: equal for the same files, options and reader."""
-        options = {k: v for k, v in vars(self).items() if k not in ("path", "name", "data_dir")}
+        options = {
+            k: v for k, v in vars(self).items() if k not in ("path", "place", "name", "data_dir")
+        }
         contents = [checksum(self.download()), options, self.revision]
         known = json.dumps(contents, sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"

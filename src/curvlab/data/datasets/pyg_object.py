@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Mapping
 from contextlib import redirect_stderr
+from dataclasses import dataclass
 from pathlib import Path
 from pydoc import locate
 from tempfile import TemporaryDirectory
@@ -25,7 +26,6 @@ from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_file
 from curvlab.errors import UsageError
-from curvlab.options import Incidental
 
 PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, GlobalStorage]
 """Classes that a saved `Data` consists of, beside those that PyTorch Geometric calls safe."""
@@ -33,6 +33,7 @@ PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, Gl
 SAVE = "save it by torch.save(data, 'graph.pt') with data a torch_geometric.data.Data"
 
 
+@dataclass(eq=False)
 class PyGObject(OwnGraph):
     """A `Data` in a file, or a data set class of PyTorch Geometric that has one graph.
 
@@ -46,25 +47,20 @@ class PyGObject(OwnGraph):
             would download them, such as `Cora/raw/`; null: it downloads them.
         target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
         options: arguments of the class beside its folder, such as {name: Cora}.
-        **others: of `OwnGraph`.
     """
 
-    def __init__(
-        self,
-        path: Incidental[str | None] = None,
-        target: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        **others: Any,
-    ) -> None:
-        super().__init__(path, **others)
-        self.target = target
-        self.options = dict(options or {})
-        self.version = torch_geometric.__version__ if target else None
+    target: str | None = None
+    options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.options = dict(self.options or {})
+        self.version = torch_geometric.__version__ if self.target else None
 
     @property
     def what(self) -> str:
         """File or class."""
-        return str(self.target or self.path)
+        return str(self.target or self.place)
 
     def download(self) -> list[Path]:
         """Return where files are; a class without a folder fetches its own when it is read.
@@ -73,12 +69,11 @@ class PyGObject(OwnGraph):
             UsageError: there are none, or neither file nor class is named.
         """
         if self.target is None:
-            path = self.path or Path("path=None")
             check_file(
-                path, "a saved Data, or name a class by target=torch_geometric.datasets.NAME"
+                self.place, "a saved Data, or name a class by target=torch_geometric.datasets.NAME"
             )
-            return [path]
-        files = [] if self.path is None else raw_files(self.path)
+            return [self.place]
+        files = [] if self.path is None else raw_files(self.place)
         if self.path is not None and not files:
             raise UsageError(
                 f"path={self.path} has no raw files of {self.target}: put them there as it would "
@@ -105,16 +100,18 @@ class PyGObject(OwnGraph):
     def _made(self, target: str, files: list[Path]) -> Data:
         """The graph of the class, which works on links to the files."""
         made = dataset_class(target)
-        with TemporaryDirectory() as place, warnings.catch_warnings():
+        with TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             takes_root = "root" in inspect.signature(made).parameters
             for path in files:
-                link = Path(place) / path.relative_to(self.path or "")
+                link = Path(folder) / path.relative_to(self.place)
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(path.resolve())
             try:
                 with redirect_stderr(io.StringIO()):  # "Processing... Done!"
-                    (graph,) = made(**{"root": place} if takes_root else {}, **self.options)
+                    (graph,) = made(
+                        **{"root": folder} if takes_root else {}, **(self.options or {})
+                    )
             except Exception as error:  # its network, its files and its arguments fail in own ways
                 why = " ".join(str(error).split())[:160]
                 raise UsageError(

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
 
 
+@dataclass(eq=False)
 class TripleFolder(Checked):
     """A folder with `train.txt`, `valid.txt` and `test.txt`, each of which may end in `.gz`.
 
@@ -48,25 +50,22 @@ class TripleFolder(Checked):
         UsageError: A value is something else.
     """
 
-    def __init__(
-        self,
-        path: Incidental[str | Path] = "data/kg",
-        unseen: Literal["refuse", "keep"] = "refuse",
-        columns: Sequence[str] = COLUMNS,
-        separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab",
-        header: bool | None = None,
-        valid_share: Fraction | None = None,
-        seed: Seed = 0,
-    ) -> None:
-        if sorted(columns) != sorted(COLUMNS):
+    path: Incidental[str | Path] = "data/kg"
+    unseen: Literal["refuse", "keep"] = "refuse"
+    columns: Sequence[str] = COLUMNS
+    separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab"
+    header: bool | None = None
+    valid_share: Fraction | None = None
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if sorted(self.columns) != sorted(COLUMNS):
             raise UsageError(
-                f"columns={list(columns)} must be head, relation and tail in the order of the files"
+                f"columns={list(self.columns)} must be head, relation and tail in the order of the "
+                "files"
             )
-        self.path = Path(path).expanduser()
-        self.unseen = unseen
-        self.format = (tuple(columns), separator, header)
-        self.valid_share = valid_share
-        self.seed = seed
+        self.folder = Path(self.path).expanduser()
 
     def download(self) -> list[Path]:
         """Return where the files are, two of them where validation triples are drawn.
@@ -75,27 +74,26 @@ class TripleFolder(Checked):
             UsageError: One is not there, or has no use.
         """
         files = self.files()
-        wanted = FILES.keys() - ({"val"} if self.valid_share else set())
-        missing = [FILES[part] for part in FILES if part in wanted - files.keys()]
-        if missing:
-            raise UsageError(
-                f"{self.path / missing[0]} is missing: path=FOLDER names a folder with "
-                f"{', '.join(FILES.values())} (or .gz), one triple per line; validation triples "
-                "are drawn of train.txt by valid_share=0.1."
-            )
-        if files.keys() - wanted:
+        if self.valid_share is not None and "val" in files:
             raise UsageError(
                 f"{files['val']} has the validation triples already: leave valid_share=None, or "
                 "take the file away."
+            )
+        drawn_part = {"val"} if self.valid_share else set()
+        missing = [FILES[part] for part in FILES.keys() - files.keys() - drawn_part]
+        if missing:
+            raise UsageError(
+                f"{self.folder} lacks {' and '.join(sorted(missing))} "
+                "(or .gz): path=FOLDER names a folder with train.txt, valid.txt and test.txt, one "
+                "triple per line; valid_share=0.1 draws validation triples of train.txt."
             )
         return list(files.values())
 
     def files(self) -> dict[str, Path]:
         """The files that are there, by part."""
-        there = {part: self.path / name for part, name in FILES.items()}
-        packed = {part: path.with_name(f"{path.name}.gz") for part, path in there.items()}
-        both = {p: there[p] if there[p].is_file() else packed[p] for p in FILES}
-        return {part: path for part, path in both.items() if path.is_file()}
+        places = {p: [self.folder / name, self.folder / f"{name}.gz"] for p, name in FILES.items()}
+        there = {part: [path for path in both if path.is_file()] for part, both in places.items()}
+        return {part: paths[0] for part, paths in there.items() if paths}
 
     @property
     def num_train(self) -> int:
@@ -129,10 +127,14 @@ class TripleFolder(Checked):
         return data
 
     def _triples(self) -> pd.DataFrame:
-        files = self.download()
-        return _read(
-            tuple(self.files().items()), checksum(files), *self.format, self.valid_share, self.seed
-        )
+        self.download()
+        return self.read(self.valid_share)
+
+    def read(self, valid_share: float | None = None) -> pd.DataFrame:
+        """The triples of the files that are there, and their part."""
+        files, form = self.files(), (tuple(self.columns), self.separator, self.header)
+        content = checksum(list(files.values()))
+        return _read(tuple(files.items()), content, *form, valid_share, self.seed)
 
 
 @lru_cache(maxsize=1)
@@ -142,8 +144,8 @@ def _read(
     columns: Sequence[str],
     separator: str,
     header: bool | None,
-    valid_share: float | None = None,
-    seed: int = 0,
+    valid_share: float | None,
+    seed: int,
 ) -> pd.DataFrame:
     """Triples of files and their part, those of training each once."""
     parts = {part: read_triples(path, columns, separator, header) for part, path in files}
@@ -193,13 +195,12 @@ def numbered_triples(
         UsageError: there is nothing to score, a line is malformed, or a name is unknown.
     """
     source = TripleFolder(path, **options)
-    files = source.files()
-    if not {"val", "test"} & files.keys():
+    if not {"val", "test"} & source.files().keys():
         raise UsageError(
             f"{path} has neither {FILES['test']} nor {FILES['val']} (or .gz): write the triples to "
             "score there, one per line"
         )
-    triples = _read(tuple(files.items()), checksum(list(files.values())), *source.format)
+    triples = source.read()
     for column, known in zip(COLUMNS, (entities, relations, entities), strict=True):
         unknown = triples[column][~triples[column].isin(known)]
         if len(unknown):

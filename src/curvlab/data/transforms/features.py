@@ -1,11 +1,10 @@
 """Transforms of node features: scaling them, adding to them, mixing them along the edges."""
 
+from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
@@ -25,6 +24,7 @@ def row_normalised(x: Tensor) -> Tensor:
     return x * torch.where(torch.isinf(scale), 0, scale)
 
 
+@dataclass(eq=False, repr=False)
 class RowNormalise(GraphTransform):
     """Divide each node's features by their sum, as bags of words are; empty rows stay empty.
 
@@ -35,8 +35,7 @@ class RowNormalise(GraphTransform):
     reads = ("x",)
     writes = ("x",)
 
-    def __init__(self, enabled: bool = True) -> None:
-        self.enabled = enabled
+    enabled: bool = True
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]`."""
@@ -45,6 +44,7 @@ class RowNormalise(GraphTransform):
         return data
 
 
+@dataclass(eq=False, repr=False)
 class DegreeFeatures(GraphTransform):
     """Append the one-hot degree, clipped, and a constant 1 to the features of a node.
 
@@ -58,9 +58,8 @@ class DegreeFeatures(GraphTransform):
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, max_degree: NonNegativeInt = 5, row_normalise: bool = False) -> None:
-        self.max_degree = max_degree
-        self.row_normalise = row_normalise
+    max_degree: NonNegativeInt = 5
+    row_normalise: bool = False
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + max_degree + 2]`."""
@@ -71,6 +70,7 @@ class DegreeFeatures(GraphTransform):
         return data
 
 
+@dataclass(eq=False, repr=False)
 class HopFeatures(GraphTransform):
     """Features mixed along the edges, `X <- A^hops X`, `A = D^{-1/2} (A + I) D^{-1/2}`.
 
@@ -84,24 +84,23 @@ class HopFeatures(GraphTransform):
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, hops: NonNegativeInt = 0) -> None:
-        self.hops = hops
-        self.cacheable = hops > 0
+    hops: NonNegativeInt = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.cacheable = self.hops > 0
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]`."""
         if self.hops:
-            adjacency = _with_self_loops(data)
-            x = data.x.numpy()
-            for _ in range(self.hops):
-                x = adjacency @ x
-            data.x = torch.from_numpy(x)
+            data.x = _propagated(data, self.hops)[-1]
         return data
 
 
 MADE = "its graph has no features, and those that were made for it belong to its nodes"
 
 
+@dataclass(eq=False, repr=False)
 class OwnFeatures(GraphTransform):
     """Features of a user's graph: scaled, or made where it has none.
 
@@ -120,15 +119,9 @@ class OwnFeatures(GraphTransform):
     reads = ("x",)
     writes = ("x",)
 
-    def __init__(
-        self,
-        scale: Literal["none", "standard", "row"] = "none",
-        dim: PositiveInt = 256,
-        identity_up_to: NonNegativeInt = 10_000,
-    ) -> None:
-        self.scale = scale
-        self.dim = dim
-        self.identity_up_to = identity_up_to
+    scale: Literal["none", "standard", "row"] = "none"
+    dim: PositiveInt = 256
+    identity_up_to: NonNegativeInt = 10_000
 
     def forward(self, data: Data) -> Data:
         """Add or replace `x [nodes, features]`."""
@@ -150,6 +143,7 @@ class OwnFeatures(GraphTransform):
         return data
 
 
+@dataclass(eq=False, repr=False)
 class StackedHops(GraphTransform):
     """Features beside their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
 
@@ -165,24 +159,19 @@ class StackedHops(GraphTransform):
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, hops: PositiveInt = 2) -> None:
-        self.hops = hops
+    hops: PositiveInt = 2
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, (hops + 1) features]`."""
-        adjacency = _with_self_loops(data)
-        blocks = [data.x.numpy()]
-        for _ in range(self.hops):
-            blocks.append(adjacency @ blocks[-1])
-        data.x = torch.from_numpy(np.concatenate(blocks, axis=1))
+        data.x = torch.cat(_propagated(data, self.hops), dim=1)
         return data
 
 
-def _with_self_loops(data: Data) -> csr_array:
-    """The symmetrically normalised adjacency of a simple undirected graph and its self-loops.
-
-    Its numbers are of the type of the features.
-    """
-    nodes = int(data.num_nodes or 0)
+def _propagated(data: Data, hops: int) -> list[Tensor]:
+    """`X, A X, ..., A^hops X` with the normalised adjacency of the graph and its self-loops."""
+    nodes, blocks = int(data.num_nodes or 0), [data.x]
     edges, _ = with_self_loops(data.edge_index, None, nodes)
-    return normalised_matrix(edges, nodes).astype(data.x.numpy().dtype)
+    adjacency = normalised_matrix(edges, nodes).astype(data.x.numpy().dtype)
+    for _ in range(hops):
+        blocks.append(torch.from_numpy(adjacency @ blocks[-1].numpy()))
+    return blocks
