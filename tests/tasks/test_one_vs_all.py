@@ -73,6 +73,39 @@ def test_blocks_change_neither_loss_nor_gradient(smoothing, block, monkeypatch):
             torch.testing.assert_close(own, 3 * right, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("per_query", [False, True])
+def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, monkeypatch):
+    monkeypatch.setattr(one_vs_all, "BLOCK", 30)
+    queries, candidates, query, tail = problem()
+    tail = torch.arange(8)  # of a query each tail once
+    other = smoothing / 10
+    hot = torch.full((8, 11), other, dtype=torch.float64)
+    hot[torch.arange(8), tail] = 1 - smoothing
+    rows = query
+    if per_query:
+        rows, true = torch.arange(5), torch.zeros(5, 11, dtype=torch.float64)
+        true[query, tail] = 1.0
+        share = true if binary else true / true.sum(1, keepdim=True)
+        hot = other + (1 - smoothing - other) * share
+    scores = (queries @ candidates.T)[rows]
+    if binary:
+        each = F.binary_cross_entropy_with_logits(scores, hot, reduction="none").sum(1)
+        expected = each.mean()
+    else:
+        expected = F.cross_entropy(scores, hot)
+    loss = one_vs_all_loss(
+        lambda rows, q, c: q[rows] @ c.T, (queries, candidates), (5, 11), query, tail, smoothing,
+        binary, per_query,
+    )  # fmt: skip
+    torch.testing.assert_close(loss, expected)
+    leaves = (queries, candidates)
+    torch.testing.assert_close(
+        torch.autograd.grad(loss, leaves), torch.autograd.grad(expected, leaves)
+    )
+
+
 def test_large_scores_do_not_overflow():
     queries, candidates, query, tail = problem(torch.float32)
     loss = of_products(1000 * queries, candidates, query, tail, 0.1)

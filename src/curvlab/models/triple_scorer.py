@@ -41,6 +41,22 @@ class TripleScorer(Encoder):
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`; larger is likelier."""
 
+    def triple_scores(self, batch: Data) -> Tensor:  # noqa: ARG002
+        """Scores `[triples]` of the triples (`head`, `relation`, `tail`), each `[triples]`.
+
+        Raises:
+            UsageError: the model only scores all entities at once.
+        """
+        raise UsageError(f"{type(self).__name__} scores all entities: set task.training=one_vs_all")
+
+    def moduli(self, batch: Data) -> Tensor:  # noqa: ARG002
+        """Moduli `[3, triples, dim]` of the embeddings of head, relation and tail.
+
+        Raises:
+            UsageError: the model has no such factors.
+        """
+        raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
+
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """What makes the scores of a slice of the queries, and the tensors it makes them of.
 
@@ -82,6 +98,10 @@ class DotProductScorer(TripleScorer):
     def scores(self, batch: Data) -> Tensor:
         """Scores `[queries, entities]`, one matrix product."""
         return self(batch) @ self.candidates.T
+
+    def triple_scores(self, batch: Data) -> Tensor:
+        """Dot products `[triples]`."""
+        return (self(batch) * self.candidates[batch.tail]).sum(-1)
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Products of the queries, which are made once, with the candidates."""

@@ -99,6 +99,12 @@ class SGD(GroupedOptimizer):
     optimizer = torch.optim.SGD
 
 
+class Adagrad(GroupedOptimizer):
+    """torch's Adagrad; it has no step for points of a manifold."""
+
+    optimizer = torch.optim.Adagrad
+
+
 class ReduceOnPlateau(Checked):
     """Lowers the learning rate when the validation score no longer rises.
 

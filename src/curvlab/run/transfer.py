@@ -139,7 +139,9 @@ def triples_in(folder: str | Path, run: "Run") -> Data:
 def _already_trained_on(found: Data, own: Data) -> int:
     """How many of the triples to score are training triples of the run."""
     numbers = [
-        triple_numbers(of.edge_index[0, at], of.edge_type[at], of.edge_index[1, at], own)
+        triple_numbers(
+            of.edge_index[0, at], of.edge_type[at], of.edge_index[1, at], int(own.num_nodes or 0)
+        )
         for of, at in ((found, ~found.train_mask), (own, own.train_mask))
     ]
     return int(torch.isin(*numbers).sum())

@@ -9,7 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
-from curvlab.data.datasets.triples import MASKS, KnownTails
+from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
+from curvlab.data.loaders.triple_batches import Corruption, Training
+from curvlab.errors import UsageError
 from curvlab.finite import BETWEEN, DivergedError, after_step, first_non_finite
 from curvlab.layers.curved_branches import entropy
 from curvlab.layers.sparse_graph import SparseGraph
@@ -17,11 +19,12 @@ from curvlab.metrics.ranking import RankingMetrics, Standing, Ties, standings
 from curvlab.models.cat import CAT
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
-from curvlab.options import Passed
+from curvlab.options import NonNegativeFloat, Passed, PositiveInt
 from curvlab.process import own_share, put_together
 from curvlab.results.files import atomic_write
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.task import SelectedTask
+from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
 
 RAW = ("mrr", "hits10")
 
@@ -30,7 +33,11 @@ EVALUATION_ENTRIES = 2**22
 
 
 class KnowledgeGraphCompletion(SelectedTask):
-    """Cross-entropy of the true tail against all entities; ranks of the true tails are scored.
+    """Trains scores of true triples against others; ranks of the true tails are scored.
+
+    By default the loss is the cross-entropy of the true tail against all entities (CAT, Section
+    4.5). `training` and `loss` choose among those of Ruffinelli et al. 2020: see
+    `curvlab.tasks.one_vs_all` and `curvlab.tasks.triple_losses`.
 
     A batch is of a `TripleDataModule`. In evaluation every triple (h, r, t) of a part is the query
     (h, r, ?), whose other known tails, of all three parts, are left out of the ranking (filtered);
@@ -52,6 +59,22 @@ class KnowledgeGraphCompletion(SelectedTask):
             only.
         ties: ranks of equal scores: their mean, the lowest or the highest.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
+        training: what a triple is compared with: `one_vs_all`, its head and relation with every
+            tail; `k_vs_all`, each head and relation once, with all their training tails as targets;
+            `negative_sampling`, triples with another head or tail.
+        loss: `softmax` or `bce`; of negative samples also `margin` and `self_adversarial`.
+        negatives: samples of a triple.
+        corruption: which end a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
+            relation's tails per head. With inverse relations `tail` covers both sides.
+        filtered: leave out samples that are training triples.
+        margin: of the losses `margin` and `self_adversarial`.
+        temperature: of the samples' weights in `self_adversarial`.
+        regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018), `l2` or
+            `dura` (Zhang et al. 2020); null for none.
+        regularization: weight of the regulariser.
+
+    Raises:
+        UsageError: the loss does not fit the training, or there are fewer entities than samples.
     """
 
     data_kind = "triples"
@@ -66,6 +89,15 @@ class KnowledgeGraphCompletion(SelectedTask):
         inverse_relations: bool = False,
         ties: Ties = "realistic",
         scheduler: ReduceOnPlateau | None = None,
+        training: Training = "one_vs_all",
+        loss: Literal["softmax", "bce", "margin", "self_adversarial"] = "softmax",
+        negatives: PositiveInt = 64,
+        corruption: Corruption = "uniform",
+        filtered: bool = False,
+        margin: NonNegativeFloat = 1.0,
+        temperature: NonNegativeFloat = 1.0,
+        regularizer: Literal["n3", "l2", "dura"] | None = None,
+        regularization: NonNegativeFloat = 0.01,
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
         self.encoder: TripleScorer = encoder
@@ -73,16 +105,58 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.label_smoothing = label_smoothing
         self.inverse_relations = inverse_relations
         self.ties = ties
+        self.compared, self.loss = training, loss
+        self.sampling = negatives, corruption, filtered
+        self.margin, self.temperature = margin, temperature
+        self.regularizer, self.regularization = regularizer, regularization
+        self._check_training()
         self._evaluated: dict[str, dict[str, Tensor]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the batch's triples."""
-        scores, sources = self.encoder.block_scores(batch)
-        shape = len(batch.head), self.encoder.num_entities
-        truth = batch.query, batch.tail, self.label_smoothing
-        loss = one_vs_all_loss(scores, sources, shape, *truth)
+        if self.compared == "negative_sampling":
+            loss = self._sampled_loss(batch)
+        else:
+            scores, sources = self.encoder.block_scores(batch)
+            shape = len(batch.head), self.encoder.num_entities
+            truth = batch.query, batch.tail, self.label_smoothing
+            how = self.loss == "bce", self.compared == "k_vs_all"
+            loss = one_vs_all_loss(scores, sources, shape, *truth, *how)
+        if self.regularizer is not None:
+            triples = _triples_of(batch)
+            moduli, query = self.encoder.moduli(triples), self.encoder(triples)
+            loss = loss + self.regularization * REGULARIZERS[self.regularizer](moduli, query).mean()
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
+
+    def _sampled_loss(self, batch: Data) -> Tensor:
+        """The mean loss of the batch's triples against samples."""
+        triples, (negatives, _, filtered) = _triples_of(batch), self.sampling
+        columns = torch.stack([triples.head, triples.relation, triples.tail])
+        entities = self.encoder.num_entities
+        drawn = corrupt(columns, negatives, entities, batch.corrupt_head)
+        head, relation, tail = (column.flatten() for column in drawn)
+        sampled = self.encoder.triple_scores(Data(head=head, relation=relation, tail=tail))
+        sampled = sampled.view_as(drawn[0])
+        if filtered:
+            numbers = triple_numbers(*drawn, entities)
+            place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
+            sampled = sampled.where(batch.known[place] != numbers, -torch.inf)
+        true = self.encoder.triple_scores(triples).unsqueeze(1)
+        return SAMPLED[self.loss](true, sampled, self.margin, self.temperature).mean()
+
+    def _check_training(self) -> None:
+        """Refuse losses and numbers of samples that do not fit."""
+        if self.compared != "negative_sampling":
+            if self.loss in ("margin", "self_adversarial"):
+                raise UsageError(
+                    f"task.loss={self.loss} compares samples: set task.training=negative_sampling"
+                )
+        elif self.sampling[0] >= self.encoder.num_entities:
+            raise UsageError(
+                f"task.negatives={self.sampling[0]}: there are {self.encoder.num_entities} "
+                "entities; set fewer, or task.training=one_vs_all for all of them"
+            )
 
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
         """Forget the scores of the weights before this step."""
@@ -198,6 +272,12 @@ def _known_tails(batch: Data) -> KnownTails:
     """The known tails of all three parts."""
     head, tail = batch.edge_index
     return KnownTails(head, batch.edge_type, tail, len(batch.relation_names))
+
+
+def _triples_of(batch: Data) -> Data:
+    """The triples of a batch of queries, one head, relation and tail each."""
+    row = batch.query
+    return Data(head=batch.head[row], relation=batch.relation[row], tail=batch.tail)
 
 
 def queries_of(head: Tensor, relation: Tensor, tail: Tensor, size: int) -> list[Data]:

@@ -6,13 +6,16 @@ The target of a triple is 1 - e for its tail and e / (E - 1) for each other of t
     loss = mean_b [ logsumexp(S_b) - (1 - e - k) S_bt - k sum_i S_bi ],  k = e / (E - 1).
 
 Triples b that share head and relation share a row of S, which is made once and weighted by their
-number: the same loss and gradient with fewer scores.
+number: the same loss and gradient with fewer scores. The binary loss sums softplus(S_bi) - y S_bi
+over all entities, of the same targets y. `per_query` weighs each row once, however many tails it
+has, which all are its targets ("KvsAll", Dettmers et al. 2018).
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -29,6 +32,8 @@ def one_vs_all_loss(
     query: Tensor,
     tail: Tensor,
     smoothing: float,
+    binary: bool = False,
+    per_query: bool = False,
 ) -> Tensor:
     """The mean loss of triples, of whose scores only a block is ever held.
 
@@ -40,9 +45,32 @@ def one_vs_all_loss(
         query: Row of each triple `[triples]`.
         tail: Its true tail.
         smoothing: e, from 0 up to 1.
+        binary: A binary cross-entropy of each entity in place of one over all.
+        per_query: The mean over the rows in place of the triples.
     """
-    loss: Tensor = _OneVsAll.apply(scores, shape, query, tail, smoothing, *sources)
+    dtype = torch.promote_types(sources[0].dtype, torch.float32)
+    counts = query.bincount(minlength=shape[0])[query].double()
+    among = shape[0] * counts if per_query else torch.full_like(counts, len(query))
+    weight = torch.zeros(shape[0], device=query.device, dtype=dtype)
+    weight.index_add_(0, query, (1 / among).to(dtype))
+    if per_query and binary:  # every tail is a target of its own
+        among = among / counts
+    truth = query, tail, among, weight, smoothing, binary
+    loss: Tensor = _OneVsAll.apply(scores, shape, truth, *sources)
     return loss
+
+
+def _softmax(scores: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """Logarithm of the sum of exponentials `[rows]`, and its derivative times a row's share."""
+    top = scores.amax(1, keepdim=True)
+    derivative = (scores - top).exp_()
+    sums = derivative.sum(1, keepdim=True)
+    return (sums.log() + top).squeeze(1), derivative.mul_(share.unsqueeze(1) / sums)
+
+
+def _softplus(scores: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum of log(1 + exp(score)) `[rows]`, and its derivative times a row's share."""
+    return F.softplus(scores).sum(1), scores.sigmoid().mul_(share.unsqueeze(1))
 
 
 class _OneVsAll(Function):
@@ -53,18 +81,15 @@ class _OneVsAll(Function):
         ctx: Any,
         make: Callable[..., Tensor],
         shape: tuple[int, int],
-        query: Tensor,
-        tail: Tensor,
-        smoothing: float,
+        truth: tuple[Any, ...],
         *sources: Tensor,
     ) -> Tensor:
         """Go through the rows in blocks."""
         rows, entities = shape
-        other = smoothing / (entities - 1)
-        true = (1 - smoothing - other) / len(query)
-        dtype = torch.promote_types(sources[0].dtype, torch.float32)
-        weight = torch.zeros(rows, device=query.device, dtype=dtype)
-        weight.index_add_(0, query, weight.new_full((len(query),), 1 / len(query)))
+        query, tail, among, weight, smoothing, binary = truth
+        other, dtype = smoothing / (entities - 1), weight.dtype
+        true = ((1 - smoothing - other) / among).to(dtype)
+        partition = _softplus if binary else _softmax
         total, gradients = weight.new_zeros(()), [torch.zeros_like(source) for source in sources]
         leaves = [s if s.is_leaf else s.detach().requires_grad_() for s in sources]
         size = max(1, (BLOCK if query.device.type == "cpu" else ACCELERATOR_BLOCK) // entities)
@@ -72,11 +97,9 @@ class _OneVsAll(Function):
             with torch.enable_grad():
                 made = make(slice(start, start + size), *leaves)
             scores, share = made.detach().to(dtype), weight[start : start + size]
-            top = scores.amax(1, keepdim=True)
-            derivative = (scores - top).exp_()
-            sums = derivative.sum(1, keepdim=True)
-            total += share @ ((sums.log() + top).squeeze(1) - other * scores.sum(1))
-            derivative.mul_(share.unsqueeze(1) / sums).sub_(other * share.unsqueeze(1))
+            value, derivative = partition(scores, share)
+            total += share @ (value - other * scores.sum(1))
+            derivative.sub_(other * share.unsqueeze(1))
             # every block looks at all triples, so that their number in it need not be known
             row = query - start
             inside = true * ((row >= 0) & (row < len(share))).to(dtype)
@@ -94,4 +117,4 @@ class _OneVsAll(Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients."""
-        return (None,) * 5 + tuple(gradients[0] * made for made in ctx.saved_tensors)
+        return (None,) * 3 + tuple(gradients[0] * made for made in ctx.saved_tensors)

@@ -30,7 +30,9 @@ def check_triples(data: Data) -> None:
             f"{len(untrained)} relations are in validation or test triples and in no training "
             f"triple, for instance {data.relation_names[untrained[0]]!r}: take these triples out."
         )
-    numbers = triple_numbers(data.edge_index[0], data.edge_type, data.edge_index[1], data)
+    numbers = triple_numbers(
+        data.edge_index[0], data.edge_type, data.edge_index[1], int(data.num_nodes or 0)
+    )
     parts = [len(numbers[data[mask]].unique()) for mask in MASKS.values()]
     across = sum(parts) - len(numbers.unique())
     if across:
@@ -39,9 +41,9 @@ def check_triples(data: Data) -> None:
         )
 
 
-def triple_numbers(head: Tensor, relation: Tensor, tail: Tensor, data: Data) -> Tensor:
-    """A number for each triple `[triples]`, equal for equal ones."""
-    return (head * len(data.relation_names) + relation) * int(data.num_nodes or 0) + tail
+def triple_numbers(head: Tensor, relation: Tensor, tail: Tensor, entities: int) -> Tensor:
+    """A number for each triple `[...]`, equal for equal ones."""
+    return (relation * entities + head) * entities + tail
 
 
 class KnownTails:

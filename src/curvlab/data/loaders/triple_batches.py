@@ -8,11 +8,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.triples import MASKS
+from curvlab.data.datasets.triples import MASKS, triple_numbers
 from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.options import PositiveInt
+
+Training = Literal["one_vs_all", "k_vs_all", "negative_sampling"]
+Corruption = Literal["tail", "uniform", "bernoulli"]
 
 
 class TripleDataModule(MiniBatchDataModule):
@@ -32,6 +35,13 @@ class TripleDataModule(MiniBatchDataModule):
             step).
         inverse_relations: add the triple (t, r + relations, h) to every triple (h, r, t), in the
             same part, so that ranking tails ranks heads too.
+        training: what the task compares a triple with; for `k_vs_all` a batch has all training
+            tails of its queries, for `negative_sampling` also `corrupt_head` `[triples]`, the
+            probability that a sample replaces the head.
+        corruption: which end is replaced: `tail`; `uniform`, either; `bernoulli`, the head with
+            probability tph / (tph + hpt), from the relation's tails per head and heads per tail
+            (Wang et al. 2014).
+        filtered: a batch has `known`, numbers of all training triples (`triple_numbers`).
         **options: of `MiniBatchDataModule`.
     """
 
@@ -40,11 +50,17 @@ class TripleDataModule(MiniBatchDataModule):
         size: PositiveInt = 512,
         shuffle: Literal["triples", "pairs"] = "triples",
         inverse_relations: bool = False,
+        training: Training = "one_vs_all",
+        corruption: Corruption = "uniform",
+        filtered: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(size, **options)
         self.shuffle = shuffle
         self.inverse_relations = inverse_relations
+        self.whole_queries = training == "k_vs_all"
+        self.samples = training == "negative_sampling"
+        self.corruption, self.filtered = corruption, filtered
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -85,13 +101,19 @@ class TripleDataModule(MiniBatchDataModule):
     def batch(self, nodes: Tensor) -> Data:
         """The batch of training triples of these positions `[triples]`."""
         pair, tail = self._pairs
+        if self.whole_queries:
+            nodes = torch.isin(pair, pair[nodes]).nonzero().squeeze(1)
         pairs, query = pair[nodes].unique(return_inverse=True)
-        return Data(
+        batch = Data(
             head=pairs // self.num_relations,
             relation=pairs % self.num_relations,
             query=query,
             tail=tail[nodes],
         )
+        if self.samples:
+            batch.corrupt_head = self._head_share[batch.relation][query]
+            batch.known = self._known if self.filtered else None
+        return batch
 
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """Parts of the permuted triples, whose sizes differ by one at most.
@@ -112,6 +134,26 @@ class TripleDataModule(MiniBatchDataModule):
         """A number for head and relation of each training triple, and its tail."""
         head, relation, tail = self.train_triples
         return head * self.num_relations + relation, tail
+
+    @cached_property
+    def _head_share(self) -> Tensor:
+        """Probability that a sample replaces the head, `[relations]`."""
+        if self.corruption != "bernoulli":
+            share = 0.5 if self.corruption == "uniform" else 0.0
+            return torch.full((self.num_relations,), share)
+        head, relation, tail = self.train_triples
+        of_ends = []
+        for end in (head, tail):
+            pairs = torch.stack([relation, end]).unique(dim=1)[0]
+            of_ends.append(1 / pairs.bincount(minlength=self.num_relations))
+        per_head, per_tail = of_ends  # both lack the factor of the relation's triples
+        return per_head / (per_head + per_tail)
+
+    @cached_property
+    def _known(self) -> Tensor:
+        """Numbers of the training triples, sorted."""
+        head, relation, tail = self.train_triples
+        return triple_numbers(head, relation, tail, self.num_entities).sort().values
 
     def _prepared(self) -> Data:
         data = loaded(self.source)

@@ -66,8 +66,19 @@ class HyperbolicScorer(TripleScorer):
 
     def share_at_rim(self, batch: Data) -> Tensor:
         """Share of queries and tails, which it takes as points exp0(s v)."""
-        tail = k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
+        tail = HyperbolicScorer.tails(self, batch)
         return self.manifold_out.shares(torch.stack([self(batch), tail]))["at_rim"]
+
+    def tails(self, batch: Data) -> Tensor:
+        """Points of the unit ball `[triples, dim]` whose distance to a query counts."""
+        return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
+
+    def triple_scores(self, batch: Data) -> Tensor:
+        """Minus squared distances `[triples]`, with biases."""
+        with torch.autocast(batch.head.device.type, enabled=False):
+            squared = k_space.sqdist(self(batch), self.tails(batch), UNIT)
+            squared = squared / self.scale(batch).squeeze(1).square()
+        return self.head_bias[batch.head] + self.tail_bias[batch.tail] - squared
 
     @abstractmethod
     def sqdist(self, batch: Data) -> Tensor:
@@ -113,6 +124,11 @@ class MuRP(HyperbolicScorer):
         """Stretched heads `[queries, dim]`, points of the unit ball."""
         stretched = self.stretches(batch.relation) * self.entities(batch.head)
         return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
+
+    def tails(self, batch: Data) -> Tensor:
+        """Tails moved by their relation's translation, `[triples, dim]`."""
+        w = k_space.expmap0_projected(self.scale(batch) * self.translations(batch.relation), UNIT)
+        return k_space.mobius_add(super().tails(batch), w, UNIT)
 
     def sqdist(self, batch: Data) -> Tensor:
         """(2 arsinh(u) / s)^2, with y = t (+) w and from three matrix products.

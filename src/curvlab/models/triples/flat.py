@@ -53,6 +53,15 @@ class DistMult(FlatEncoder, DotProductScorer):
         head = self.drop(self.entities(batch.head))
         return self.combine(head, self.drop(self.relations(batch.relation)))
 
+    def moduli(self, batch: Data) -> Tensor:
+        """Absolute values of the three embeddings."""
+        head, tail = self.entities(batch.head), self.entities(batch.tail)
+        return self.modulus(torch.stack([head, self.relations(batch.relation), tail]))
+
+    def modulus(self, numbers: Tensor) -> Tensor:
+        """Absolute values."""
+        return numbers.abs()
+
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
         """H r."""
         return head * relation
@@ -76,6 +85,10 @@ class ComplEx(DistMult):
         super().__init__(num_entities, num_relations, **options)
         check_even(self.dim_out)
 
+    def modulus(self, numbers: Tensor) -> Tensor:
+        """Moduli of the complex numbers, `[..., dim / 2]`."""
+        return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
+
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
         """Real and imaginary part of h r, whose product with those of t is Re(h r conj(t))."""
         return complex_product(head, relation)
@@ -83,6 +96,8 @@ class ComplEx(DistMult):
 
 class _DistanceScorer(FlatEncoder, TripleScorer):
     """score(h, r, t) = -|h moved by r - t|."""
+
+    norm = 2
 
     def __init__(self, num_entities: int, dim: int, dropout: float) -> None:
         super().__init__()
@@ -99,6 +114,11 @@ class _DistanceScorer(FlatEncoder, TripleScorer):
     def entity_points(self) -> Tensor:
         """The table of embeddings."""
         return self.entities.weight
+
+    def triple_scores(self, batch: Data) -> Tensor:
+        """Minus distances `[triples]`."""
+        away = self(batch) - self.entities(batch.tail)
+        return -torch.linalg.vector_norm(away, self.norm, dim=-1)
 
     def scores(self, batch: Data) -> Tensor:
         """Minus distances `[queries, entities]`, by a matrix product."""

@@ -1,0 +1,144 @@
+"""Losses of sampled triples are torch's and the papers'; samples are drawn as the papers say."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from curvlab.models.triples.complex import ComplEx
+
+from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
+from curvlab.data.datasets.triples import triple_numbers
+from curvlab.data.loaders.triple_batches import TripleDataModule
+from curvlab.errors import UsageError
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
+from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
+
+TRUE = torch.tensor([[0.3], [-1.2]], dtype=torch.float64)
+SAMPLES = torch.tensor([[0.1, -0.4, 2.0], [0.0, -3.0, -1.0]], dtype=torch.float64)
+
+
+def softmax():
+    return F.cross_entropy(
+        torch.cat([TRUE, SAMPLES], 1), torch.zeros(2, dtype=torch.long), reduction="none"
+    )
+
+
+def bce():
+    scores = torch.cat([TRUE, SAMPLES], 1)
+    target = torch.tensor([[1.0, 0, 0, 0]] * 2, dtype=torch.float64)
+    return F.binary_cross_entropy_with_logits(scores, target, reduction="none").sum(1)
+
+
+def margin():
+    ones = torch.ones_like(SAMPLES)
+    return F.margin_ranking_loss(
+        TRUE.expand_as(SAMPLES), SAMPLES, ones, 0.7, reduction="none"
+    ).mean(1)
+
+
+def self_adversarial():
+    """Sun et al. 2019, equation 5, with distances d = -score: term by term."""
+    found = []
+    for true, samples in zip(TRUE.tolist(), SAMPLES.tolist(), strict=True):
+        weights = [math.exp(0.5 * s) for s in samples]
+        log_sigmoid = [
+            -math.log1p(math.exp(-x)) for x in [0.7 + true[0], *(-s - 0.7 for s in samples)]
+        ]
+        sampled = sum(w / sum(weights) * x for w, x in zip(weights, log_sigmoid[1:], strict=True))
+        found.append(-(log_sigmoid[0] + sampled) / 2)
+    return torch.tensor(found, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("expected", [softmax, bce, margin, self_adversarial])
+def test_a_loss_is_the_papers(expected):
+    loss = SAMPLED[expected.__name__]
+    torch.testing.assert_close(loss(TRUE, SAMPLES, 0.7, 0.5), expected())
+    left_out = torch.cat([SAMPLES, torch.full((2, 1), -torch.inf)], 1)
+    if expected is not margin:  # a mean over the samples
+        torch.testing.assert_close(loss(TRUE, left_out, 0.7, 0.5), expected())
+
+
+def test_n3_is_the_cube_of_the_nuclear_3_norms_factors():
+    moduli = torch.tensor([[[1.0, 2.0]], [[3.0, 0.5]], [[0.0, 1.0]]])
+    query = torch.tensor([[3.0, 4.0]])
+    assert REGULARIZERS["n3"](moduli, query).item() == pytest.approx((1 + 8 + 27 + 0.125 + 1) / 3)
+    assert REGULARIZERS["l2"](moduli, query).item() == pytest.approx((5 + 9.25 + 1) / 2)
+    assert REGULARIZERS["dura"](moduli, query).item() == pytest.approx(25 + 1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_samples_replace_one_end_by_any_entity(share):
+    torch.manual_seed(0)
+    triples = torch.tensor([[50, 51], [1, 2], [60, 61]])
+    head, relation, tail = corrupt(triples, 4000, 50, share)
+    assert torch.equal(relation, triples[1].unsqueeze(1).expand(2, 4000))
+    replaced = head < 50
+    assert torch.equal(replaced, tail >= 50)  # never both
+    assert replaced.double().mean().item() == pytest.approx(share, abs=4 * 0.5 / math.sqrt(8000))
+    drawn = torch.where(replaced, head, tail)
+    assert drawn.unique().tolist() == list(range(50))
+
+
+def module(**options):
+    made = TripleDataModule(size=20, source=SyntheticKnowledgeGraph(8, 5, 0), **options)
+    made.setup("fit")
+    return made
+
+
+def test_bernoulli_follows_tails_per_head():
+    data = module(training="negative_sampling", corruption="bernoulli")
+    head, relation, tail = data.train_triples
+    batch = data.batch(torch.arange(20))
+    for number, chance in zip(batch.relation[batch.query], batch.corrupt_head, strict=True):
+        of = relation == number
+        tails_per_head = int(of.sum()) / len(head[of].unique())
+        heads_per_tail = int(of.sum()) / len(tail[of].unique())
+        assert chance.item() == pytest.approx(tails_per_head / (tails_per_head + heads_per_tail))
+
+
+def test_whole_queries_have_all_their_training_tails():
+    data = module(training="k_vs_all")
+    head, relation, tail = data.train_triples
+    batch = data.batch(torch.arange(5))
+    for row, (h, r) in enumerate(zip(batch.head, batch.relation, strict=True)):
+        assert set(batch.tail[batch.query == row].tolist()) == set(
+            tail[(head == h) & (relation == r)].tolist()
+        )
+
+
+def test_filtered_samples_are_no_training_triples(monkeypatch):
+    data = module(training="negative_sampling", filtered=True)
+    batch, entities = data.batch(torch.arange(20)), data.num_entities
+    options = {"training": "negative_sampling", "negatives": 30, "filtered": True}
+    task = KnowledgeGraphCompletion(ComplEx(**data.inputs, dim=4), **options)
+    seen, drawn = {}, []
+
+    def loss(true, samples, *_):
+        seen["left"] = samples.isfinite()
+        return true.squeeze(1)
+
+    def kept(*args):
+        drawn.append(corrupt(*args))
+        return drawn[0]
+
+    monkeypatch.setitem(SAMPLED, "softmax", loss)
+    monkeypatch.setattr("curvlab.tasks.kg_completion.corrupt", kept)
+    task.training_step(batch, 0)
+    known = torch.isin(
+        triple_numbers(*drawn[0], entities), triple_numbers(*data.train_triples, entities)
+    )
+    assert known.any()
+    assert torch.equal(seen["left"], ~known)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"loss": "margin"}, "set task.training=negative_sampling"),
+        ({"training": "negative_sampling", "negatives": 40}, "task.negatives=40: there are 40"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, says):
+    with pytest.raises(UsageError, match=says):
+        KnowledgeGraphCompletion(ComplEx(40, 3, dim=4), **options)
