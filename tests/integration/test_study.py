@@ -56,18 +56,18 @@ def test_a_study_goes_on_and_its_page_says_what_its_json_says(study_here, monkey
     assert result.status == "finished", result.error
     found = json.loads((folder / "study.json").read_text())
     (report,) = found["reports"]
-    spaces = [report["flat"]["space"], *(other["outcome"]["space"] for other in report["others"])]
+    rows = report["table"]
+    spaces = [row["space"] for row in rows[:5]]
     assert spaces == ["flat", "hyperbolic", "spherical", "learned", "product"]
-    for other in (report["flat"], *(o["outcome"] for o in report["others"])):
-        runs = folder / "runs" / "kappa_gcn" / f"{other['space']}_4"
-        assert other["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
-    halves = [half["outcome"] for half in report["narrower"]]
-    assert [half["dim"] for half in halves] == [2, 2]
-    assert "flat" in {half["space"] for half in halves}
+    for row in rows[:5]:
+        runs = folder / "runs" / "kappa_gcn" / f"{row['space']}_4"
+        assert row["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
+    assert [row["dim"] for row in rows[5:]] == [2, 2]
+    assert "flat" in {row["space"] for row in rows[5:]}
     assert found["facts"]["hyperbolicity"]["delta"] == 0
     reader = Texts()
     reader.feed((folder / "study.html").read_text())
-    assert {found["answer"], report["verdict"]["text"]} <= set(reader.texts)
+    assert {found["answer"], report["text"]} <= set(reader.texts)
     assert found["answer"] in " ".join(capsys.readouterr().out.split())
     assert (folder / "study.png").stat().st_size > 5000
 
@@ -100,8 +100,7 @@ def test_trials_choose_values_on_a_seed_of_their_own(study_here, monkeypatch):
     assert len(tried) == 20  # four in each of five spaces
     assert {seed for _, _, seed in tried} == {study_run.TRIAL_SEED}
     (report,) = json.loads((folder / "study.json").read_text())["reports"]
-    outcomes = [report["flat"], *(other["outcome"] for other in report["others"])]
-    assert {tuple(outcome["chosen"]) for outcome in outcomes} == {("optimizer.lr=0.003",)}
+    assert {tuple(row["chosen"]) for row in report["table"]} == {("optimizer.lr=0.003",)}
 
 
 TREE = ("dataset=balanced_tree", "dataset.source.branching=2", "dataset.source.depth=5")
@@ -140,10 +139,8 @@ def test_a_grid_of_studies_becomes_a_map(tmp_path):
     for cell in cells.itertuples():
         files = [*command.outputs.rglob("study.json")]
         (found,) = (s for s in map(read, files) if f"{radius}={cell.column}" in s["words"])
-        ((hyperbolic,),) = [report["others"] for report in found["reports"]]
-        difference = np.subtract(
-            hyperbolic["outcome"]["scores"], found["reports"][0]["flat"]["scores"]
-        )
+        flat, hyperbolic = found["reports"][0]["table"]
+        difference = np.subtract(hyperbolic["scores"], flat["scores"])
         assert cell.difference == pytest.approx(difference.mean())
     words = ("--x", radius, "--y", beta, "--output", str(tmp_path / "map.png"))
     assert plot.main(["map", str(command.outputs / "study"), *words]) == 0

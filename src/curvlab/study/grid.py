@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 
 from curvlab.errors import UsageError
 from curvlab.statistics import LEVEL
+from curvlab.study.twins import FLAT
 
 JSON = "study.json"
 
@@ -51,7 +51,7 @@ def cells_of(folder: Path, x: str, y: str, model: str = "", space: str = "") -> 
         values = {key: yaml.safe_load(value) for key, _, value in pairs}
         if x not in values or y not in values:
             continue
-        reports = {str(report["flat"]["model"]): report for report in study["reports"]}
+        reports = dict(zip(study["models"], study["reports"], strict=True))
         named = model or (next(iter(reports)) if len(reports) == 1 else "MODEL")
         if named not in reports:
             raise UsageError(f"--model {named} must be one of {', '.join(reports)}")
@@ -82,19 +82,22 @@ def answers(folder: Path) -> pd.DataFrame:
     """
     rows = []
     for study in _studies(folder):
-        for report in study["reports"] if study["dataset"] in KNOWN else ():
-            cell, expected = _cell(report), KNOWN[study["dataset"]]
-            recommended = report["verdict"]["space"]
+        expected = KNOWN.get(study["dataset"])
+        for model, report in zip(study["models"], study["reports"], strict=True):
+            if expected is None:
+                continue
+            cell, recommended = _cell(report), report["space"]
+            spaces = [row["space"] for row in report["table"][1:]]
             rows.append(
                 {
                     "dataset": study["dataset"],
-                    "model": report["flat"]["model"],
+                    "model": model,
                     "seeds": cell["seeds"],
-                    "spaces": " ".join(other["outcome"]["space"] for other in report["others"]),
+                    "spaces": " ".join(dict.fromkeys(s for s in spaces if s != FLAT)),
                     "expected": expected,
                     "recommended": recommended,
                     "right": recommended == expected,
-                    "alike": " ".join(report["verdict"]["alike"]),
+                    "alike": " ".join(report["alike"]),
                     "flat": round(cell["flat"], 2),
                     "best_curved": cell["space"],
                     "difference": round(cell["difference"], 2),
@@ -113,22 +116,22 @@ def _studies(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
-    """A curved space less the flat one."""
-    others = pd.json_normalize(report["others"]).set_index("outcome.space")
+    """A curved space less the flat one, at full width."""
+    table = pd.DataFrame(report["table"]).set_index("space")
+    flat: Any = table.iloc[0]
+    table = table[(table["dim"] == flat["dim"]) & table["scores"].notna()]
+    others = table.iloc[1:]
     if space and space not in others.index:
         raise UsageError(f"--space {space} must be one of {', '.join(others.index)}")
-    chosen = space or str(others["paired.mean"].idxmax())
-    own: Any = others.loc[chosen].to_dict()
-    flat = report["flat"]
-    pm, p = (nan if v is None else float(v) for v in (own["paired.pm"], own["corrected"]))
-    seconds = pd.Series([flat["seconds"], *others["outcome.seconds"]], dtype=float)
+    chosen = space or str(others["difference"].astype(float).idxmax())
+    own: Any = others.loc[chosen]
     return {
         "space": chosen,
-        "flat": sum(flat["scores"]) / len(flat["scores"]),
-        "difference": own["paired.mean"],
-        "pm": pm,
-        "p_holm": p,
-        "found": p < LEVEL,
-        "seeds": int(own["paired.pairs"]),
-        "seconds": seconds.mean(),
+        "flat": flat["mean"],
+        "difference": float(own["difference"]),
+        "pm": float(own["pm"]),
+        "p_holm": float(own["p_holm"]),
+        "found": bool(own["p_holm"] < LEVEL),
+        "seeds": int(own["pairs"]),
+        "seconds": float(table["seconds"].mean()),
     }

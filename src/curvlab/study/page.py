@@ -2,13 +2,14 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from importlib.resources import files
-from math import isfinite
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,90 +21,94 @@ from curvlab.program import plain_console
 from curvlab.results.files import atomic_write
 from curvlab.results.result import git_commit
 from curvlab.run.reporting import shown
+from curvlab.statistics import LEVEL
 from curvlab.study.floor import Floor
 from curvlab.study.grid import JSON
 from curvlab.study.twins import FLAT
-from curvlab.study.verdict import Comparison, ModelReport, Outcome, widths_saved
+from curvlab.study.verdict import Report, overall, widths_saved
 
 HTML, PICTURE = "study.html", "study.png"
+
+COLUMNS = {
+    "space": ("space", ""),
+    "dim": ("dim", "d"),
+    "mean": ("score", ".2f"),
+    "difference": ("minus flat", "+.2f"),
+    "interval": ("95 % interval", ""),
+    "p_t": ("p (t)", ".2g"),
+    "p_holm": ("p (Holm)", ".2g"),
+    "p_ranks": ("p (ranks)", ".2g"),
+    "kappas": ("curvatures", ""),
+    "parameters": ("parameters", ",.0f"),
+    "ms_per_step": ("ms a step", ".1f"),
+    "seconds": ("seconds", ".1f"),
+    "memory_mb": ("MB", ",.0f"),
+}
+"""Heading and format of each column of a model's table."""
 
 console = plain_console(soft_wrap=True)
 
 
-@dataclass(frozen=True)
-class Study:
-    """All that a page says.
+def publish(
+    folder: Path,
+    study: Mapping[str, Any],
+    facts: GraphFacts,
+    floor: Floor | None,
+    warnings: Sequence[str],
+    reports: Sequence[Report],
+) -> None:
+    """Write JSON, picture and page, and print the answer.
 
-    Attributes:
-        dataset: choice of `dataset=`.
-        label: of the data set.
-        task: name of the task.
-        metric: that scores are.
-        seeds: runs of each twin.
-        steps: of each run, at most.
-        trials: of each twin.
-        words: overrides of the command line beside the study.
+    Args:
+        folder: of the study.
+        study: `dataset`, its `label`, `task`, `metric`, `words` (overrides of the command line),
+            and of each model and space the number of `seeds`, `steps` at most, and `trials`.
         facts: shape of the graph.
         floor: a score without learning, None where there is none.
         warnings: of the nodes' features, a sentence each.
         reports: one a model.
-        answer: the recommendation.
     """
-
-    dataset: str
-    label: str
-    task: str
-    metric: str
-    seeds: int
-    steps: int
-    trials: int
-    words: tuple[str, ...]
-    facts: GraphFacts
-    floor: Floor | None
-    warnings: tuple[str, ...]
-    reports: tuple[ModelReport, ...]
-    answer: str
-
-    @property
-    def budget(self) -> str:
-        """Runs and steps in each space."""
-        tried = f", after {self.trials} trials" if self.trials else ""
-        return (
-            f"Task {self.task}, scores are {self.metric} in points of 100. Each model has in each "
-            f"space {self.seeds} runs of at most {self.steps} steps{tried}, with the same seeds, "
-            "split and width." + (f" Floor, without learning: {self.floor}." if self.floor else "")
-        )
-
-
-def publish(study: Study, folder: Path) -> None:
-    """Write JSON, picture and page, and print the answer."""
-    stored = {"answer": study.answer, "commit": git_commit(), **asdict(study)}
-    atomic_write(folder / JSON, json.dumps(_finite(stored), indent=2) + "\n")
-    save_figure(picture(study), folder / PICTURE)
-    image = base64.b64encode((folder / PICTURE).read_bytes()).decode()
-    template = (files("curvlab.study") / "page.html").read_text(encoding="utf-8")
-    parts = {
-        "title": escape(study.label),
-        "answer": escape(study.answer),
-        "budget": "".join(f"<p>{escape(s)}</p>" for s in (study.budget, *study.warnings)),
-        "image": image,
-        "models": "\n".join(map(_section, study.reports)),
-        "facts": "".join(f"<li>{escape(line)}</li>" for line in facts_lines(study.facts)),
+    answer = overall(reports)
+    tried = f", after {study['trials']} trials" if study["trials"] else ""
+    budget = (
+        f"Task {study['task']}, scores are {study['metric']} in points of 100. Each model has in "
+        f"each space {study['seeds']} runs of at most {study['steps']} steps{tried}, with the same "
+        "seeds, split and width." + (f" Floor, without learning: {floor}." if floor else "")
+    )
+    stored = {
+        "answer": answer,
+        "commit": git_commit(),
+        **study,
+        "facts": asdict(facts),
+        "floor": floor and asdict(floor),
+        "warnings": warnings,
+        "reports": [vars(report) | {"table": _records(report.table)} for report in reports],
     }
+    atomic_write(folder / JSON, json.dumps(stored, indent=2) + "\n")
+    save_figure(picture(reports, facts), folder / PICTURE)
+    parts = {
+        "title": escape(study["label"]),
+        "answer": escape(answer),
+        "budget": "".join(f"<p>{escape(s)}</p>" for s in (budget, *warnings)),
+        "image": base64.b64encode((folder / PICTURE).read_bytes()).decode(),
+        "models": "\n".join(map(_section, reports)),
+        "facts": "".join(f"<li>{escape(line)}</li>" for line in facts_lines(facts)),
+    }
+    page = (files("curvlab.study") / "page.html").read_text(encoding="utf-8")
     for name, text in parts.items():
-        template = template.replace(f"{{{{{name}}}}}", text)
-    atomic_write(folder / HTML, template)
-    for report in study.reports:
-        frame = _frame(report)
-        table = Table(title=f"{report.flat.label} on {study.label}", title_justify="left")
+        page = page.replace(f"{{{{{name}}}}}", text)
+    atomic_write(folder / HTML, page)
+    for report in reports:
+        frame = _formatted(report.table)
+        table = Table(title=f"{report.label} on {study['label']}", title_justify="left")
         for column in frame.columns:
             table.add_column(column, justify="left" if column == "space" else "right")
         for row in frame.itertuples(index=False):
             table.add_row(*row)
         plain_console(width=max(console.width, 150)).print(table)
         console.print("\n".join(_sentences(report)))
-    console.print("\n".join((study.budget, *study.warnings)))
-    console.print(study.answer, style="bold")
+    console.print("\n".join((budget, *warnings)))
+    console.print(answer, style="bold")
     for name in (HTML, JSON, PICTURE):
         console.print(f"  {shown(folder / name)}")
 
@@ -138,12 +143,12 @@ def facts_lines(facts: GraphFacts) -> Iterator[str]:
 
 
 @styled
-def picture(study: Study) -> Figure:
+def picture(reports: Sequence[Report], facts: GraphFacts) -> Figure:
     """Differences from flat space, a panel a model, and the histogram of curvature."""
-    figure, axes = panels(len(study.reports) + 1, 4.2, 3.0, columns=len(study.reports) + 1)
-    for axis, report in zip(axes, study.reports, strict=False):
+    figure, axes = panels(len(reports) + 1, 4.2, 3.0, columns=len(reports) + 1)
+    for axis, report in zip(axes, reports, strict=False):
         _draw_differences(axis, report)
-    axis, facts = axes[-1], study.facts
+    axis = axes[-1]
     if facts.curvature_counts:
         axis.stairs(facts.curvature_counts, facts.curvature_edges, fill=True, color=LINES[5])
     axis.axvline(0, color=INK, linewidth=1)
@@ -151,74 +156,53 @@ def picture(study: Study) -> Figure:
     return figure
 
 
-def _draw_differences(axis: Axes, report: ModelReport) -> None:
+def _draw_differences(axis: Axes, report: Report) -> None:
     axis.grid(axis="x")
     axis.axvline(0, color=MUTED, linewidth=1)
-    rows = [*report.others, *report.narrower][::-1]
-    for place, comparison in enumerate(rows):
-        outcome, pair = comparison.outcome, comparison.paired
-        color = LINES[0] if comparison.significant else MUTED
-        each = [a - b for a, b in zip(outcome.scores, report.flat.scores, strict=True)]
-        axis.plot(each, [place] * len(each), ".", color=color, alpha=0.35)
-        axis.errorbar(pair.mean, place, xerr=pair.pm, fmt="o", color=color, capsize=3)
-    own = report.flat.dim
-    names = [c.outcome.space + f", dim {c.outcome.dim}" * (c.outcome.dim != own) for c in rows]
+    flat: Any = report.table.iloc[0]
+    rows = report.table.dropna(subset="difference").iloc[::-1]
+    row: Any
+    for place, row in enumerate(rows.itertuples()):
+        color = LINES[0] if row.p_holm < LEVEL else MUTED
+        each = np.subtract(row.scores, flat["scores"])
+        axis.plot(each, np.full(len(each), place), ".", color=color, alpha=0.35)
+        axis.errorbar(row.difference, place, xerr=row.pm, fmt="o", color=color, capsize=3)
+    widths = zip(rows["space"], rows["dim"], strict=True)
+    names = [space if dim == flat["dim"] else f"{space}, dim {dim}" for space, dim in widths]
     axis.set_yticks(range(len(rows)), names)
-    title = f"{report.flat.label}: flat {report.flat.mean:.1f}"
-    axis.set(
-        ylim=(-0.6, len(rows) - 0.4), xlabel="points more than flat, 95 % interval", title=title
-    )
+    axis.set(ylim=(-0.6, len(rows) - 0.4), xlabel="points more than flat, 95 % interval")
+    axis.set_title(f"{report.label}: flat {flat['mean']:.1f}")
 
 
-def _frame(report: ModelReport) -> pd.DataFrame:
-    """A row for each space and width, as text."""
-    rows: list[tuple[Outcome, Comparison | None]] = [(report.flat, None)]
-    rows += [(c.outcome, c) for c in (*report.others, *report.narrower)]
-    return pd.DataFrame([_row(*row) for row in rows])
+def _formatted(table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each space and width with scores, as text."""
+    table = table.dropna(subset="scores")
+    kappas = []
+    for space, layers in zip(table["space"], table["curvatures"], strict=True):
+        values = [kappa for layer in layers.values() for kappa in layer] if space != FLAT else []
+        more = " ..." * (len(values) > 4)
+        kappas.append(", ".join(f"{kappa:.2g}" for kappa in values[:4]) + more)
+    table = table.assign(kappas=kappas).reindex(columns=list(COLUMNS))
+    for column, (_, form) in COLUMNS.items():
+        table[column] = ["" if pd.isna(v) else format(v, form) for v in table[column]]
+    return table.rename(columns={column: heading for column, (heading, _) in COLUMNS.items()})
 
 
-def _row(outcome: Outcome, comparison: Comparison | None) -> dict[str, str]:
-    pair = comparison.paired if comparison else None
-    values = [kappa for layer in (outcome.curvatures or {}).values() for kappa in layer]
-    kappas = ", ".join(f"{kappa:.2g}" for kappa in values[:4]) + " ..." * (len(values) > 4)
-    return {
-        "space": outcome.space,
-        "dim": str(outcome.dim),
-        "score": f"{outcome.mean:.2f}",
-        "minus flat": f"{pair.mean:+.2f}" if pair else "",
-        "95 % interval": pair.interval if pair else "",
-        "p (t)": _number(pair.p_t if pair else None, ".2g"),
-        "p (Holm)": _number(comparison.corrected if comparison else None, ".2g"),
-        "p (ranks)": _number(pair.p_wilcoxon if pair else None, ".2g"),
-        "curvatures": "" if outcome.space == FLAT else kappas,
-        "parameters": _number(outcome.parameters, ",.0f"),
-        "ms a step": _number(outcome.ms_per_step, ".1f"),
-        "seconds": _number(outcome.seconds, ".1f"),
-        "MB": _number(outcome.memory_mb, ",.0f"),
-    }
+def _sentences(report: Report) -> Iterator[str]:
+    yield report.text
+    yield from widths_saved(report.table)
+    row: Any
+    for row in report.table[report.table["scores"].isna()].itertuples():
+        yield f"{report.label} in {row.space} space has no score: {row.error}"
 
 
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
-
-
-def _sentences(report: ModelReport) -> Iterator[str]:
-    yield report.verdict.text
-    yield from widths_saved(report.narrower)
-    for outcome in report.failed:
-        yield f"{outcome.label} in {outcome.space} space has no score: {outcome.error}"
-
-
-def _section(report: ModelReport) -> str:
+def _section(report: Report) -> str:
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in _sentences(report))
-    table = _frame(report).to_html(index=False, border=0)
-    return f'<h2>{escape(report.flat.label)}</h2>{sentences}<div class="wide">{table}</div>'
+    table = _formatted(report.table).to_html(index=False, border=0)
+    return f'<h2>{escape(report.label)}</h2>{sentences}<div class="wide">{table}</div>'
 
 
-def _finite(value: object) -> object:
-    """A value for JSON, NaN and infinity as null."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, what is not known as null."""
+    known = table.astype(object).where(table.notna(), None)
+    return [{str(k): v for k, v in row.items()} for row in known.to_dict("records")]

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,9 +26,9 @@ from curvlab.run.parts import build_data
 from curvlab.run.reporting import shown
 from curvlab.run.train import describe, train_in
 from curvlab.study.floor import Floor, feature_warnings, floor_of
-from curvlab.study.page import Study, console, facts_lines, publish
+from curvlab.study.page import console, facts_lines, publish
 from curvlab.study.twins import FLAT, Twin, given, trials_of, twins_of
-from curvlab.study.verdict import ModelReport, Outcome, best_of, compared, overall, verdict
+from curvlab.study.verdict import Report, best_of, compared, recommend
 
 TRIAL_SEED = 10_000
 """Added to the first seed: trials are scored on a draw that the comparison does not see."""
@@ -56,20 +57,19 @@ def study(config: DictConfig) -> Result:
     result.experiment = "study"
     with folder.claimed(None):
         try:
-            found = _study(config, [str(word) for word in hydra.overrides.task], folder.path)
+            words = given([str(word) for word in hydra.overrides.task])
+            result.score = _study(config, words, folder.path)
             result.status = "finished"
-            result.score = max(report.recommended.mean for report in found.reports)
             (folder.path / TRACEBACK).unlink(missing_ok=True)
             result.write(folder.path)
-            publish(found, folder.path)
         except Exception as error:
             conclude(result, error, folder)
     return result
 
 
-def _study(config: DictConfig, words: Sequence[str], folder: Path) -> Study:
-    """Do the runs that are left and compare them."""
-    words, options = given(words), config.study
+def _study(config: DictConfig, words: Sequence[str], folder: Path) -> float:
+    """Do the runs that are left, compare them and write the page; return the best score."""
+    options = config.study
     prepare_processor(config.trainer.threads)
     twins = {model: twins_of(model, words, options) for model in options.models}
     first = next(iter(twins.values()))[0].config(config.seed)
@@ -84,54 +84,47 @@ def _study(config: DictConfig, words: Sequence[str], folder: Path) -> Study:
         spaces = ", ".join(twin.space for twin in own)
         console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {spaces}")
     console.print("\n".join([f"runs are in {shown(folder / 'runs')}", *warnings]))
-    reports = [_model_report(own, config, folder, floor) for own in twins.values()]
-    return Study(
-        dataset=config.dataset.name,
-        label=config.dataset.label,
-        task=first.task.name,
-        metric=str(first.task.get("metric") or "map"),
-        seeds=options.seeds,
-        steps=int(first.trainer.max_steps),
-        trials=options.trials,
-        words=tuple(words),
-        facts=facts,
-        floor=floor,
-        warnings=warnings,
-        reports=tuple(reports),
-        answer=overall(reports),
-    )
+    reports = [_report(own, config, folder, floor) for own in twins.values()]
+    found = {
+        "dataset": config.dataset.name,
+        "label": config.dataset.label,
+        "task": first.task.name,
+        "metric": str(first.task.get("metric") or "map"),
+        "seeds": options.seeds,
+        "steps": int(first.trainer.max_steps),
+        "trials": options.trials,
+        "words": list(words),
+        "models": list(options.models),
+    }
+    publish(folder, found, facts, floor, warnings, reports)
+    return max(report.score for report in reports)
 
 
-def _model_report(
-    twins: Sequence[Twin], config: DictConfig, folder: Path, floor: Floor | None
-) -> ModelReport:
+def _report(twins: Sequence[Twin], config: DictConfig, folder: Path, floor: Floor | None) -> Report:
     """Run all twins of a model and compare them.
 
     Raises:
         UsageError: the flat twin, or every other one, has no scores.
     """
     chosen = {twin: best_trial(twin, config, folder) for twin in twins}
-    flat, *others = _outcomes(chosen, config, folder)
-    scored = [outcome for outcome in others if not outcome.error]
-    if flat.error or not scored:
-        error = flat.error or others[0].error
-        raise UsageError(f"model={flat.model} has no {flat.space} score to compare with: {error}")
-    comparisons = compared(flat, scored)
-    both = (FLAT, best_of(comparisons).outcome.space)
+    table = _outcomes(chosen, config, folder)
+    others = table.iloc[1:].dropna(subset="scores")
+    errors = table["error"].dropna()
+    if 0 in errors or others.empty:
+        error = errors.iloc[0]
+        raise UsageError(f"model={twins[0].model} has no flat score to compare with: {error}")
+    both = (FLAT, best_of(others)["space"])
     cut = {
         twin.narrower(by): values
         for by in config.study.cuts
         for twin, values in chosen.items()
         if twin.space in both and twin.dim // by
     }
-    narrower = [outcome for outcome in _outcomes(cut, config, folder) if not outcome.error]
-    return ModelReport(
-        flat,
-        comparisons,
-        tuple(outcome for outcome in others if outcome.error),
-        compared(flat, narrower),
-        verdict(flat, comparisons, floor),
-    )
+    if cut:
+        narrower = _outcomes(cut, config, folder).dropna(subset="scores")
+        table = pd.concat([table, narrower], ignore_index=True)
+    label = str(twins[0].config(config.seed).model.label)
+    return recommend(label, compared(table), floor)
 
 
 def best_trial(twin: Twin, config: DictConfig, folder: Path) -> tuple[str, ...]:
@@ -142,11 +135,9 @@ def best_trial(twin: Twin, config: DictConfig, folder: Path) -> tuple[str, ...]:
     """
     if not (trials := trials_of(config.study)):
         return ()
+    seed, place = config.seed + TRIAL_SEED, _folder(folder, twin) / "trials"
     cells = [
-        (
-            twin.with_words(values).config(config.seed + TRIAL_SEED),
-            _folder(folder, twin) / f"trials/{number}",
-        )
+        (twin.with_words(values).config(seed), place / str(number))
         for number, values in enumerate(trials)
     ]
     scores = np.array([result.objective for result in run_cells(cells, config)], dtype=float)
@@ -157,19 +148,18 @@ def best_trial(twin: Twin, config: DictConfig, folder: Path) -> tuple[str, ...]:
 
 def _outcomes(
     chosen: Mapping[Twin, tuple[str, ...]], config: DictConfig, folder: Path
-) -> list[Outcome]:
-    """Run twins with the values of their trials over the seeds."""
+) -> pd.DataFrame:
+    """Run twins with the values of their trials over the seeds: a row each."""
     seeds = range(config.seed, config.seed + config.study.seeds)
     cells = [
         (twin.with_words(values).config(seed), _folder(folder, twin) / f"seed{seed}")
         for twin, values in chosen.items()
         for seed in seeds
     ]
-    results = run_cells(cells, config)
-    return [
-        outcome_of(twin, values, results[i : i + len(seeds)], str(cells[i][0].model.label))
-        for (twin, values), i in zip(chosen.items(), range(0, len(cells), len(seeds)), strict=True)
-    ]
+    results = iter(run_cells(cells, config))
+    return pd.DataFrame(
+        outcome_of(twin, values, [next(results) for _ in seeds]) for twin, values in chosen.items()
+    )
 
 
 def _folder(folder: Path, twin: Twin) -> Path:
@@ -203,20 +193,23 @@ def run_cell(cell: Cell) -> Result:
         return train_in(config, RunDirectory(folder), multirun=True)
 
 
-def outcome_of(
-    twin: Twin, values: tuple[str, ...], results: Sequence[Result], label: str
-) -> Outcome:
-    """The runs of a twin; without scores if one of them has none."""
-    own = Outcome(twin.model, label, twin.space, twin.dim, twin.words, values)
+def outcome_of(twin: Twin, values: tuple[str, ...], results: Sequence[Result]) -> dict[str, Any]:
+    """The runs of a twin as a row, see `curvlab.study.verdict`; without scores if one has none."""
+    own = {"space": twin.space, "dim": twin.dim, "words": twin.words, "chosen": values}
     failed = next((result for result in results if result.score is None), None)
     if failed is not None:
-        return replace(own, error=f"seed {failed.seed} {failed.status}: {failed.error}")
-    costs = ["parameters", "ms_per_step", "wall_seconds", "peak_memory_mb"]
-    table = pd.DataFrame([[getattr(r, name) for name in costs] for r in results], dtype=float)
-    means = [None if np.isnan(mean) else float(mean) for mean in table.mean()]
+        error = f"seed {failed.seed} {failed.status}: {failed.error}"
+        return own | {"scores": None, "error": error}
+    scores = [float(result.score) for result in results if result.score is not None]
     curvatures = pd.DataFrame([result.curvatures for result in results])
-    kappas = {str(k): tuple(np.mean(curvatures[k].tolist(), axis=0).tolist()) for k in curvatures}
-    scores = tuple(result.score for result in results if result.score is not None)
-    parameters, ms, seconds, memory = means
-    own = replace(own, scores=scores, curvatures=kappas, parameters=parameters)
-    return replace(own, ms_per_step=ms, seconds=seconds, memory_mb=memory)
+    kappas = {str(k): np.mean(curvatures[k].tolist(), axis=0).tolist() for k in curvatures}
+    costs = {
+        "parameters": "parameters",
+        "ms_per_step": "ms_per_step",
+        "seconds": "wall_seconds",
+        "memory_mb": "peak_memory_mb",
+    }
+    table = pd.DataFrame([[getattr(r, name) for name in costs.values()] for r in results])
+    means = dict(zip(costs, table.astype(float).mean(), strict=True))
+    row = {"scores": scores, "error": None, "mean": mean(scores), "curvatures": kappas}
+    return own | row | means
