@@ -353,13 +353,6 @@ def test_one_mask_is_no_split_and_classes_keep_their_numbers(tmp_path):
     assert known.y.tolist() == [1, 0, 1, 0]
 
 
-def test_several_labels_of_a_node(tmp_path):
-    torch.save(square(y=torch.eye(4)), tmp_path / "graph.pt")
-    data = PyGObject(str(tmp_path / "graph.pt")).load()
-    assert torch.equal(data.y, torch.eye(4).long())
-    assert data.given_test.shape == (4, 1)
-
-
 def test_labels_that_are_missing_are_no_class(tmp_path):
     for y in (torch.tensor([0, 1, -1, 1]), torch.tensor([[0.0], [1.0], [torch.nan], [1.0]])):
         torch.save(Data(**square(y=y, test_mask=None, val_mask=None, train_mask=None)),
@@ -386,6 +379,7 @@ BAD_OBJECTS = [
     (square(x=torch.zeros(3, 2), num_nodes=4), "has 3 rows of features, but 4 nodes"),
     (square(y=torch.tensor([0.5, 1, 0, 1])), "not whole"),
     (square(y=torch.tensor([1])), r"is no graph \(Length of values"),
+    (square(y=torch.eye(4)), r"is no graph \(Length of values"),
     (square(y=torch.zeros(4).long()), "all 4 nodes are of class 0"),
     (square(test_mask=torch.zeros(4).bool()), "has no test node with a label"),
     (square(test_mask=torch.ones(4).bool()), "a node in two parts"),

@@ -6,13 +6,9 @@ A knowledge graph is a `Data` with `edge_index [2, triples]` (heads, tails), `ed
 several relations may join the same pair.
 """
 
-import io
-import shutil
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -20,7 +16,7 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from curvlab.data.datasets.triples import MASKS, check_triples
 from curvlab.data.files.checks import check_statistics
-from curvlab.data.files.sources import Downloaded
+from curvlab.data.files.sources import Downloaded, pyg_root
 from curvlab.data.files.triple_files import read_triples
 
 
@@ -59,42 +55,41 @@ class PyGKnowledgeGraph(KnowledgeGraph):
     Args:
         dataset: makes the dataset from its `root`, the first part of `folder`.
         **options: of `Downloaded`.
+
+    Attributes:
+        in_order: puts names of relations, given by first appearance, in the order of their numbers.
     """
+
+    in_order: Callable[[Iterable[str]], list[str]]
 
     def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
         super().__init__(**options)
         self.dataset = dataset
 
     def read(self, paths: list[Path]) -> Data:
-        """Let the class process copies of the raw files."""
-        for path in paths:
-            read_triples(path)  # says what is wrong with a file, where the class would not
-        with TemporaryDirectory() as place, redirect_stderr(io.StringIO()):  # "Processing..."
-            raw = Path(place) / self.folder
-            raw.mkdir(parents=True)
-            for path in paths:
-                shutil.copyfile(path, raw / path.name)
-            data = self.numbered(Path(place) / Path(self.folder).parts[0])
-        data.relation_names = self.relation_names(paths)
+        """Let the class process its raw files."""
+        # This also says what is wrong with a file, where the class would not.
+        names = dict.fromkeys(r for path in paths for r in read_triples(path).relation)
+        with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
+            data = self.numbered(root / Path(self.folder).parts[0])
+        data.relation_names = self.in_order(names)
         return data
 
     @abstractmethod
     def numbered(self, root: Path) -> Data:
         """The triples as the class numbers them, with masks of the parts."""
 
-    @abstractmethod
-    def relation_names(self, paths: list[Path]) -> list[str]:
-        """Names of the relations in the order of their numbers, which the class does not keep."""
-
 
 class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
+    in_order = list
+
     def numbered(self, root: Path) -> Data:
         """Put the parts together."""
         parts = [self.dataset(root=str(root), split=name)[0] for name in MASKS]
-        sizes = [part.num_edges for part in parts]
-        part_of = torch.arange(len(parts)).repeat_interleave(torch.tensor(sizes))
+        sizes = torch.tensor([part.num_edges for part in parts])
+        part_of = torch.arange(len(parts)).repeat_interleave(sizes)
         return Data(
             edge_index=torch.cat([part.edge_index for part in parts], dim=1),
             edge_type=torch.cat([part.edge_type for part in parts]),
@@ -102,19 +97,12 @@ class SplitObjects(PyGKnowledgeGraph):
             **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
         )
 
-    def relation_names(self, paths: list[Path]) -> list[str]:
-        """By first appearance."""
-        return list(dict.fromkeys(r for path in paths for r in read_triples(path).relation))
-
 
 class SplitMasks(PyGKnowledgeGraph):
     """A class with one object and masks, whose relations are numbered alphabetically (WN18RR)."""
 
+    in_order = staticmethod(sorted)
+
     def numbered(self, root: Path) -> Data:
         """Take the object as it is: its triples are sorted, the masks with them."""
-        (data,) = self.dataset(root=str(root))
-        return data
-
-    def relation_names(self, paths: list[Path]) -> list[str]:
-        """In alphabetical order."""
-        return sorted({r for path in paths for r in read_triples(path).relation})
+        return self.dataset(root=str(root))[0]

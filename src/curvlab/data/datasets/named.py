@@ -1,20 +1,18 @@
 """Sources of graphs from their configurations, also by name, for scripts that train nothing."""
 
-import difflib
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.building import build
+from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices
-from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import options_of
-from curvlab.config.sources import complete, read
 from curvlab.config.words import remember
 from curvlab.data.files.sources import GraphSource
-from curvlab.errors import UsageError
+from curvlab.errors import refuse
 
 
 def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> GraphSource:
@@ -43,8 +41,7 @@ def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIG
     Raises:
         UsageError: There is no data set of that name.
     """
-    paths = OmegaConf.load(configs / "paths" / "default.yaml")
-    assert isinstance(paths, DictConfig)
+    paths = compose((), configs).paths
     if data_dir is not None:
         paths.data_dir = str(data_dir)
     return build_source(dataset_config(name, configs), paths)
@@ -56,7 +53,7 @@ def dataset_names(configs: Path = CONFIGS) -> list[str]:
 
 
 def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
-    """A data set's configuration, resolved, without the groups that it chooses.
+    """A data set's configuration, resolved.
 
     Args:
         name: for instance `web_edu`.
@@ -65,25 +62,8 @@ def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
     Raises:
         UsageError: There is no data set of that name.
     """
-    names = dataset_names(configs)
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=3)
-        choices = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}."
-        raise UsageError(f"there is no dataset {name}: {choices}")
-    register_resolvers()
-    config = OmegaConf.create({"dataset": _described(name, configs)})
-    complete(config)
-    OmegaConf.resolve(config)
-    return config.dataset
-
-
-def _described(name: str, configs: Path) -> DictConfig:
-    """A data set's file over those that it is based on."""
-    dataset = read(configs, f"dataset/{name}")
-    assert dataset is not None
-    bases = [base for base in dataset.pop("defaults", []) if isinstance(base, str)]
-    beside = PurePosixPath(name).parent
-    below = (_described(str(beside / base.partition("@")[0]), configs) for base in bases)
-    merged = OmegaConf.merge(*below, dataset)
-    assert isinstance(merged, DictConfig)
-    return merged
+    if name not in dataset_names(configs):
+        refuse(f"dataset {name}", name, dataset_names(configs))
+    dataset = compose([f"dataset={name}"], configs).dataset
+    OmegaConf.resolve(dataset)
+    return dataset

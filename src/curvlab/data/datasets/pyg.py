@@ -1,18 +1,15 @@
 """Graphs that PyTorch Geometric has a dataset class for, from raw files that we fetch."""
 
-import io
-import shutil
 import warnings
 from collections.abc import Callable
-from contextlib import redirect_stderr
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from torch_geometric.data import Data, InMemoryDataset
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
 from curvlab.data.files.pickles import read_pickle
+from curvlab.data.files.sources import pyg_root
 
 
 class PyGGraph(LabelledGraph):
@@ -32,15 +29,8 @@ class PyGGraph(LabelledGraph):
 
     def read(self, paths: list[Path]) -> Data:
         """Let the class process copies of the raw files."""
-        with TemporaryDirectory() as place, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # old names of classes inside the files
-            raw = Path(place) / self.folder
-            raw.mkdir(parents=True)
-            for path in paths:
-                shutil.copyfile(path, raw / path.name)
-            root = Path(place) / Path(self.folder).parts[0]
-            with redirect_stderr(io.StringIO()):  # "Processing... Done!"
-                (data,) = self.dataset(root=str(root))
+        with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
+            (data,) = self.dataset(root=str(root / Path(self.folder).parts[0]))
         if self.given is not None:
             for name in GIVEN:
                 mask = data[f"{name.removeprefix('given_')}_mask"]

@@ -2,14 +2,11 @@
 
 import difflib
 import inspect
-import io
 import warnings
 from collections.abc import Mapping
-from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from pydoc import locate
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -21,9 +18,10 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
 from curvlab.checksums import raw_files
-from curvlab.data.datasets.graph_tables import NumberedEdges, add_given_split
+from curvlab.data.datasets.graph_tables import NumberedEdges
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph
+from curvlab.data.files.sources import pyg_root
 from curvlab.data.files.tables import Table, check_file
 from curvlab.errors import UsageError
 
@@ -100,18 +98,11 @@ class PyGObject(OwnGraph):
     def _made(self, target: str, files: list[Path]) -> Data:
         """The graph of the class, which works on links to the files."""
         made = dataset_class(target)
-        with TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            takes_root = "root" in inspect.signature(made).parameters
-            for path in files:
-                link = Path(folder) / path.relative_to(self.place)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(path.resolve())
+        takes_root = "root" in inspect.signature(made).parameters
+        with pyg_root({str(path.relative_to(self.place)): path for path in files}) as folder:
+            root = {"root": str(folder)} if takes_root else {}
             try:
-                with redirect_stderr(io.StringIO()):  # "Processing... Done!"
-                    (graph,) = made(
-                        **{"root": folder} if takes_root else {}, **(self.options or {})
-                    )
+                (graph,) = made(**root, **(self.options or {}))
             except Exception as error:  # its network, its files and its arguments fail in own ways
                 why = " ".join(str(error).split())[:160]
                 raise UsageError(
@@ -140,8 +131,7 @@ class PyGObject(OwnGraph):
         values = weight.reshape(-1).double().numpy() if self.weighted else None
         edges = NumberedEdges(ids, ends.long().numpy(), values)
         table = pd.DataFrame({"id": ids}, index=range(nodes))
-        several = y is not None and y.squeeze().dim() > 1
-        if y is not None and not several:
+        if y is not None:
             numbers = y.reshape(-1).nan_to_num(-1).clamp(min=-1)
             if not torch.equal(numbers, numbers.trunc()):
                 raise UsageError(f"{self.what}: y is not whole: number the classes from 0.")
@@ -156,11 +146,7 @@ class PyGObject(OwnGraph):
         if all(mask is not None for mask in masks):
             given = {n: m.bool().reshape(nodes, -1) for n, m in zip(GIVEN, masks, strict=True)}
         where = Table(Path(self.what), table, "node")
-        data = self.assembled(edges, where, features, given)
-        if several:
-            data.y = y.long()
-            add_given_split(data, given, self.what)
-        return data
+        return self.assembled(edges, where, features, given)
 
 
 def saved(path: Path) -> Any:

@@ -1,11 +1,15 @@
 """Raw files: addresses, checksums, and how they reach the data folder."""
 
 import hashlib
+import io
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pooch
@@ -120,6 +124,25 @@ class Downloaded(Checked):
         key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
         folder = paths[0].parent.parent / "processed"
         return cached_graph(folder, key, lambda: read(paths), self.revision)
+
+
+@contextmanager
+def pyg_root(files: Mapping[str, Path]) -> Iterator[Path]:
+    """A folder for a data set class of PyTorch Geometric, which is thrown away afterwards.
+
+    So the class neither downloads nor reads what another process has half written.
+
+    Args:
+        files: raw files by their places in the folder, which has links to them.
+    """
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old names of classes inside the files
+        for place, path in files.items():
+            link = Path(folder) / place
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path.resolve())
+        with redirect_stderr(io.StringIO()):  # "Processing... Done!"
+            yield Path(folder)
 
 
 def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = None) -> Path:
