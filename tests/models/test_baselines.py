@@ -207,9 +207,17 @@ def test_options_that_contradict_each_other_are_refused():
 
 
 def dropped(graph, probability):
+    """A network, and which edges and loops a step keeps, `[nodes, nodes]`."""
     torch.manual_seed(0)
     made = DropEdge(5, probability, dim=4, layers=2, skip_average=False)
-    return made, lambda: torch.sparse_coo_tensor(*made.graph(graph), (12, 12)).to_dense()
+
+    def adjacency():
+        (matrix,) = made.graph(graph)
+        return (
+            torch.sparse_coo_tensor(torch.stack(matrix.ends), matrix.rows[2] > 0).to_dense() * 1.0
+        )
+
+    return made, adjacency
 
 
 def test_as_many_edges_are_left_out_as_it_says_each_alike(graph):

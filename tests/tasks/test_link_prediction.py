@@ -131,21 +131,6 @@ def test_the_decoder_follows_the_space():
         link_decoder("auto", Lorentz(), **{**options, "margin": None})
 
 
-@pytest.mark.parametrize("decoder", ["fermi_dirac", "lorentzian"])
-def test_training_tells_edges_from_pairs(decoder):
-    torch.manual_seed(0)
-    data = ring()
-    space = Lorentz(learnable=False) if decoder == "lorentzian" else None
-    trained = task(Table(40, 3, space), decoder=decoder)
-    optimizer = trained.configure_optimizers()
-    for step in range(150):
-        optimizer.zero_grad()
-        trained.training_step(data, step).backward()
-        optimizer.step()
-    edges, others = trained(data, data.train_edges, data.test_non_edges)
-    assert link_scores(edges, others)["roc_auc"] > 95
-
-
 def test_a_step_sees_neither_the_held_out_edges_nor_the_pairs_against_them():
     """Loss and gradients of a graph whose held-out parts are others."""
     data, torch_seed = ring(), 3

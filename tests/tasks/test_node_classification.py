@@ -60,16 +60,6 @@ def accuracy(made, graph, part):
 
 
 # A GCN averages over neighbours; attention without hops has to find the class in the node itself.
-@pytest.mark.slow
-@pytest.mark.parametrize(("encoder", "clearer"), [(gcn, 0.0), (fpst, 3.0)])
-def test_planted_classes_are_found(graph, encoder, clearer):
-    graph.x[torch.arange(90), graph.y] += clearer
-    made = trained(task(encoder()), graph)
-    assert accuracy(made, graph, "test") > 85
-    with torch.no_grad():
-        assert made.validation_score(graph) == pytest.approx(accuracy(made, graph, "val"))
-
-
 @pytest.mark.parametrize("encoder", [gcn, fpst])
 def test_only_the_training_nodes_are_learnt_from(graph, encoder):
     """Other nodes' labels change neither the loss nor its gradients."""

@@ -39,7 +39,8 @@ class FeatureLinear(nn.Linear):
         features = as_features(x)
         if features.sparse is None:
             return F.linear(dropout(features.dense, self.dropout, self.training), weight, bias)
-        drops = self.training and self.dropout > 0
-        matrix = features.sparse.dropped(self.dropout) if drops else features.sparse
+        matrix = features.sparse
+        if self.training and self.dropout > 0:
+            matrix = matrix.with_values(dropout(matrix.rows[2], self.dropout, training=True))
         out = matrix @ weight.T
         return out if bias is None else out + bias

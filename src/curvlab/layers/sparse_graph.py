@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.layers.dropout import dropout
 from curvlab.layers.neighbour_sums import compressed, row_sums
 from curvlab.manifolds.kernels import working
 
@@ -70,10 +69,9 @@ class SparseMatrix:
         first, _, values = self.rows
         return bool((torch.segment_reduce(values, "sum", offsets=first) <= 0).any())
 
-    def dropped(self, p: float) -> "SparseMatrix":
-        """The matrix after dropout of its entries."""
+    def with_values(self, values: Tensor) -> "SparseMatrix":
+        """The matrix with other values `[entries]` in the same places."""
         other = object.__new__(type(self))
-        values = dropout(self.rows[2], p, training=True)
         other._order, other.rows = self._order, (*self.rows[:2], values)
         other.columns = *self.columns[:2], values[self._order]
         return other

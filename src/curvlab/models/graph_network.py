@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv, SimpleConv
@@ -105,10 +106,6 @@ class GraphNetwork(FlatEncoder):
         else:
             made.append(layer(inputs[-1], dim // heads))
         self.layers = nn.ModuleList(made)
-        # Edges of nodes to themselves are made once per graph, not by PyG's layers in every step.
-        self.self_loops = adjacency == "edge_index" and getattr(made[0], "add_self_loops", False)
-        for part in made if self.self_loops else ():
-            part.add_self_loops = False  # type: ignore[assignment]
         first = dropout if input_dropout else 0.0
         self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
         self.takes_features = not input_layer and _take_features(self.layers, first)
@@ -145,7 +142,7 @@ class GraphNetwork(FlatEncoder):
         drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
         if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
             last = self._propagate(i, x, *graph)
-            alone = self._propagate(i, x, *self._without_edges(batch))
+            alone = self._propagate(i, x, *self.graph(batch, linked=False))
             return (alone + self.activation(last)) / 2
         # Without edges these are `W x + b`, whose product with W is that of the edges.
         linear = layer if isinstance(layer, nn.Linear) else layer.lin
@@ -157,24 +154,13 @@ class GraphNetwork(FlatEncoder):
             alone = alone + layer.bias
         return (alone + self.activation(last)) / 2
 
-    def graph(self, batch: Data) -> tuple[Any, ...]:
-        """What a layer gets after its input."""
+    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
+        """What a layer takes after its input, of the graph or of its nodes without edges."""
         if self.adjacency == "csr":
-            return (SparseGraph.of(batch).matrix("adj_t"),)
-        return () if self.adjacency == "none" else (self._edges(batch),)
-
-    def _without_edges(self, batch: Data) -> tuple[Any, ...]:
-        """What a layer gets of the same nodes without the edges between them."""
-        if self.adjacency != "edge_index":
-            return (None,) if self.adjacency == "csr" else ()
-        edges = self._edges(batch)
-        return (edges[:, edges.shape[1] - (len(batch.x) if self.self_loops else 0) :],)
-
-    def _edges(self, batch: Data) -> Tensor:
-        """Edges `[2, edges]`, for layers that need these with those of nodes to themselves last."""
-        if not self.self_loops:
-            return batch.edge_index
-        return SparseGraph.of(batch).derived("looped_edges", ("edge_index", "x"), _looped_edges)
+            return (SparseGraph.of(batch).matrix("adj_t") if linked else None,)
+        if self.adjacency == "none":
+            return ()
+        return (batch.edge_index if linked else batch.edge_index[:, :0],)
 
     def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -182,10 +168,6 @@ class GraphNetwork(FlatEncoder):
             x = dropout(x, self.dropouts[i], self.training)
         out = self.layers[i](x, *graph)
         return out + self.shortcuts[i](x) if self.shortcuts else out
-
-
-def _looped_edges(batch: Data) -> Tensor:
-    return add_self_loops(remove_self_loops(batch.edge_index)[0], num_nodes=batch.num_nodes)[0]
 
 
 def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
@@ -254,8 +236,10 @@ class GCN(GraphNetwork):
         """None: `graph` normalises the edges."""
         return ()
 
-    def graph(self, batch: Data) -> tuple[Any, ...]:
+    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """The normalised adjacency."""
+        if not linked:
+            return (None,)
         return (SparseGraph.of(batch).derived("gcn", ("edge_index", "x"), _normalised),)
 
 
@@ -265,7 +249,7 @@ def _normalised(batch: Data) -> SparseMatrix:
     return SparseMatrix(sparse_rows(target, source, weights, (nodes, nodes)))
 
 
-class DropEdge(GraphNetwork):
+class DropEdge(GCN):
     """A GCN that sees a random part of the edges in each training step, the same in all layers.
 
     Each undirected edge is left out with probability p, in both of its directions, by a weight of
@@ -282,26 +266,29 @@ class DropEdge(GraphNetwork):
     """
 
     def __init__(self, in_channels: int, edge_dropout: Dropout = 0.3, **options: Any) -> None:
-        super().__init__(in_channels, GCNConv, "edge_index", **options)
+        super().__init__(in_channels, **options)
         self.edge_dropout = edge_dropout
 
-    def graph(self, batch: Data) -> tuple[Any, ...]:
-        """The edges, in training with a weight of 0 or 1 each, `[edges]`."""
-        edges = self._edges(batch)
-        if not self.training:
-            return (edges,)
-        pair, pairs = SparseGraph.of(batch).derived("pairs", ("edge_index", "x"), _undirected)
-        kept = torch.rand(pairs, device=edges.device) >= self.edge_dropout
-        weights = kept.to(batch.x.dtype)[pair]
-        return edges, torch.cat([weights, weights.new_ones(edges.shape[1] - len(weights))])
+    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
+        """The adjacency, in training of the edges that are left."""
+        (matrix,) = super().graph(batch, linked)
+        if matrix is None or not self.training:
+            return (matrix,)
+        reads = ("edge_index", "x")
+        pair, pairs = SparseGraph.of(batch).derived("pairs", reads, lambda _: _undirected(matrix))
+        kept = torch.rand(pairs, device=pair.device) >= self.edge_dropout
+        weights = F.pad(kept, (0, 1), value=True)[pair].to(matrix.rows[2].dtype)
+        target, source = matrix.ends
+        scale = torch.zeros_like(batch.x[:, 0]).index_add(0, target, weights).rsqrt()
+        return (matrix.with_values(scale[target] * weights * scale[source]),)
 
 
-def _undirected(batch: Data) -> tuple[Tensor, int]:
-    """The number `[edges]` of each edge's undirected one, without loops, and how many those are."""
-    edge_index, nodes = remove_self_loops(batch.edge_index)[0], len(batch.x)
-    first, second = edge_index.amin(0), edge_index.amax(0)
-    pairs, pair = torch.unique(first * nodes + second, return_inverse=True)
-    return pair, len(pairs)
+def _undirected(matrix: SparseMatrix) -> tuple[Tensor, int]:
+    """The number of each entry's undirected edge, and how many there are; loops have the last."""
+    target, source = matrix.ends
+    ends = torch.minimum(source, target) * len(matrix.degrees) + torch.maximum(source, target)
+    pairs, pair = torch.unique(ends[source != target], return_inverse=True)
+    return torch.full_like(source, len(pairs)).masked_scatter(source != target, pair), len(pairs)
 
 
 class GAT(GraphNetwork):
@@ -324,9 +311,18 @@ class GAT(GraphNetwork):
         attention_dropout: Dropout = 0.0,
         **options: Any,
     ) -> None:
-        layer = partial(GATConv, heads=heads, dropout=attention_dropout)
+        layer = partial(GATConv, heads=heads, dropout=attention_dropout, add_self_loops=False)
         options |= {"heads": heads, "last_heads": last_heads}
         super().__init__(in_channels, layer, "edge_index", **options)
+
+    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
+        """Edges, those of nodes to themselves last: made once, not by a layer in every step."""
+        edges = SparseGraph.of(batch).derived("looped", ("edge_index", "x"), _looped)
+        return (edges if linked else edges[:, edges.shape[1] - len(batch.x) :],)
+
+
+def _looped(batch: Data) -> Tensor:
+    return add_self_loops(remove_self_loops(batch.edge_index)[0], num_nodes=batch.num_nodes)[0]
 
 
 class ChebNet(GraphNetwork):
@@ -430,7 +426,9 @@ class SGC(GraphNetwork):
     ) -> None:
         super().__init__(in_channels, partial(MatrixSGC, K=K), "csr", **options)
 
-    def graph(self, batch: Data) -> tuple[Any, ...]:
+    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """The normalised adjacency."""
+        if not linked:
+            return (None,)
         graph = SparseGraph.of(batch)
         return (graph.derived("sgc", ("adj_t",), lambda g: SparseMatrix(gcn_norm(g.adj_t)[0])),)
