@@ -116,6 +116,6 @@ def test_its_points_are_stored_drawn_and_counted(tmp_path):
     stored = load_embedding(tmp_path / "points.npz")
     assert stored.space.in_words(4) == "Euclidean, 4 dimensions"
     shares = PointShares()
-    shares._watch(NodeClassification(encoder, num_classes=3))
+    shares.on_validation_epoch_start(None, NodeClassification(encoder, num_classes=3))
     encoder(data)
     assert shares._shares == {}
