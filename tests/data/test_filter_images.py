@@ -69,7 +69,7 @@ def test_a_generated_grid_is_like_the_file(images):
     [
         ({"filter": "low"}, "filter=low must be one of mixed_low_pass"),
         ({"generated": True, "side": 4}, "side=4 must be a whole number of at least 5"),
-        ({}, "generated=True"),
+        ({}, "2Dgrid.mat is missing"),
     ],
 )
 def test_what_cannot_be_is_said(images, changes, answer):

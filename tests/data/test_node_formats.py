@@ -197,16 +197,6 @@ def test_disease_files(tiny, put):
     np.testing.assert_array_equal(data.x.numpy(), x.astype(np.float32))
 
 
-def test_disease_without_its_features_says_why_and_what_there_is_instead(tiny, put):
-    disease(put)
-    with pytest.raises(UsageError) as caught:
-        tiny("disease", TREE).load()
-    sentence = str(caught.value)
-    assert "disease_nc.feats.npz is missing" in sentence
-    assert "dataset=disease_synthetic" in sentence
-    assert "\n" not in sentence
-
-
 ONES = np.ones((5, 2))
 HOLE = np.array([[1.0, 1], [1, 1], [np.nan, 1], [1, 1], [1, 1]])
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import torch
 from annotated_types import Ge
+from numpy.polynomial.chebyshev import chebinterpolate
 from scipy.io import loadmat
 from scipy.sparse import csr_array
 from torch_geometric.data import Data
@@ -86,20 +87,9 @@ class FilterImages(Checked):
     mirror: Passed[str | Path | None] = None
 
     def download(self) -> list[Path]:
-        """Fetch the file, if it is read.
-
-        Raises:
-            UsageError: It cannot be had.
-        """
-        if self.generated:
-            return []
-        try:
-            file = RemoteFile(self.path, self.url, self.sha256)
-            return [fetch(file, self.data_dir, self.mirror)]
-        except UsageError as error:
-            raise UsageError(
-                f"{error} An image can be generated instead: generated=True"
-            ) from error
+        """Fetch the file, if it is read."""
+        file = RemoteFile(self.path, self.url, self.sha256)
+        return [] if self.generated else [fetch(file, self.data_dir, self.mirror)]
 
     def load(self) -> Data:
         """Return the grid: `x [pixels, 1]`, `target [pixels]`, `scored [pixels]`, `edge_index`.
@@ -127,20 +117,15 @@ class FilterImages(Checked):
 def filtered(edge_index: torch.Tensor, signal: np.ndarray, filter_of: Filter) -> np.ndarray:
     """`h(L) x` by the Chebyshev expansion of `h(1 + t)` on [-1, 1], with `T_k(L - I) x`.
 
-    `c_k = (2 / n) sum_j h(1 + cos t_j) cos(k t_j)` with `t_j = (j + 1/2) pi / n`, `n = DEGREE + 1`.
-
     Args:
         edge_index: Both directions of every edge.
         signal: `[nodes]`, in float64.
         filter_of: h, of eigenvalues from 0 to 2.
     """
-    count = DEGREE + 1
-    angles = (np.arange(count) + 0.5) * np.pi / count
-    values = filter_of(1 + np.cos(angles))
-    coefficients = 2 / count * np.cos(np.outer(np.arange(count), angles)) @ values
+    coefficients = chebinterpolate(lambda t: filter_of(1 + t), DEGREE)
     shifted: csr_array = -normalised_adjacency_matrix(edge_index, len(signal))
     before, now = signal, shifted @ signal
-    total = coefficients[0] / 2 * before + coefficients[1] * now
+    total = coefficients[0] * before + coefficients[1] * now
     for coefficient in coefficients[2:]:
         before, now = now, 2 * (shifted @ now) - before
         total += coefficient * now

@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.labelled import LabelledGraph
 from curvlab.data.datasets.networks import numbered, read_edge_list
 from curvlab.data.files.pickles import read_pickle
-from curvlab.errors import UsageError
 
 POPULATION_EDGES = (1, 8 / 7, 9 / 7)  # between the four classes of airports
 NUM_FEATURES = 4  # before the population
@@ -60,13 +59,9 @@ class AirportGraph(LabelledGraph):
         }
         graph = read_pickle(paths[0], allowed)
         number = {node: position for position, node in enumerate(graph._node)}
-        values = np.array([graph._node[node]["feat"] for node in number])
-        edges = [
-            (number[node], number[neighbour])
-            for node, neighbours in graph._adj.items()
-            for neighbour in neighbours
-            if number[node] <= number[neighbour]
-        ]
+        values = np.array([attributes["feat"] for attributes in graph._node.values()])
+        pairs = [(number[v], number[u]) for v, others in graph._adj.items() for u in others]
+        edges = [pair for pair in pairs if pair[0] <= pair[1]]
         classes = np.digitize(values[:, NUM_FEATURES], POPULATION_EDGES)
         return Data(
             x=torch.from_numpy(values[:, : NUM_FEATURES + 1]),
@@ -81,19 +76,6 @@ class DiseaseGraph(LabelledGraph):
     Files: edges, labels, features. Nodes are numbered by first appearance in the edge list, as
     features and labels are.
     """
-
-    def download(self) -> list[Path]:
-        """Fetch the raw files and return where they are.
-
-        Raises:
-            UsageError: A file cannot be had; the sentence names what can be.
-        """
-        try:
-            return super().download()
-        except UsageError as error:
-            raise UsageError(
-                f"{error} dataset=disease_synthetic is generated, its numbers are not Disease's."
-            ) from error
 
     def read(self, paths: list[Path]) -> Data:
         """Read edge list, labels and features."""

@@ -65,10 +65,8 @@ def read_edge_list(path: Path) -> np.ndarray:
 
 def numbered(edges: np.ndarray) -> tuple[Tensor, int]:
     """Number the nodes by first appearance; return the edges `[2, edges]` and the nodes' number."""
-    _, first, inverse = np.unique(edges.ravel(), return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return torch.from_numpy(rank[inverse].reshape(-1, 2).T.copy()), len(first)
+    numbers, nodes = pd.factorize(edges.ravel())
+    return torch.from_numpy(numbers.reshape(-1, 2).T.copy()), len(nodes)
 
 
 def undirected_graph(edges: np.ndarray) -> tuple[Tensor, int]:

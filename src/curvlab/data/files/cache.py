@@ -1,7 +1,6 @@
 """A disk cache of tensors that are expensive to compute and depend on nothing but their key."""
 
 import hashlib
-import io
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.checksums import DamagedError, check_archive
+from curvlab.checksums import check_archive
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.results.files import arriving
 
@@ -43,35 +42,19 @@ def cached(
     that cannot be written costs the time to compute, never the run.
     """
     path = Path(folder) / f"{key}-r{revision}-v{FORMAT}.pt"
-    entry = _read(path)
-    if entry is None:
-        entry = compute()
-        _write(path, entry)
-    return entry
-
-
-def _read(path: Path) -> dict[str, Tensor] | None:
-    if not path.exists():
-        return None
-    try:
-        check_archive(path)
-        return dict(torch.load(path, weights_only=True)["tensors"])
-    except DamagedError as error:
-        reason = str(error)
-    except Exception as error:  # unpickling rubbish can raise nearly anything
-        reason = type(error).__name__
-    log.warning("cache entry %s is damaged (%s): computing it again", path, reason)
-    return None
-
-
-def _write(path: Path, tensors: dict[str, Tensor]) -> None:
-    entry = io.BytesIO()
-    torch.save({"tensors": tensors}, entry)
+    if path.exists():
+        try:
+            check_archive(path)
+            return dict(torch.load(path, weights_only=True)["tensors"])
+        except Exception as error:  # unpickling rubbish can raise nearly anything
+            log.warning("cache entry %s is damaged (%s): computing it again", path, error)
+    entry = compute()
     try:
         with arriving(path) as partial:
-            partial.write_bytes(entry.getvalue())
+            torch.save({"tensors": entry}, partial)
     except OSError as error:
         log.warning("cannot write the cache entry %s: %s", path, error.strerror)
+    return entry
 
 
 def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:

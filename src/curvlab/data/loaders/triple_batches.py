@@ -69,11 +69,6 @@ class TripleDataModule(MiniBatchDataModule):
         return Vocabulary(entities=entities, relations=tuple(self.graph.relation_names))
 
     @property
-    def num_entities(self) -> int:
-        """Number of entities."""
-        return self.num_nodes
-
-    @property
     def num_relations(self) -> int:
         """Number of relations, inverse ones among them."""
         return len(self.graph.relation_names)
@@ -81,7 +76,7 @@ class TripleDataModule(MiniBatchDataModule):
     @property
     def inputs(self) -> dict[str, int]:
         """Numbers of entities and relations."""
-        return {"num_entities": self.num_entities, "num_relations": self.num_relations}
+        return {"num_entities": self.num_nodes, "num_relations": self.num_relations}
 
     @property
     def train_triples(self) -> Tensor:
