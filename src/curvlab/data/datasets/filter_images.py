@@ -122,7 +122,7 @@ def filtered(edge_index: torch.Tensor, signal: np.ndarray, filter_of: Filter) ->
         signal: `[nodes]`, in float64.
         filter_of: h, of eigenvalues from 0 to 2.
     """
-    coefficients = chebinterpolate(lambda t: filter_of(1 + t), DEGREE)
+    coefficients = chebinterpolate(lambda t: filter_of(1 + t), DEGREE)  # type: ignore[type-var]
     shifted: csr_array = -normalised_adjacency_matrix(edge_index, len(signal))
     before, now = signal, shifted @ signal
     total = coefficients[0] * before + coefficients[1] * now
