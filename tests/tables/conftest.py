@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from curvlab.tables import Report, TableSpec, load_table
+from curvlab.tables import TableSpec, load_table
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -42,18 +42,6 @@ def table1() -> TableSpec:
 def fig4() -> list[TableSpec]:
     """The panels of time and of memory."""
     return load_table(CONFIGS, "fpst/fig4")
-
-
-def cell(report: Report, row: str, column: str | float = "web_edu") -> Any:
-    """One row of a report's cells."""
-    cells = report.cells
-    return cells[(cells["row"] == row) & (cells["column"] == column)].iloc[0]
-
-
-def extend(path: Path, **fields: Any) -> Path:
-    """Set fields of a stored result."""
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-    return path
 
 
 @pytest.fixture

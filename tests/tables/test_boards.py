@@ -9,7 +9,6 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
-from conftest import extend
 from curvlab.analysis.style import save_figure
 from curvlab.analysis.table_figures import groups, leaderboard_figure, pareto_front
 from curvlab.errors import UsageError
@@ -23,6 +22,7 @@ from curvlab.tables.boards import (
     largest_block,
     one_protocol_per_column,
 )
+from stored_runs import extend
 
 TASK = {"task": {"name": "node_classification"}}
 SCORES = {

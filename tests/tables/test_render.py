@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from conftest import extend
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
 from curvlab.tables.render import (
@@ -22,6 +21,7 @@ from curvlab.tables.render import (
     terminal,
 )
 from curvlab.tables.report import LETTERS
+from stored_runs import extend
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results" / "tables"

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 from scipy import stats
-from test_runs import config_of
 
-from conftest import CONFIGS, cell, extend
+from composing import CONFIGS
 from curvlab.config.sources import complete
 from curvlab.tables import build_report, load_table
 from curvlab.tables.report import _with_ranks as with_ranks
 from curvlab.tables.spec import Better
+from stored_runs import cell, config_of, extend
 
 WORDS = {"table": "fpst/table1", "metric": "f1_micro", "steps": 1000}
 VALUES = [70.0, 76.0, 82.0, 73.0, 79.0]

@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
-from conftest import cell, extend
-from curvlab.config.sources import complete
 from curvlab.errors import UsageError
 from curvlab.results.identity import built
 from curvlab.tables import build_report
@@ -21,6 +18,7 @@ from curvlab.tables.runs import (
     protocols,
     table_runs,
 )
+from stored_runs import cell, config_of, extend
 
 
 @pytest.fixture
@@ -314,15 +312,6 @@ def test_a_list_of_another_kind_is_refused(spec, listed):
 
 
 # Draws of a split
-
-
-def config_of(configs, name, group="split"):
-    config = OmegaConf.load(configs / group / f"{name}.yaml")
-    base = config.pop("defaults", [None])[0]
-    if isinstance(base, str):
-        config = OmegaConf.merge(OmegaConf.load(configs / group / f"{base}.yaml"), config)
-    complete(config)
-    return OmegaConf.to_container(config, resolve=False)
 
 
 @pytest.mark.parametrize(

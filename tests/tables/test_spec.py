@@ -6,11 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from conftest import CONFIGS, cell
+from composing import CONFIGS
 from curvlab import statistics, tables
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.spec import Better, ReportBlock, paper_numbers
+from stored_runs import cell
 
 GOOD = "title: t, metric: m, better: higher, rows: model.name, columns: model.dim"
 
