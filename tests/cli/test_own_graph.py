@@ -92,5 +92,5 @@ def test_what_is_malformed_ends_the_command_in_a_sentence(folder, capsys, tmp_pa
     with pytest.raises(SystemExit) as left:
         train.main([*folder, "model=gcn"])
     assert left.value.code == 2
-    assert "edges.csv, line 2, column 1: '' is no id" in capsys.readouterr().err
+    assert "edges.csv, line 2, column 'target': '' is no id" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()

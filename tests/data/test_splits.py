@@ -1,8 +1,6 @@
 """Splits on labels of the test's making: sizes, quotas, proportions, and what is refused."""
 
 import logging
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -77,23 +75,6 @@ def test_global_generators_have_no_part_in_it(split):
     torch.manual_seed(12345)
     after = [split(name, draw=2)(data, 0) for name in DRAWN if name != "hgcn"]
     assert all(map(same, before, after))
-
-
-@pytest.mark.slow
-def test_another_process_draws_the_same():
-    code = (
-        "import torch; from torch_geometric.data import Data;"
-        "from curvlab.data.splits.nodes import RandomSplit;"
-        "y = torch.arange(90) % 3;"
-        "data = RandomSplit('r', 0.2, 0.2, True, None)(Data(y=y, num_nodes=90), 3);"
-        "print(data.test_mask.nonzero().flatten().tolist())"
-    )
-    said = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True
-    )
-    y = torch.arange(90) % 3
-    here = RandomSplit("r", 0.2, 0.2, True, None)(Data(y=y, num_nodes=90), 3)
-    assert said.stdout.decode().strip() == str(here.test_mask.nonzero().flatten().tolist())
 
 
 @settings(max_examples=60, deadline=None)

@@ -58,7 +58,7 @@ def test_without_a_task_it_is_reconstructed_and_another_content_is_another_run(r
 
 def test_what_is_malformed_leaves_neither_run_nor_cache(run_here, friends, tmp_path):
     (friends / "edges.csv").write_text("ann,bob\nann\n")
-    with pytest.raises(UsageError, match=r"edges.csv, line 2, column 1: '' is no id"):
+    with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is no id"):
         run_here(*words(friends, "model=gcn"))
     assert not (tmp_path / "run" / "result.json").exists()
     assert not (tmp_path / "data").exists()

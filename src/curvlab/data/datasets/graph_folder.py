@@ -2,22 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_tables import (
-    ID,
-    LABEL,
-    SOURCE,
-    SPLIT,
-    TARGET,
-    column_named,
-    node_ids,
-)
+from curvlab.data.datasets.graph_tables import ROLES, node_table, with_roles
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_file, read_table
 from curvlab.errors import UsageError
@@ -65,17 +57,22 @@ class GraphFolder(OwnGraph):
         files = self._files()
         nodes = features = None
         if "nodes" in files:
-            texts = {word.casefold() for word in (*ID, *LABEL, *SPLIT, *self.ignore)}
+            texts = {
+                *ROLES["id"],
+                *ROLES["label"],
+                *ROLES["split"],
+                *map(str.casefold, self.ignore),
+            }
             nodes = read_table(files["nodes"], self.separator, True, texts)
         if "features" in files:
             features = features_of(files["features"])
         edges = read_table(files["edges"], self.separator)
-        ids = None if nodes is None else node_ids(nodes)[1]
-        if edges.unit == "line" and self._has_header(edges.frame, ids):
+        ids = None if nodes is None else node_table(nodes, self.ignore).frame["id"]
+        if edges.unit == "line":
             names = list(edges.frame.iloc[0].fillna("").str.strip())
-            if len(set(names)) < len(names):
-                raise UsageError(f"{edges.path} has two columns of one name: rename one.")
-            edges = Table(edges.path, edges.frame.iloc[1:].set_axis(names, axis=1))
+            headed = Table(edges.path, edges.frame.iloc[1:].set_axis(names, axis=1))
+            if self._has_header(names, headed, ids):
+                edges = headed
         return self.from_tables(edges, nodes, features)
 
     def _files(self) -> dict[str, Path]:
@@ -102,25 +99,23 @@ class GraphFolder(OwnGraph):
             )
         return files
 
-    def _has_header(self, frame: pd.DataFrame, ids: pd.Index | None) -> bool:
+    def _has_header(self, names: list[str], below: Table, ids: "pd.Series[Any] | None") -> bool:
         """Whether the first line of edges names the columns.
 
         So do words that ends of edges are called by, words that are no ids where a table has the
         ids, two words above numbers, and a third word above numbers. None of the first two is the
         end of an edge below.
         """
-        first, below = frame.iloc[0].fillna("").str.strip(), frame.iloc[1:]
-        ends = list(first[:2])
-        called = [column_named(list(first), words) for words in (SOURCE, TARGET)]
-        if self.header is not None or below.isin(called if None not in called else ends).any(
+        called = {"source", "target"} <= {*with_roles(below, ("source", "target")).frame}
+        if self.header is not None or below.frame.isin(names[: None if called else 2]).any(
             axis=None
         ):
             return bool(self.header)
-        if None not in called or (ids is not None and ids.isin(ends).sum() == 0):
+        if called or (ids is not None and not ids.isin(names[:2]).any()):
             return True
-        words = pd.to_numeric(first, errors="coerce").isna()
-        numbers = below.head(1000).apply(pd.to_numeric, errors="coerce").notna().all()
-        above = words & numbers & (len(below) > 0)
+        words = pd.to_numeric(pd.Series(names), errors="coerce").isna().to_numpy()
+        numbers = below.frame.head(1000).apply(pd.to_numeric, errors="coerce").notna().all()
+        above = words & numbers.to_numpy() & (len(below.frame) > 0)
         return bool(above[:2].all() or above[2:3].any())
 
 

@@ -1,7 +1,8 @@
 """Tables of edges and of nodes: which column says what, and ids to numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,15 +15,15 @@ from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.tables import Table
 from curvlab.errors import UsageError
 
-SOURCE = (
-    "source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "node_id_1", "start",
-)  # fmt: skip
-TARGET = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "node_id_2", "end")
-WEIGHT = ("weight", "weights", "w", "value", "strength")
-RELATION = ("relation", "predicate", "rel")
-ID = ("id", "node", "node_id", "name")
-LABEL = ("label", "class", "y", "category")
-SPLIT = ("split", "part", "subset")
+ROLES = {
+    "source": ("source", "src", "from", "u", "head", "node1", "id1", "id_1", "node_id_1", "start"),
+    "target": ("target", "dst", "to", "v", "tail", "node2", "id2", "id_2", "node_id_2", "end"),
+    "weight": ("weight", "weights", "w", "value", "strength"),
+    "relation": ("relation", "predicate", "rel"),
+    "id": ("id", "node", "node_id", "name"),
+    "label": ("label", "class", "y", "category"),
+    "split": ("split", "part", "subset"),
+}
 """What columns are called, in any case."""
 
 PARTS = {
@@ -48,27 +49,45 @@ class NumberedEdges(NamedTuple):
     weight: np.ndarray | None = None
 
 
-def column_named(names: Sequence[Any], words: Sequence[str]) -> Any:
-    """The column that is called by the first of some words that is there, or None."""
-    folded = {str(name).casefold(): name for name in names}
-    return next((folded[word] for word in words if word in folded), None)
+def with_roles(table: Table, roles: Sequence[str], ignore: Sequence[str] = ()) -> Table:
+    """A table whose columns with a role, one of `ROLES`, are called by it.
 
-
-def node_ids(nodes: Table) -> tuple[Any, pd.Index]:
-    """The column of ids, and its ids.
+    Args:
+        table: of edges or of nodes.
+        roles: of which a table may have any; the first of a role's names that is there has it.
+        ignore: columns to leave out.
 
     Raises:
-        UsageError: there is none, an id is missing or there twice, or there are no nodes.
+        UsageError: a column to be left out is not there.
     """
-    key = column_named(list(nodes.frame), ID)
-    if key is None or nodes.frame.empty:
+    strange = [name for name in ignore if name not in table.frame]
+    if strange:
         raise UsageError(
-            f"{nodes.path} has no column id, or no nodes: name the columns in its first line, for "
+            f"ignore=[{strange[0]}] names a column, but {table.path} has "
+            f"{', '.join(map(str, table.frame.columns[:8]))}."
+        )
+    frame = table.frame.drop(columns=list(ignore))
+    folded = {str(name).casefold(): name for name in frame}
+    found = {role: [folded[w] for w in ROLES[role] if w in folded][:1] for role in roles}
+    frame = frame.rename(columns={name: role for role, names in found.items() for name in names})
+    return replace(table, frame=frame)
+
+
+def node_table(table: Table, ignore: Sequence[str] = ()) -> Table:
+    """A table of nodes with the column `id` and perhaps `label` and `split`; others are features.
+
+    Raises:
+        UsageError: there is no id, one is missing or there twice, or there are no nodes.
+    """
+    nodes = with_roles(table, ("id", "label", "split"), ignore)
+    if "id" not in nodes.frame or nodes.frame.empty:
+        raise UsageError(
+            f"{table.path} has no column id, or no nodes: name the columns in its first line, for "
             "instance id,label,split,age, and write one line per node below."
         )
-    ids = pd.Index(nodes.ids(key))
-    nodes.refuse(ids.duplicated(), key, "is there a second time: keep one line per node")
-    return key, ids
+    ids = nodes.ids("id")
+    nodes.refuse(ids.duplicated(), "id", "is there a second time: keep one line per node")
+    return replace(nodes, frame=nodes.frame.assign(id=ids))
 
 
 def numbered(
@@ -86,42 +105,42 @@ def numbered(
     Raises:
         UsageError: there are not two columns of ids, an id is unknown, or weights are missing.
     """
-    names = list(edges.frame)
-    if len(names) < 2 or edges.frame.empty:
+    edges = with_roles(edges, ("source", "target", "weight", "relation"))
+    if edges.frame.shape[1] < 2 or edges.frame.empty:
         raise UsageError(
             f"{edges.path} has no edges: write two ids in every line, as in a,b, or name another "
             "separator by separator=tab, semicolon, space or bar."
         )
-    columns = [column_named(names, words) for words in (SOURCE, TARGET)]
-    if None in columns or columns[0] == columns[1]:
-        columns = names[:2]
-    others = [name for name in names if name not in columns]
-    if column_named(others, RELATION) is not None:
+    if not {"source", "target"} <= {*edges.frame}:
+        names = ["source", "target", *edges.frame.columns[2:]]
+        edges = replace(edges, frame=edges.frame.set_axis(names, axis=1))
+    others = edges.frame.columns.drop(["source", "target"])
+    if "relation" in others:
         raise UsageError(
             f"{edges.path} has a column of relations, as a knowledge graph has: use "
             "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
         )
-    found = [edges.ids(column) for column in columns]
+    found = {column: edges.ids(column) for column in ("source", "target")}
     remedy = "is no id of the table of nodes: add a line for it there, or take the edge out"
     if ids is None and rows is not None:
         ids = pd.RangeIndex(rows).astype(str)
         remedy = f"is no row of the features, 0 to {rows - 1}: give a nodes.csv with their ids"
     elif ids is None:
-        ids = pd.Index(pd.unique(np.stack([f.to_numpy(object) for f in found], axis=1).ravel()))
-    ends = [ids.get_indexer(pd.Index(texts)) for texts in found]
-    for column, numbers in zip(columns, ends, strict=True):
+        ids = pd.Index(pd.unique(pd.DataFrame(found).to_numpy(object).ravel()))
+    ends = {column: ids.get_indexer(pd.Index(texts)) for column, texts in found.items()}
+    for column, numbers in ends.items():
         edges.refuse(numbers < 0, column, remedy)
     weight = None
     if weighted:
-        column = column_named(others, WEIGHT) or next(iter(others), None)
-        if column is None:
+        if others.empty:
             raise UsageError(
                 f"weighted=True, but {edges.path} has no third column: write the weight there, or "
                 "drop the option."
             )
+        column = "weight" if "weight" in others else others[0]
         weight = edges.numbers(column, "correct it, or drop weighted=True")
         edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
-    return NumberedEdges(ids, np.stack(ends).astype(np.int64), weight)
+    return NumberedEdges(ids, np.stack([*ends.values()]).astype(np.int64), weight)
 
 
 def simple_graph(edges: NumberedEdges, mutual: bool = False, directed: bool = False) -> Data:
@@ -186,51 +205,43 @@ def features_in(nodes: Table, columns: Sequence[str]) -> np.ndarray:
     return x
 
 
-def classes_in(
-    nodes: Table, column: str, known: Sequence[str] | None = None
-) -> tuple[Tensor, tuple[str, ...]]:
+def classes_in(nodes: Table, known: Sequence[str] | None = None) -> tuple[Tensor, tuple[str, ...]]:
     """Classes `[nodes]` by number, -1 where there is none, and their names.
 
     Args:
-        nodes: their table.
-        column: of the classes. A column of categories has their order, others that of numbers or of
-            the alphabet.
+        nodes: their table. A label of categories has their order, others that of numbers or of the
+            alphabet.
         known: names that a trained model has, in their order.
 
     Raises:
         UsageError: a class is not known, or every node has its own.
     """
-    texts = nodes.texts(column)
+    texts, kind = nodes.texts("label"), nodes.frame["label"].dtype
     counts = texts[texts != ""].value_counts()
     if known is None and len(counts) > 1 and counts.max() == 1:
         raise UsageError(
-            f"column {column!r} of {nodes.path} has {len(counts)} classes of one node each, as an "
-            f"id or a number to be predicted has: leave the column out by ignore=[{column}]."
+            f"the labels of {nodes.path} are {len(counts)} classes of one node each, as an id or a "
+            "number to be predicted has: leave the column out by ignore=[label]."
         )
-    kind = nodes.frame[column].dtype
-    if known is not None:
-        names = list(known)
-    elif isinstance(kind, pd.CategoricalDtype):
-        names = list(map(str, kind.categories))
-    else:
-        names = sorted(counts.index)
-        if pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
-            names.sort(key=float)
+    names = list(known or map(str, getattr(kind, "categories", sorted(counts.index))))
+    if known is None and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
+        names.sort(key=float)
     numbers = np.asarray(pd.Index(names).get_indexer(pd.Index(texts)), dtype=np.int64)
-    nodes.refuse(
-        (numbers < 0) & texts.ne(""), column, "is a class that the model was not trained on"
-    )
+    strange = (numbers < 0) & texts.ne("")
+    nodes.refuse(strange, "label", "is a class that the model was not trained on")
     return torch.from_numpy(numbers), tuple(names)
 
 
-def parts_in(nodes: Table, column: str) -> dict[str, Tensor]:
-    """The masks `given_train`, `given_val` and `given_test` `[nodes, 1]`.
+def parts_in(nodes: Table) -> dict[str, Tensor]:
+    """The masks `given_train`, `given_val` and `given_test` `[nodes, 1]`; none without a split.
 
     Raises:
         UsageError: a part has an unknown name.
     """
-    parts = nodes.texts(column).str.casefold().map(PARTS)
-    nodes.refuse(parts.isna(), column, "is no part: write train, val, test or nothing")
+    if "split" not in nodes.frame:
+        return {}
+    parts = nodes.texts("split").str.casefold().map(PARTS)
+    nodes.refuse(parts.isna(), "split", "is no part: write train, val, test or nothing")
     return {name: torch.tensor((parts == name).to_numpy()).unsqueeze(1) for name in GIVEN}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -18,14 +19,11 @@ from torch_geometric.data import Data
 from curvlab.checked import Checked
 from curvlab.checksums import checksum
 from curvlab.data.datasets.graph_tables import (
-    LABEL,
-    SPLIT,
     NumberedEdges,
     add_given_split,
     classes_in,
-    column_named,
     features_in,
-    node_ids,
+    node_table,
     numbered,
     parts_in,
     simple_graph,
@@ -116,7 +114,8 @@ class OwnGraph(Checked, ABC):
         Raises:
             UsageError: what does not fit together.
         """
-        ids = None if nodes is None else node_ids(nodes)[1]
+        nodes = None if nodes is None else node_table(nodes, self.ignore)
+        ids = None if nodes is None else pd.Index(nodes.frame["id"])
         rows = None if features is None else len(features)
         return self.assembled(numbered(edges, ids, rows, self.weighted), nodes, features)
 
@@ -143,30 +142,21 @@ class OwnGraph(Checked, ABC):
             UsageError: what does not fit together.
         """
         data = simple_graph(edges, self.mutual, self.directed)
-        classes, columns, masks = None, [], dict(masks or {})
-        known = self.known or Vocabulary()
+        known, classes, columns = self.known or Vocabulary(), None, []
         if nodes is not None:
-            strange = [name for name in self.ignore if name not in nodes.frame]
-            if strange:
-                raise UsageError(
-                    f"ignore=[{strange[0]}] names a column, but {nodes.path} has "
-                    f"{', '.join(nodes.frame.columns[:8])}."
-                )
-            left = [str(n) for n in nodes.frame if n not in (node_ids(nodes)[0], *self.ignore)]
-            label, split = column_named(left, LABEL), column_named(left, SPLIT)
-            columns = list(known.features or (n for n in left if n not in (label, split)))
-            if label is not None:
-                data.y, classes = classes_in(nodes, label, known.classes)
+            left = nodes.frame.columns.drop(["id", "label", "split"], errors="ignore")
+            columns = list(known.features or left)
+            if "label" in nodes.frame:
+                data.y, classes = classes_in(nodes, known.classes)
                 if bool((data.y < 0).any()):
                     data.labelled = data.y >= 0
-                masks |= {} if split is None else parts_in(nodes, split)
-        if columns and features is not None:
-            raise UsageError(
-                f"{self.what} has features in the column {columns[0]!r} of its nodes and in a file "
-                f"of their own: keep one, for instance by ignore=[{','.join(columns[:3])}]."
-            )
-        if columns and nodes is not None:
-            features = features_in(nodes, columns)
+                add_given_split(data, masks or parts_in(nodes), self.what)
+            if columns and features is not None:
+                raise UsageError(
+                    f"{self.what} has features in the column {columns[0]!r} of its nodes and in a "
+                    f"file: keep one, for instance by ignore=[{','.join(columns[:3])}]."
+                )
+            features = features_in(nodes, columns) if columns else features
         if features is not None:
             if len(features) != len(edges.ids):
                 raise UsageError(
@@ -174,9 +164,7 @@ class OwnGraph(Checked, ABC):
                     "nodes: give one row per node, in the same order."
                 )
             data.x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
-        if data.y is not None:
-            add_given_split(data, masks, self.what)
-        names = tuple(columns) if columns else None
+        names = tuple(columns) or None
         data.vocabulary = Vocabulary(nodes=tuple(edges.ids), classes=classes, features=names)
         return data
 
@@ -189,7 +177,11 @@ class OwnGraph(Checked, ABC):
         Raises:
             UsageError: a file is missing or malformed.
         """
-        data = self._read()
+        data = (
+            self._checked()
+            if self.data_dir is None
+            else cached_graph(Path(self.data_dir) / "processed", self.disk_key, self._checked)
+        )
         text = described(self.what, data)
         mark, said = hashlib.sha256(text.encode()).hexdigest()[:16], os.environ.get(SAID, "")
         if mark not in said:
@@ -198,13 +190,6 @@ class OwnGraph(Checked, ABC):
         for count in COUNTS:
             del data[count]
         return data
-
-    def _read(self) -> Data:
-        if self.data_dir is None:
-            return self._checked()
-        return cached_graph(
-            Path(self.data_dir) / "processed", self.disk_key, self._checked, self.revision
-        )
 
     def _checked(self) -> Data:
         data = self.read()
@@ -222,9 +207,8 @@ class OwnGraph(Checked, ABC):
     @property
     def disk_key(self) -> str:
         """A name for the graph on disk: equal for the same files, options and reader."""
-        options = {
-            k: v for k, v in vars(self).items() if k not in ("path", "place", "name", "data_dir")
-        }
+        apart = ("path", "place", "name", "data_dir")
+        options = {name: value for name, value in vars(self).items() if name not in apart}
         contents = [checksum(self.download()), options, self.revision]
         known = json.dumps(contents, sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"

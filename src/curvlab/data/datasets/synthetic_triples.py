@@ -1,6 +1,7 @@
 """A generated knowledge graph that needs no file: groups, a tree and rings of entities."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Ge
@@ -16,6 +17,7 @@ RELATIONS = ("sibling", "counterpart", "parent", "ancestor", "next", "after_next
 PARTS = (0.8, 0.1, 0.1)
 
 
+@dataclass(eq=False)
 class SyntheticKnowledgeGraph(Generated):
     """Two symmetric, two hierarchical and two cyclic relations that follow from one another.
 
@@ -36,14 +38,14 @@ class SyntheticKnowledgeGraph(Generated):
         UsageError: There is a group without a twin.
     """
 
-    def __init__(
-        self, groups: Annotated[int, Ge(4)] = 40, size: Annotated[int, Ge(4)] = 5, seed: Seed = 0
-    ) -> None:
-        if groups % 2:
-            raise UsageError(f"groups={groups} must be even: each has a twin.")
-        self.groups = groups
-        self.size = size
-        self.seed = seed
+    groups: Annotated[int, Ge(4)] = 40
+    size: Annotated[int, Ge(4)] = 5
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.groups % 2:
+            raise UsageError(f"groups={self.groups} must be even: each has a twin.")
 
     def load(self) -> Data:
         """Return the graph."""
@@ -66,24 +68,17 @@ class SyntheticKnowledgeGraph(Generated):
         """Heads, relations and tails `[triples]`."""
         entity = torch.arange(self.groups * self.size)
         group, place = entity // self.size, entity % self.size
-        other = torch.arange(1, self.size)
-        heads = [entity.repeat_interleave(self.size - 1), entity]
-        ring = (place.unsqueeze(1) + other) % self.size
-        tails = [(group.unsqueeze(1) * self.size + ring).flatten()]
-        tails.append((group ^ 1) * self.size + place)
-        kinds = [0, 1]
-        above, level = group, 0
-        while bool((above > 0).any()):
-            lower = above > 0
+        ring = (place.unsqueeze(1) + torch.arange(1, self.size)) % self.size
+        siblings = (group.unsqueeze(1) * self.size + ring).flatten()
+        parts: list[Any] = [(entity.repeat_interleave(self.size - 1), 0, siblings)]
+        parts.append((entity, 1, (group ^ 1) * self.size + place))
+        above, kinds = group, [2, 3]
+        while bool((lower := above > 0).any()):
             above = torch.where(lower, (above - 1) // 2, 0)
-            for kind in (2, 3) if level == 0 else (3,):
-                heads.append(entity[lower])
-                tails.append(above[lower] * self.size)
-                kinds.append(kind)
-            level += 1
+            parts += [(entity[lower], kind, above[lower] * self.size) for kind in kinds]
+            kinds = [3]
         for kind, step in ((4, 1), (5, 2)):
-            heads.append(entity)
-            tails.append(group * self.size + (place + step) % self.size)
-            kinds.append(kind)
-        counts = torch.tensor([len(part) for part in heads])
+            parts.append((entity, kind, group * self.size + (place + step) % self.size))
+        heads, kinds, tails = map(list, zip(*parts, strict=True))
+        counts = torch.tensor([len(head) for head in heads])
         return torch.cat(heads), torch.tensor(kinds).repeat_interleave(counts), torch.cat(tails)

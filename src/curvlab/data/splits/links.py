@@ -33,21 +33,23 @@ class NonEdges:
         edges: `[2, edges]`, both in any order, none twice; not changed.
         num_nodes: number of nodes.
 
+        needed: number of pairs that there must be.
+
     Raises:
-        UsageError: every pair is an edge.
+        UsageError: too many pairs are edges.
     """
 
-    def __init__(self, edges: Tensor, num_nodes: int) -> None:
+    def __init__(self, edges: Tensor, num_nodes: int, needed: int = 1) -> None:
         low, high = edges.aminmax(dim=0)
         rows = torch.arange(num_nodes, device=edges.device)
         self._first = rows * (num_nodes - 1) - rows * (rows - 1) // 2
         number = (self._first[low] + high - low - 1).sort().values
         self._left_before = number - torch.arange(len(number), device=edges.device)
         self.count = num_nodes * (num_nodes - 1) // 2 - len(number)
-        if self.count < 1:
+        if self.count < needed:
             raise UsageError(
-                f"all pairs of the graph's {num_nodes} nodes are joined by an edge: there is "
-                "nothing that a link could be told from."
+                f"the graph has {self.count} pairs of nodes without an edge, but {needed} are "
+                "needed to tell links from: lower val and test of task.split, or take another."
             )
 
     def pairs(self, number: Tensor) -> Tensor:
@@ -130,7 +132,7 @@ class LinkSplit(Checked):
         """The order in which edges are cut into parts `[M]`, and as many pairs as are held out."""
         generator = np.random.default_rng(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
-        apart = _enough(NonEdges(edges, nodes), held_out)
+        apart = NonEdges(edges, nodes, held_out)
         numbers = torch.from_numpy(generator.choice(apart.count, held_out, replace=False))
         return order, apart.pairs(numbers)
 
@@ -166,19 +168,10 @@ class HGCNLinkSplit(LinkSplit):
         generator = np.random.RandomState(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
         right = torch.tensor([[0], [1]])  # i <= j are the pairs i < j + 1 of one node more
-        apart = _enough(NonEdges(edges + right, nodes + 1), held_out)
+        apart = NonEdges(edges + right, nodes + 1, held_out)
         numbers = np.arange(apart.count, dtype=np.int32 if apart.count < 2**31 else np.int64)
         generator.shuffle(numbers)
         return order, apart.pairs(torch.from_numpy(numbers[:held_out]).long()) - right
-
-
-def _enough(apart: NonEdges, needed: int) -> NonEdges:
-    if apart.count < needed:
-        raise UsageError(
-            f"the graph has {apart.count} pairs of nodes without an edge, but validation and "
-            f"test need {needed}: lower task.split.val and task.split.test."
-        )
-    return apart
 
 
 def _places(edges: Tensor, among: Tensor, nodes: int) -> Tensor:
