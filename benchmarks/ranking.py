@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> None:
     task, _, triples = build_run(args.device, *words)
     assert isinstance(task, KnowledgeGraphCompletion)
     task.eval()
-    task.evaluated(triples, "test")  # builds the filter
+    task.scores(triples, "test")  # builds the filter
     start = time.perf_counter()
     task.on_test_start()
-    task.evaluated(triples, "test")
+    task.scores(triples, "test")
     whole = time.perf_counter() - start
     mask = triples[MASKS["test"]]
     head, tail = triples.edge_index[:, mask]

@@ -124,7 +124,7 @@ class HyboNetFeatureLinear(HyboNetLinear):
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features to points."""
         x = as_features(x)
-        squared = x.once(_squared_norm)
+        squared = x.squared_norms()
         kappa = curvature_like(self.space.kappa, squared.dtype, squared)
         z = kappa * squared
         cut = LONGEST_TANGENT * (-z).clamp(min=LONGEST_TANGENT**2).rsqrt()
@@ -137,12 +137,6 @@ class HyboNetFeatureLinear(HyboNetLinear):
         time = F.dropout(time, self.dropout, self.training)
         h = torch.addcmul(self.bias, time, self.weight[:, 0])
         return self.point(torch.addcmul(h, factor, self.product(x, self.weight[:, 1:])))
-
-
-def _squared_norm(x: Tensor) -> Tensor:
-    """Squared norms, the same to the last digit whether a derivative is recorded or not."""
-    with torch.enable_grad():
-        return squared_norm(working(x))
 
 
 class CentroidAggregation(OnSpaces, nn.Module):

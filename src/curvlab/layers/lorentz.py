@@ -128,17 +128,11 @@ class LorentzFeatureLinear(LorentzLinear):
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
         x = as_features(x)
-        time, c = _lift_factors(x.once(_squared_norm), self.space_in, self.input_lift)
+        time, c = _lift_factors(x.squared_norms(), self.space_in, self.input_lift)
         out = c * self.product(x, self.weight[:, 1:])
         out = out + F.linear(time, self.weight[:, :1], self.bias)
         factor = self.factor
         return lift(out if factor is None else out * factor, self.space_out)
-
-
-def _squared_norm(x: Tensor) -> Tensor:
-    # Without a derivative the norm needs no array of the size of the features.
-    with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
-        return squared_norm(working(x))
 
 
 def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Tensor, Tensor]:

@@ -83,10 +83,3 @@ class LorentzResidual(OnSpaces, nn.Module):
         if self.reverse:
             return by_rows(lambda a, b: total(b, a, kappa, *weights[::-1]), x, y)
         return by_rows(lambda a, b: total(a, b, kappa, *weights), x, y)
-
-    def extra_repr(self) -> str:
-        """Show the operator, its form and its weights."""
-        with torch.no_grad():
-            weight = float(self.weight_x)
-        kind = "fixed" if self.log_weight is None else "learned"
-        return f"{self.operator}, {self.form}, {kind} w_x={weight:.4g}"

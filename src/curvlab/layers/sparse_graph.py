@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.layers.neighbour_sums import compressed, row_sums
-from curvlab.manifolds.kernels import working
+from curvlab.manifolds.kernels import squared_norm, working
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Features:
     def __init__(self, dense: Tensor) -> None:
         self.dense = dense
         self.sparse = SparseMatrix(compressed(dense)) if _is_sparse(dense) else None
-        self._made: dict[Callable[[Tensor], Tensor], Tensor] = {}
+        self._squared_norms: Tensor | None = None
 
     @torch.compiler.disable
     def tensor(self) -> Tensor:
@@ -143,14 +143,14 @@ class Features:
         return x
 
     @torch.compiler.disable
-    def once(self, make: Callable[[Tensor], Tensor]) -> Tensor:
-        """What a function makes of the features; made once if they need no gradient."""
+    def squared_norms(self) -> Tensor:
+        """Squared norms `[nodes, 1]`, made once if they need no gradient."""
         if self.dense.requires_grad:
-            return make(self.dense)
-        if make not in self._made:
-            with torch.inference_mode(False):
-                self._made[make] = make(self.dense)
-        return self._made[make]
+            return squared_norm(working(self.dense))
+        if self._squared_norms is None:
+            with torch.inference_mode(False), torch.no_grad():
+                self._squared_norms = squared_norm(working(self.dense))
+        return self._squared_norms
 
 
 def as_features(x: Features | Tensor) -> Features:

@@ -213,20 +213,17 @@ class IDGL(FlatEncoder):
         first = self._drop(first, self.input_dropout)
         x = self.first(features)
         given, alike = adjacency @ x, step(first, x)
-        z = self._drop(F.relu(self._mixed(given, alike)), self.dropout)
-        y = self.second(z)
-        logits = [self._mixed(adjacency @ y, step(first, y))]
-        similarities = [first]
-        for _ in range(self.iterations):
-            similarity = self._similarity(self.of_embeddings, z, anchors)
-            similarities.append(similarity)
-            u = self._mixed(given, alike, step(similarity, x))
-            z = self._drop(F.relu(u), self.later_dropout)
+        u, similarities = self._mixed(given, alike), [first]
+        logits: list[Tensor] = []
+        while True:
+            z = self._drop(F.relu(u), self.later_dropout if logits else self.dropout)
             y = self.second(z)
-            steps = adjacency @ y, step(first, y), step(similarity, y)
-            logits.append(self._mixed(*steps))
-            if self._settled(similarities):
+            learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
+            logits.append(self._mixed(adjacency @ y, step(first, y), *learned))
+            if len(logits) > self.iterations or self._settled(similarities):
                 break
+            similarities.append(self._similarity(self.of_embeddings, z, anchors))
+            u = self._mixed(given, alike, step(similarities[-1], x))
         if not self.training:
             return logits[-1]
         apart = half_squared_distances(features if anchors is None else features[anchors])
@@ -257,6 +254,8 @@ class IDGL(FlatEncoder):
 
     @torch.no_grad()
     def _settled(self, similarities: list[Tensor]) -> bool:
+        if len(similarities) == 1:
+            return False
         first, (before, now) = similarities[0], similarities[-2:]
         change = (now - before).square().sum()
         return bool(change <= self.tolerance * first.square().sum())

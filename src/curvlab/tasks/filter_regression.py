@@ -58,19 +58,11 @@ class FilterRegression(SelectedTask):
         predicted, target = self(batch)
         return F.mse_loss(predicted, target, reduction="sum")
 
-    def validation_score(self, batch: Data) -> Tensor:
-        """R2 of the fit."""
-        return r2_score(*self(batch))
-
-    def log_part(self, part: str, batch: Data) -> None:
-        """Log R2 and the sum of squared errors, of all scored nodes in each part."""
+    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """R2 and the sum of squared errors, of all scored nodes in each part."""
         predicted, target = self(batch)
-        scores = {
-            "r2": r2_score(predicted, target),
-            "sse": F.mse_loss(predicted, target, reduction="sum"),
-        }
-        logged = {f"{part}/{name}": score for name, score in scores.items()}
-        self.log_dict(logged, batch_size=1)
+        errors = F.mse_loss(predicted, target, reduction="sum")
+        return {"r2": r2_score(predicted, target), "sse": errors}
 
 
 def _scored_nodes(batch: Data) -> Tensor:

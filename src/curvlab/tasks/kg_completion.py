@@ -166,10 +166,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         """Forget the scores of the last weights."""
         self._evaluated = {}
 
-    def validation_score(self, batch: Data) -> Tensor:
-        """The metric that weights are chosen by, of the validation triples."""
-        return self.evaluated(batch, "val")[self.score]
-
     def save(self, graph: Data, folder: Path) -> None:
         """Write `routing.npz`, and `routing.csv` of the test queries, if the model has a router."""
         self.eval()
@@ -193,17 +189,12 @@ class KnowledgeGraphCompletion(SelectedTask):
         names = router.branch_names, graph.relation_names
         return Routing(torch.cat(weights).numpy(), relation.cpu().numpy(), *names)
 
-    def evaluated(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of the triples of a part, made once for the same weights."""
+    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """All metrics of a part, the one that weights are chosen by first; once for weights."""
         if part not in self._evaluated:
-            self._evaluated[part] = self.ranked(batch, part)
+            found = self.ranked(batch, part)
+            self._evaluated[part] = {self.score: found[self.score], **found}
         return self._evaluated[part]
-
-    def log_part(self, part: str, batch: Data) -> None:
-        """Log the metrics of a part, the one that weights are chosen by first."""
-        found = self.evaluated(batch, part)
-        scores = {self.score: found[self.score], **found}
-        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     @torch.no_grad()
     def ranked(self, batch: Data, part: str) -> dict[str, Tensor]:

@@ -90,11 +90,6 @@ class LinkPrediction(SelectedTask):
         edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
         return link_scores(edges, others)
 
-    def log_part(self, part: str, batch: Data) -> None:
-        """Log the metrics of the edges of a part."""
-        scores = self.scores(batch, part)
-        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
-
 
 def _non_edges(batch: Data) -> NonEdges:
     return NonEdges(batch.train_edges, int(batch.num_nodes or 0))

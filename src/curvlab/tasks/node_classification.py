@@ -135,13 +135,16 @@ class NodeClassification(SelectedTask):
         """
         if not self._takes_part:
             return
-        found = self(batch, part)
         if not self.trainer.is_global_zero:
+            self(batch, part)
             return
-        scores = self.labels.scores(*found)
-        scores = {self.score: scores.pop(self.score), **scores}
-        logged = {f"{part}/{name}": score for name, score in scores.items()}
+        logged = {f"{part}/{name}": score for name, score in self.scores(batch, part).items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
+
+    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """All metrics of a part, the one that weights are chosen by first."""
+        found = self.labels.scores(*self(batch, part))
+        return {self.score: found.pop(self.score), **found}
 
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]` of nodes, indices `[some nodes]`, of any graph."""

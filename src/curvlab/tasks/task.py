@@ -102,12 +102,17 @@ class SelectedTask(Task):
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     @abstractmethod
+    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """Metrics of a part by their names, in the order in which they are logged."""
+
     def validation_score(self, batch: Data) -> Tensor:
         """What weights are chosen by, of the validation part."""
+        return self.scores(batch, "val")[self.score]
 
-    @abstractmethod
     def log_part(self, part: str, batch: Data) -> None:
         """Log the metrics of a part as `PART/METRIC`."""
+        scores = self.scores(batch, part)
+        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log the point of the curve."""
