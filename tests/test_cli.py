@@ -65,7 +65,6 @@ WRONG = {
     "dataset=web_edu split=random_60_20_20": "uses all nodes: choose split=none",
     "dataset=cora recipe=gcn": "recipe=gcn: a run takes the recipe of its task, model, data",
     "model=gcn dataset=web_edu batching=partition": "reconstruction is of the whole graph",
-    "model=gcn dataset=cora batching=partition model.cached=true": "keep the edges of the first",
     "model=gcn_nsampler dataset=cora batching=full": "brings batching=neighbours of its own",
     "model=gcn dataset=cora trainer=ddp": "trainer.devices=2: .* batching=partition",
     "dataset=fb15k237": "model=fpst cannot do task=kg_completion .* it embeds nodes",

@@ -4,8 +4,8 @@ import pytest
 from omegaconf import open_dict
 
 from composing import CONFIGS, composed
+from curvlab.config.building import in_words_of
 from curvlab.config.rules import validate
-from curvlab.config.words import in_words_of, remember
 from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored
@@ -164,14 +164,7 @@ def test_sources_speak_python_and_the_command_its_own_words(tmp_path, words, pyt
         place = []
     own = [] if any(word.startswith("dataset=") for word in words) else ["dataset=graph_folder"]
     config = composed("model=gcn", *own, *words, *place, f"paths.data_dir={tmp_path / 'data'}")
-    with pytest.raises(UsageError) as refusal:
+    with pytest.raises(UsageError) as refusal, in_words_of(config.dataset.source):
         prepared(config)
     assert command in str(refusal.value)
     assert python in str(refusal.value.__cause__)
-
-
-def test_an_object_that_is_not_hashable_speaks_python():
-    source: list[str] = []
-    remember(source, composed("model=gcn").dataset)
-    with pytest.raises(UsageError, match=r"^depth=3 is too much$"), in_words_of(source):
-        raise UsageError("depth=3 is too much")

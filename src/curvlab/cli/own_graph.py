@@ -9,11 +9,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.overrides import choosing, first, parsed
+from curvlab.config.building import in_words_of
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import check_options
 from curvlab.config.schema import is_subclass
-from curvlab.config.words import in_words_of
 
 OWN = "curvlab.data.datasets.own_graph.OwnGraph"
 LABELLED = "node_classification"
@@ -44,7 +44,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
     say = partial(print, file=sys.stderr if only_shown else sys.stdout)
     kept = {"data_dir": None} if only_shown else {}
     source = build_source(config.dataset, {**config.paths, **kept})
-    with in_words_of(source):
+    with in_words_of(config.dataset.source):
         labelled = source.load(say=say).y is not None  # type: ignore[call-arg]
     if any(word.lstrip("+").startswith("task=") for word in words):
         return list(words)

@@ -45,8 +45,11 @@ FIRST = (
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
     """Run one configuration, or leave a cell of a sweep to the worker that holds it."""
-    if HydraConfig.get().job.chdir:
-        _as_typed(config, Path(HydraConfig.get().runtime.cwd))
+    if HydraConfig.get().job.chdir:  # folders are seen from where the command was typed
+        start = Path(HydraConfig.get().runtime.cwd)
+        for node, key in [*((config.paths, key) for key in config.paths), (config.dataset, "path")]:
+            if isinstance(node.get(key), str):
+                node[key] = str(start / node[key])
     if config.print_config:
         try:
             validate(config)
@@ -58,13 +61,6 @@ def run(config: DictConfig) -> float | None:
     from curvlab.run.sweep import attempt  # here, so that --help need not wait for torch
 
     return attempt(_run, config)
-
-
-def _as_typed(config: DictConfig, start: Path) -> None:
-    """Let folders be seen from where the command was typed, though Hydra has left it."""
-    for node, key in [*((config.paths, key) for key in config.paths), (config.dataset, "path")]:
-        if isinstance(node.get(key), str):
-            node[key] = str(start / node[key])
 
 
 def _run(config: DictConfig) -> float | None:
@@ -106,11 +102,11 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"a first short run: {command('train')} {' '.join(FIRST)}")
     with _in_sentences():
-        words = _with_task(take_folders(words))
+        words = take_folders(words)
+        shown = "print_config=true" in words
+        words = with_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words, CONFIGS)
-        if [word for word in sys.argv if word.startswith("print_config=")][-1:] == [
-            "print_config=true"
-        ]:
+        if shown:
             with TemporaryDirectory() as nowhere:
                 sys.argv[1:] = _without_traces(sys.argv[1:], nowhere)
                 run()
@@ -120,12 +116,9 @@ def main(arguments: Sequence[str]) -> int:
             except Exception as error:
                 print(f"{program('train')}: {of_import(error)}", file=sys.stderr)
                 return 1
-            try:
-                launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
-                if launcher is not None:
-                    workers.start(launcher, options, sys.argv[1:])
-            except UsageError as error:
-                complain(str(error))
+            launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
+            if launcher is not None:
+                workers.start(launcher, options, sys.argv[1:])
             run()
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
@@ -156,16 +149,9 @@ def _with_devices(words: Sequence[str], size: int) -> list[str]:
     return [*words, *([] if said in words else [said])]
 
 
-def _with_task(words: Sequence[str]) -> list[str]:
-    try:
-        return with_task_of_labels(words, only_shown="print_config=true" in words)
-    except UsageError as error:
-        complain(str(error))
-
-
 @contextmanager
 def _in_sentences() -> Iterator[None]:
-    """Say in one sentence what the system or Hydra refuses, where Hydra would print its stack.
+    """Say in one sentence what is refused, by us, the system or Hydra, which prints its stack.
 
     With HYDRA_FULL_ERROR=1 all is raised as it is.
     """
@@ -177,7 +163,7 @@ def _in_sentences() -> Iterator[None]:
         yield
     except OSError as error:
         _end_without_room(error)
-    except HydraException as error:
+    except (HydraException, UsageError) as error:
         complain(str(error))
     except OmegaConfBaseException as error:
         complain(of_omegaconf(error))

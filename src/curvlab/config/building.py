@@ -1,6 +1,14 @@
-"""Objects from configurations: Hydra's `_target_`, with the errors of what is being built."""
+"""Objects from configurations: Hydra's `_target_`, with the errors of what is being built.
 
+A constructor speaks Python: `heads=3 does not divide dim=16`, `midpoint=None`. Where a
+configuration has named its arguments, the same sentence has the configuration's keys:
+`model.heads=3`, `model.midpoint=null`.
+"""
+
+import re
 import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +16,14 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from curvlab.config.words import in_command_words
+from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
 
 OWN_CODE = Path(__file__).parents[1]
-OF_ARGUMENTS = (
-    "unexpected keyword argument",
-    "required positional",
-    "required keyword-only",
-)
+OF_ARGUMENTS = ("unexpected keyword argument", "required positional", "required keyword-only")
 """What errors say of values that an object does not take, or lacks."""
+
+LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
@@ -42,13 +48,28 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
         if not key and isinstance(config, DictConfig):
             key = config._get_full_key(None)
         if type(cause) is UsageError and key:
-            raise UsageError(in_command_words(str(cause), config, key)) from cause
+            raise UsageError(_with_keys(str(cause), dict(_keys(config, key)))) from cause
         if not _is_of_values(cause):
             raise cause from None
         target = config.get("_target_")
         what = f"{key} ({target})" if key else target
         why = " ".join(str(cause).split()) or type(cause).__name__
         raise UsageError(f"{what} cannot be built with its values: {why}") from cause
+
+
+@contextmanager
+def in_words_of(*built: DictConfig | None) -> Iterator[None]:
+    """Say what objects refuse within the block by the keys that they were built from.
+
+    Raises:
+        UsageError: what was raised, in the words of the command line.
+    """
+    try:
+        yield
+    except UsageError as error:
+        parts = [(part, part._get_full_key(None)) for part in built if part]
+        keys = dict(pair for part in parts for pair in _keys(*part))
+        raise UsageError(_with_keys(str(error), keys)) from error
 
 
 def _is_of_values(error: BaseException) -> bool:
@@ -61,3 +82,26 @@ def _is_of_values(error: BaseException) -> bool:
         return False
     frames = traceback.extract_tb(error.__traceback__)
     return not frames or OWN_CODE not in Path(frames[-1].filename).parents
+
+
+def _with_keys(sentence: str, keys: Mapping[str, str]) -> str:
+    """A constructor's sentence with the keys of what it was built from."""
+    if not keys:
+        return sentence
+    names = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
+    found = re.sub(rf"(?<![\w.'])({names})=('?)(\w*)\2", lambda m: f"{keys[m[1]]}={m[3]}", sentence)
+    literals = rf"(?<![\w'./])({'|'.join(LITERALS)})(?![\w'/])"
+    return re.sub(literals, lambda match: LITERALS[match[1]], found)
+
+
+def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
+    """Options and keys of the objects that are part of an object, then its own, which count."""
+    options = options_of(str(config.get("_target_", "")))
+    for name, value in config.items():
+        if isinstance(value, Mapping) and "_target_" in value:
+            spaces = name in options and options[name].spaces
+            yield from _keys(value, str(name) if spaces else f"{key}.{name}")
+    for name in (name for name, option in options.items() if option.settable):
+        node = config._get_node(name, False) if isinstance(config, DictConfig) else None
+        other = re.fullmatch(r"\$\{([\w.]+)\}", str(getattr(node, "_value", str)()))
+        yield name, other[1] if other else f"{key}.{name}"

@@ -53,39 +53,28 @@ def with_origins(config: DictConfig, found: Mapping[str, str]) -> str:
         config: the composed configuration.
         found: as `origins` returns it.
     """
-    return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), found, "", 0)) + "\n"
+    return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), found, "")) + "\n"
 
 
-def _lines(node: Any, found: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
+def _lines(node: Any, found: Mapping[str, str], path: str) -> Iterator[str]:
     """Lines of a mapping."""
-    target = str(node.get("_target_", "")).rpartition(".")[2]
+    indent, target = "  " * len(path.split(".")[:-1]), str(node.get("_target_", ""))
+    default = f"default of {target.rpartition('.')[2]}" if target else ""
     for name, value in node.items():
-        key = f"{path}.{name}" if path else str(name)
+        key = f"{path}{name}"
         if isinstance(value, dict) and value:
-            yield f"{'  ' * depth}{name}:"
-            yield from _lines(value, found, key, depth + 1)
+            yield f"{indent}{name}:"
+            yield from _lines(value, found, f"{key}.")
             continue
-        shown = yaml.safe_dump({name: value}, default_flow_style=None, width=10_000).strip()
-        shown = shown[1:-1] if shown.startswith("{") else shown
-        first, *others = ["  " * depth + line for line in shown.splitlines()]
-        origin = _origin(key, found) or (f"default of {target}" if target else "")
-        yield f"{first:<{COLUMN}} # {origin}" if origin else first
-        yield from others
-
-
-def _origin(key: str, found: Mapping[str, str]) -> str:
-    """Of a key, or of what it lies in."""
-    while key:
-        if key in found:
-            return found[key]
-        key = key.rpartition(".")[0]
-    return ""
+        text = yaml.safe_dump({name: value}, default_flow_style=None, width=10_000).strip()
+        first, *others = (text[1:-1] if text.startswith("{") else text).splitlines()
+        owners = [key.rsplit(".", i)[0] for i in range(key.count(".") + 1)]
+        origin = next((found[owner] for owner in owners if owner in found), default)
+        yield f"{indent + first:<{COLUMN}} # {origin}" if origin else indent + first
+        yield from (indent + line for line in others)
 
 
 def _leaves(node: Mapping[Any, Any], path: str) -> Iterator[str]:
     for name, value in node.items():
-        key = f"{path}.{name}" if path else str(name)
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, key)
-        else:
-            yield key
+        key = f"{path}.{name}".lstrip(".")
+        yield from _leaves(value, key) if isinstance(value, dict) and value else [key]

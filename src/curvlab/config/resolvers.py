@@ -34,11 +34,8 @@ LINKS = "links"
 def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
     """Name a run's folder after the words that decide its result, `dim=8-lr=0.01` for instance.
 
-    Not after what the folders above it say, nor after what is `Incidental`. The first three words
-    are shown, and a hash of all where there are more or where characters were left out.
-
-    Args:
-        overrides: `model.dim=8`, `optimizer.lr=0.01` and so on, as they were typed.
+    Not after what the folders above it say, nor after what is `Incidental`. The first three
+    overrides are shown, and a hash of all where there are more or characters were left out.
     """
     words, shown = [], []
     for override in sorted(str(word).lstrip("+") for word in overrides):
@@ -65,12 +62,7 @@ def data_name(*, _root_: Mapping[str, Any]) -> str:
 
 
 def recipe_name(group: str, choice: str) -> str:
-    """Whose recipes a choice takes: those of the name in its file's key `recipe`, else its own.
-
-    Args:
-        group: `model`, `dataset` or `task`.
-        choice: of the group.
-    """
+    """Whose recipes a choice of a group takes: its own, or of the name in its key `recipe`."""
     return str((_known_file(group, choice) or {}).get("recipe", choice))
 
 
@@ -100,15 +92,9 @@ def task_recipe(task: str, model: str) -> str:
 
 
 def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
-    """The address below `configs/recipe` of the values for what a run is.
+    """The address below `configs/recipe` of the values for what a run is, by names of its parts.
 
     A variant without a file of its own takes that of the model that its key `recipe` names.
-
-    Args:
-        task: its name; link prediction splits the edges, whatever the nodes' split.
-        model: its name.
-        dataset: its name; a variant has the recipes that its key `recipe` names.
-        split: its name; None or `none` where there is none.
     """
     return _in_force(task, model, name_of_recipe(task, dataset, split))
 
@@ -160,19 +146,19 @@ def training_triples(source: DictConfig) -> int:
         return 1
 
 
+def product(*factors: float) -> float:
+    """The product of numbers."""
+    return math.prod(factors)
+
+
+def is_set(value: Any) -> bool:
+    """Whether a value is not null."""
+    return value is not None
+
+
 def register_resolvers() -> None:
     """Make known the functions that configurations call, and the signatures that complete them."""
     register_sources()
-    OmegaConf.register_new_resolver("checksum_of", checksum_of, replace=True)
-    OmegaConf.register_new_resolver("stem_of", stem_of, replace=True)
-    OmegaConf.register_new_resolver("training_triples", training_triples, replace=True)
-    OmegaConf.register_new_resolver("steps_of_pass", steps_of_pass, replace=True)
-    OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
-    OmegaConf.register_new_resolver("only_with", only_with, replace=True)
-    OmegaConf.register_new_resolver("run_name", run_name, replace=True)
-    OmegaConf.register_new_resolver("data_name", data_name, replace=True)
-    OmegaConf.register_new_resolver("recipe_name", recipe_name, replace=True)
-    OmegaConf.register_new_resolver("if_set", if_set, replace=True)
-    OmegaConf.register_new_resolver("recipe", recipe, replace=True)
-    OmegaConf.register_new_resolver("task_recipe", task_recipe, replace=True)
-    OmegaConf.register_new_resolver("is_set", lambda value: value is not None, replace=True)
+    named = (checksum_of, stem_of, training_triples, steps_of_pass, product, only_with, run_name)
+    for function in (*named, data_name, recipe_name, if_set, recipe, task_recipe, is_set):
+        OmegaConf.register_new_resolver(function.__name__, function, replace=True)

@@ -20,6 +20,7 @@ from curvlab.callbacks import (
     check_weights,
     curvatures,
 )
+from curvlab.config.building import in_words_of
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
@@ -135,7 +136,8 @@ def _run_process(
     options = config.trainer
     result.deterministic = prepare_determinism(options.deterministic, options.accelerator)
     reset_peak_memory()
-    with default_dtype(config.trainer.precision):
+    parts = config.dataset.source, config.task.get("split") or config.split
+    with default_dtype(config.trainer.precision), in_words_of(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
         data = _shared_data(config, folder.path / SHARED_GRAPH, digest)
         _fit(rank == 0, data, config, result, folder, checkpoint)

@@ -21,7 +21,6 @@ from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
 from curvlab.config.rules import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
-from curvlab.config.words import remember
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
@@ -48,8 +47,6 @@ def build_data(config: DictConfig) -> GraphDataModule:
         split = None
     transforms = build_transforms(config)
     splitting = build(split) if split else None
-    if split:
-        remember(splitting, split)
     make = build(_without(config.batching, "name", "one_graph"), "batching")
     return make(
         source=build_source(config.dataset, config.paths),

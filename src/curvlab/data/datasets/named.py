@@ -10,7 +10,6 @@ from curvlab.config.building import build
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.schema import options_of
-from curvlab.config.words import remember
 from curvlab.data.files.sources import GraphSource
 from curvlab.errors import refuse
 
@@ -25,9 +24,7 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
     """
     known = options_of(dataset.source._target_)
     passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
-    source = build(dataset.source, **{k: v for k, v in passed.items() if k in known})
-    remember(source, dataset.source)
-    return source
+    return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
 
 
 def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIGS) -> GraphSource:

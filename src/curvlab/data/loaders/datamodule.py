@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
-from curvlab.config.words import in_words_of
 from curvlab.data.files.cache import fingerprint
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
@@ -38,7 +37,7 @@ class RepeatedGraph:
 
 def loaded(source: GraphSource) -> Data:
     """Load a source's graph in float32, regardless of the precision of the run."""
-    with default_dtype("32-true"), in_words_of(source):
+    with default_dtype("32-true"):
         return source.load()
 
 
@@ -182,8 +181,7 @@ class GraphDataModule(Checked, LightningDataModule):
 
     def prepare_data(self) -> None:
         """Bring the raw files here (Lightning calls this in one process only)."""
-        with in_words_of(self.source):
-            self.source.download()
+        self.source.download()
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 - one graph for all stages
         """Prepare the graph in every process."""
@@ -217,8 +215,7 @@ class GraphDataModule(Checked, LightningDataModule):
     def _prepared(self) -> Data:
         data = in_default_dtype(loaded(self.source))
         if self.split is not None:
-            with in_words_of(self.split):
-                data = self.split(data, self.seed)
+            data = self.split(data, self.seed)
         for position, transform in enumerate(self.transforms):
             # Own generator state per transform: a cache hit before it must not change its noise.
             with torch.random.fork_rng(devices=[]):
@@ -227,8 +224,7 @@ class GraphDataModule(Checked, LightningDataModule):
         for transform in self.transforms:
             remember(data, transform.on(data))
         check_graph(data)
-        with in_words_of(self.source):
-            self._check_edges(data)
+        self._check_edges(data)
         return data
 
     def _check_edges(self, data: Data) -> None:

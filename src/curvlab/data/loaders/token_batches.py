@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.config.words import in_words_of
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
 from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
@@ -101,8 +100,7 @@ class TokenDataModule(MiniBatchDataModule):
         store.arrays.verify()
         data = store.graph.labelled()
         if self.split is not None:
-            with in_words_of(self.split):
-                data = self.split(data, self.seed)
+            data = self.split(data, self.seed)
         order = torch.from_numpy(store.order)
         rows = {name: data[name][order] for name in ("y", *PARTS) if name in data}
         return Data(
@@ -146,8 +144,7 @@ class TokenDataModule(MiniBatchDataModule):
                 "batching=tokens: the graph needs features and labels of its nodes; choose another "
                 "batching, which gives a graph without features some"
             )
-        with in_words_of(self.source):
-            self._check_edges(data)
+        self._check_edges(data)
         return write_disk_graph(folder, data)
 
     def _tokens_of(self, graph: DiskGraph) -> TokenStore:
