@@ -123,8 +123,9 @@ def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
     others = table.iloc[1:]
     if space and space not in others.index:
         raise UsageError(f"--space {space} must be one of {', '.join(others.index)}")
-    chosen = space or str(others["difference"].astype(float).idxmax())
-    own: Any = others.loc[chosen]
+    numbers = others[["difference", "pm", "p_holm", "pairs"]].astype(float)  # null is NaN
+    chosen = space or str(numbers["difference"].idxmax())
+    own: Any = numbers.loc[chosen]
     return {
         "space": chosen,
         "flat": flat["mean"],
