@@ -71,14 +71,14 @@ def star(nodes=12):
 
 
 def test_embedding_shows_every_node_and_each_edge_once():
-    projection = principal_components(torch.rand(12, 3).double())
+    points, explained = principal_components(torch.rand(12, 3).double())
     values = np.arange(12)
     looks = NodeLooks(values, "value")
-    figure = embedding_figure(projection, star().numpy(), looks, "title", "subtitle")
+    figure = embedding_figure(points.numpy(), explained, star().numpy(), looks, "title", "subtitle")
     axis = figure.axes[0]
     lines, dots = axis.collections
     assert len(lines.get_segments()) == 11
-    np.testing.assert_allclose(dots.get_offsets(), projection.coordinates)
+    np.testing.assert_allclose(dots.get_offsets(), points)
     assert_texts_are_apart_and_inside(figure)
 
 
@@ -146,9 +146,9 @@ def test_curves_of_classification_show_loss_and_metrics_of_validation():
 def test_nodes_are_coloured_by_their_class_if_they_have_one():
     classes = np.array([2, 0, 1, 1, 0, 2])
     edges = torch.tensor(list(nx.path_graph(6).edges)).T.numpy()
-    projection = principal_components(torch.randn(6, 3))
+    xy, explained = principal_components(torch.randn(6, 3))
     looks = NodeLooks(classes, "class", True, ["a", "b", "c"])
-    figure = embedding_figure(projection, edges, looks, "a run")
+    figure = embedding_figure(xy.numpy(), explained, edges, looks, "a run")
     FigureCanvasAgg(figure).draw()
     axis, bar = figure.axes
     (points,) = [drawn for drawn in axis.collections if drawn.get_array() is not None]
@@ -156,7 +156,7 @@ def test_nodes_are_coloured_by_their_class_if_they_have_one():
         tuple(xy): tuple(c)
         for xy, c in zip(points.get_offsets().tolist(), points.get_facecolors(), strict=True)
     }
-    by_node = [colours[tuple(xy)] for xy in projection.coordinates.tolist()]
+    by_node = [colours[tuple(xy)] for xy in xy.tolist()]
     assert by_node[0] == by_node[5]
     assert len(set(by_node)) == 3
     assert [tick.get_text() for tick in bar.get_yticklabels()] == ["a", "b", "c"]

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch import Tensor
 
-from curvlab.analysis.embeddings import Projection, principal_components
+from curvlab.analysis.embeddings import principal_components
 from curvlab.analysis.style import MUTED, color_bar, panels, styled
 from curvlab.manifolds import Space
 from curvlab.manifolds import stereographic as k_space
@@ -48,7 +48,8 @@ class NodeLooks:
 
 @styled
 def embedding_figure(
-    projection: Projection,
+    points: np.ndarray,
+    explained: Sequence[float],
     edge_index: np.ndarray,
     looks: NodeLooks,
     title: str,
@@ -57,7 +58,8 @@ def embedding_figure(
     """Scatter of two principal components, edges drawn lightly.
 
     Args:
-        projection: Coordinates `[nodes, 2]`.
+        points: Principal components `[nodes, 2]`.
+        explained: Fraction of the variance that each of the two explains.
         edge_index: Edges `[2, edges]`.
         looks: How nodes are drawn.
         title: Heading.
@@ -65,11 +67,10 @@ def embedding_figure(
     """
     figure, (axis,) = panels(1, 7, 5.5, title)
     axis.set_title(subtitle, fontsize=9, color=MUTED)
-    points = projection.coordinates.numpy()
     once = edge_index[0] < edge_index[1]
     drawn = _draw(axis, points, points[edge_index[:, once].T], looks)
     _color_bar(figure, [axis], drawn, looks)
-    first, second = projection.explained
+    first, second = explained
     axis.set_xlabel(f"first principal component ({first:.0%} of variance)")
     axis.set_ylabel(f"second principal component ({second:.0%} of variance)")
     axis.set_aspect("equal", adjustable="datalim")
@@ -120,7 +121,7 @@ def disks_of(points: Tensor, space: Space) -> list[Disk]:
             middle = k_space.midpoint(x, x.new_ones(len(x)), UNIT)
             tangent = k_space.logmap(middle.expand_as(x), x, UNIT)
             tangent = k_space.conformal_factor(middle, UNIT) * tangent  # as long as the distance
-            directions = principal_components(tangent).coordinates
+            directions = principal_components(tangent)[0]
             x = k_space.project(k_space.expmap0(directions / 2, UNIT), UNIT)
         disks.append(Disk(x, kappa, dim))
     return disks

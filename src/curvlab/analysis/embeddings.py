@@ -85,16 +85,11 @@ def tangent_coordinates(points: Tensor, space: Space) -> Tensor:
     return space.merge(space.split(tangent) * space.conformal_factor(middle).unsqueeze(-1))
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Principal components `[nodes, count]` and the fraction of the variance each explains."""
-
-    coordinates: Tensor
-    explained: list[float]
-
-
-def principal_components(coordinates: Tensor, count: int = 2) -> Projection:
+def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, list[float]]:
     """Project onto the directions of largest variance; each direction's largest entry is positive.
+
+    Returns:
+        Principal components `[nodes, count]` and the fraction of the variance each explains.
 
     Raises:
         UsageError: Coordinates are not finite, or have fewer than `count` dimensions or rows.
@@ -112,4 +107,4 @@ def principal_components(coordinates: Tensor, count: int = 2) -> Projection:
     leading = directions.gather(1, directions.abs().argmax(dim=1, keepdim=True))
     variance = singular.square()
     explained = variance[:count] / variance.sum().clamp(min=torch.finfo(variance.dtype).tiny)
-    return Projection(centred @ (directions * leading.sign()).T, explained.tolist())
+    return centred @ (directions * leading.sign()).T, explained.tolist()

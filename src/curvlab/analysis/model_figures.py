@@ -16,14 +16,13 @@ from curvlab.analysis.style import (
     MUTED,
     POSITIVE,
     color_bar,
-    grid_of_numbers,
     panels,
     styled,
 )
 from curvlab.errors import UsageError
 
-NUMBERED_CLASSES, NAMED_CLASSES = 12, 40
-"""Up to which a confusion matrix prints its numbers, and the classes' names."""
+NUMBERED_CLASSES = 12
+"""Up to which a confusion matrix prints its numbers."""
 
 
 @styled
@@ -108,20 +107,19 @@ def confusion_figure(matrix: pd.DataFrame, title: str) -> Figure:
         matrix: `[classes, classes]`, a row a class; names are the index.
         title: heading.
     """
+    from sklearn.metrics import ConfusionMatrixDisplay
+
     names = [str(name)[:16] for name in matrix.index]
     size = float(np.clip(2.6 + 0.42 * len(names), 4, 10))
     figure, (axis,) = panels(1, size + 1.2, size, title)
     share = matrix.div(matrix.sum(axis=1).clip(lower=1), axis=0).to_numpy()
-    drawn = axis.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    shown = ConfusionMatrixDisplay(share, display_labels=names)
+    shown.plot(ax=axis, cmap="Blues", include_values=False, xticks_rotation="vertical")
     if len(names) <= NUMBERED_CLASSES:
         for (row, column), count in np.ndenumerate(matrix.to_numpy()):
             color = "white" if share[row, column] > 0.6 else INK
             axis.text(column, row, f"{count:,}", ha="center", va="center", fontsize=8, color=color)
-    named = names if len(names) <= NAMED_CLASSES else []
-    grid_of_numbers(axis, named, named)
-    axis.tick_params("x", rotation=90 if max(map(len, names)) > 3 else 0)
-    axis.set(xlabel="predicted class", ylabel="class of the test node")
-    color_bar(figure, drawn, axis, "share of the class")
+    axis.grid(visible=False)
     return figure
 
 

@@ -58,9 +58,11 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
         else:
             looks = NodeLooks(np.asarray(embedding.classes), "class", True, embedding.class_names)
         edges = embedding.edge_index.numpy()
-        projection = principal_components(tangent_coordinates(points, space))
+        flat, explained = principal_components(tangent_coordinates(points, space))
         subtitle = space.in_words(points.shape[1])
-        figures["embedding"] = embedding_figure(projection, edges, looks, title, subtitle)
+        figures["embedding"] = embedding_figure(
+            flat.numpy(), explained, edges, looks, title, subtitle
+        )
         if disks := disks_of(points, space):
             figures["poincare"] = disks_figure(disks, edges, looks, title)
     if (run_dir / CALIBRATION).exists():
