@@ -3,19 +3,14 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import torch
 
-from benchmarks.common import calibrate
+from benchmarks import timings
 from curvlab.errors import UsageError
 from curvlab.run.hardware import prepare_processor
 
-BENCHMARKS = {
-    "steps": "training steps of FPS-T, TokenGT, Hypformer, LRN, PolyFormer and CAT",
-    "ranking": "ranking the test triples of FB15k-237",
-    "pairwise": "all distances of 4,039 points of a ball, beside geoopt",
-}
+BENCHMARKS = ("steps", "ranking", "pairwise")
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -27,7 +22,8 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.epilog = "\n".join(f"  {name:10} {what}" for name, what in BENCHMARKS.items())
+    summaries = ((name, getattr(timings, name).__doc__.partition("\n")[0]) for name in BENCHMARKS)
+    parser.epilog = "\n".join(f"  {name:10} {what}" for name, what in summaries)
     parser.add_argument("benchmark", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
     parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
@@ -61,8 +57,8 @@ def main(words: Sequence[str]) -> int:
 
 def measure(name: str, args: argparse.Namespace) -> None:
     """Run one benchmark, which prints its figures, after the calibration."""
-    args.product_ms = calibrate(args.device)
-    import_module(f"benchmarks.{name}").run(args)
+    args.product_ms = timings.calibrate(args.device)
+    getattr(timings, name)(args)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from benchmarks import __main__ as bench
-from benchmarks import ranking, steps
+from benchmarks import timings
 
 from curvlab.errors import UsageError
 
@@ -17,11 +17,11 @@ def denormals():
 
 @pytest.mark.slow
 def test_all_are_measured(capsys, monkeypatch):
-    cell = steps.Cell(("model=gcn", "dataset=disease_synthetic", "split=random_60_20_20"), 284, 2)
-    monkeypatch.setattr(steps, "CELLS", (cell,))
-    monkeypatch.setattr(steps, "CURVED", ("synthetic_web",))
-    monkeypatch.setattr(steps, "TRIPLES", ("synthetic_kg",))
-    monkeypatch.setattr(ranking, "GRAPH", "synthetic_kg")
+    cell = timings.Cell(("model=gcn", "dataset=disease_synthetic", "split=random_60_20_20"), 284, 2)
+    monkeypatch.setattr(timings, "CELLS", (cell,))
+    monkeypatch.setattr(timings, "CURVED", ("synthetic_web",))
+    monkeypatch.setattr(timings, "TRIPLES", ("synthetic_kg",))
+    monkeypatch.setattr(timings, "RANKED_GRAPH", "synthetic_kg")
     assert bench.main(["all", "--eager", "--runs", "1"]) == 0
     said = capsys.readouterr().out
     assert said.count("calibration: 1,024 x 1,024") == 3
@@ -50,8 +50,9 @@ def test_wrong_words_get_one_sentence(capsys, words, complaint):
 
 def test_data_that_cannot_be_had_is_one_sentence(capsys, monkeypatch):
     def run(arguments):
+        """Needs data."""
         raise UsageError("data/graph.csv is missing")
 
-    monkeypatch.setattr(steps, "run", run)
+    monkeypatch.setattr(timings, "steps", run)
     assert bench.main(["steps"]) == 2
     assert capsys.readouterr().err == "benchmarks steps: data/graph.csv is missing\n"

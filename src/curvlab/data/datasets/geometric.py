@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from annotated_types import Ge, Gt, Interval
 from scipy.optimize import brentq
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from torch_geometric.data import Data
+from torch_geometric.transforms import LargestConnectedComponents
 
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.sources import Generated
@@ -102,14 +101,15 @@ class GeometricGraph(Generated):
         linked = self._edges(points, hidden, generator)
         x = self._features(points, generator) if self.features else None
         y = self._classes(points, generator)
-        nodes, edges = largest_component(linked, self.num_nodes)
-        _, y = np.unique(y[nodes], return_inverse=True)  # a class without a node is none
-        return Data(
-            x=None if x is None else torch.from_numpy(x[nodes]),
+        data = Data(
+            x=None if x is None else torch.from_numpy(x),
             y=torch.from_numpy(y.astype(np.int64)),
-            edge_index=simple_edges(torch.from_numpy(edges), len(nodes)),
-            num_nodes=len(nodes),
+            edge_index=simple_edges(torch.from_numpy(linked), self.num_nodes),
+            num_nodes=self.num_nodes,
         )
+        data = LargestConnectedComponents()(data)
+        data.y = data.y.unique(return_inverse=True)[1]  # a class without a node is none
+        return data
 
     @abstractmethod
     def points(self, count: int, generator: np.random.Generator) -> np.ndarray:
@@ -254,20 +254,6 @@ def sphere_points(count: int, generator: np.random.Generator) -> np.ndarray:
     """Uniform points of the unit sphere, `[count, 3]`."""
     v = generator.standard_normal((count, 3))
     return v / np.linalg.norm(v, axis=1, keepdims=True)
-
-
-def largest_component(edges: np.ndarray, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes of the largest component, ascending, and its edges `[2, edges]` between them.
-
-    Args:
-        edges: `[2, edges]`, one direction or both.
-        num_nodes: number of nodes.
-    """
-    links = coo_array((np.ones(edges.shape[1]), tuple(edges)), shape=(num_nodes, num_nodes))
-    _, component = connected_components(links, directed=False)
-    kept = component == np.bincount(component).argmax()
-    number = np.cumsum(kept) - 1
-    return np.flatnonzero(kept), number[edges[:, kept[edges[0]]]]
 
 
 def _logistic(t: np.ndarray) -> np.ndarray:

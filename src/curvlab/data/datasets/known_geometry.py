@@ -9,8 +9,9 @@ import torch
 from annotated_types import Ge
 from scipy.spatial.distance import cdist
 from torch_geometric.data import Data
+from torch_geometric.transforms import LargestConnectedComponents
 
-from curvlab.data.datasets.geometric import NODES, largest_component, sphere_points
+from curvlab.data.datasets.geometric import NODES, sphere_points
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
@@ -29,9 +30,9 @@ class KnownGraph(Generated):
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` and `num_nodes`."""
-        nodes, edges = largest_component(*self.edges())
-        edge_index = simple_edges(torch.from_numpy(edges.astype(np.int64)), len(nodes))
-        return Data(edge_index=edge_index, num_nodes=len(nodes))
+        edges, nodes = self.edges()
+        edge_index = simple_edges(torch.from_numpy(edges.astype(np.int64)), nodes)
+        return LargestConnectedComponents()(Data(edge_index=edge_index, num_nodes=nodes))
 
 
 @dataclass(eq=False)
