@@ -148,7 +148,7 @@ class TripleDataModule(MiniBatchDataModule):
     def _known(self) -> Tensor:
         """Numbers of the training triples, sorted."""
         head, relation, tail = self.train_triples
-        return triple_numbers(head, relation, tail, self.num_entities).sort().values
+        return triple_numbers(head, relation, tail, self.num_nodes).sort().values
 
     def _prepared(self) -> Data:
         data = loaded(self.source)
