@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from curvlab.cli import workers
 from curvlab.cli.command_line import check_command_line, complain
 from curvlab.cli.help import choices
 from curvlab.cli.overrides import check_overrides
@@ -85,7 +84,6 @@ WRONG_IN_A_SWEEP = {
     "table=fpst/fig3 search=fpst": "are two sweeps",
     "table=polyformer/table4 task=link_prediction": "another one: drop task= or table=",
     "dataset=cora trainer.devices=2 seed=0,1": "model trained on one whole graph has one batch",
-    "hydra/launcher=paralel": "no hydra/launcher=paralel; did you mean parallel",
     "seed=range(0,0)": r"seed=range\(0,0\) has no value, so that nothing would run",
     "model=gcn model.dim=interval(8,16)": "has no end of values: name them, as in model.dim=1,2",
     "search=gcn dataset=cora +search.x=1": "no key search.x",
@@ -97,9 +95,6 @@ WRONG_IN_A_SWEEP = {
     "search=gcn dataset=cora search.space.model.layers=2": "must be a list of values",
     "search=gcn dataset=cora search.space.model.width=[2]": "no key search.space.model.width",
     "search=gcn dataset=cora search.seeds=[1,1]": "must be a list of different seeds",
-    "model=gcn dataset=cora trainer=ddp batching=partition hydra/launcher=parallel seed=0,1": (
-        "would both share out this machine"
-    ),
     "dataset=cora trainer=ddp batching=partition search=gcn": "a search have one device each",
 }
 RIGHT = [
@@ -133,7 +128,7 @@ RIGHT_IN_A_SWEEP = [
     "search=gcn dataset=cora +search.space.optimizer.lr=[0.001,0.01] search.pruner=null",
     "search=lrn dataset=squirrel model.requires.self_loops=false",
     "model=gat model.heads=2,3",  # the cell that is wrong says so itself
-    "hydra/launcher=parallel model=gcn,mlp",
+    "hydra/launcher=joblib model=gcn,mlp",
 ]
 
 
@@ -176,33 +171,6 @@ def test_right_words_pass(words):
 @pytest.mark.parametrize("words", RIGHT_IN_A_SWEEP)
 def test_right_sweeps_pass(words):
     check_overrides(words.split(), CONFIGS, multirun=True)
-
-
-def test_seeds_and_cells_are_not_both_shared_out():
-    words = ["dataset=cora,texas", "model=gcn", "trainer.parallel_seeds=2"]
-    check_overrides(words, CONFIGS, multirun=True)
-    with pytest.raises(UsageError, match="keep one of them"):
-        check_overrides([*words, "hydra/launcher=parallel"], CONFIGS, multirun=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words", ["table=fpst/fig3 model=gcn dataset=power", "model=gcn dataset=cora seed=0,3,4"]
-)
-def test_no_seed_is_in_two_cells(words):
-    words = [*words.split(), "trainer.parallel_seeds=3"]
-    with pytest.raises(UsageError, match="some of them twice: give the first alone, seed=0"):
-        check_overrides(words, CONFIGS, multirun=True)
-    words = [word for word in words if not word.startswith("seed")]
-    check_overrides([*words, "seed=0,3,6"], CONFIGS, multirun=True)
-
-
-def test_a_launcher_that_is_not_installed_is_named_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(workers, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'curvlab\[cluster\]'"):
-        check_overrides(["hydra/launcher=slurm", "seed=0,1"], CONFIGS, multirun=True)
-    with pytest.raises(UsageError, match="pip install hydra-ray-launcher"):
-        check_overrides(["hydra/launcher=ray", "seed=0,1"], CONFIGS, multirun=True)
 
 
 @pytest.mark.parametrize("words", ["model=fpts", "dim=abc", "optimizer.lr=${model.lrr}"])

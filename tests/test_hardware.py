@@ -1,17 +1,16 @@
 """What a run does to its process."""
 
+import multiprocessing
 import platform
 import subprocess
 import sys
-import tempfile
 
 import pytest
 import torch
 
 from curvlab.errors import UsageError
 from curvlab.process import default_dtype
-from curvlab.run import hardware
-from curvlab.run.hardware import check_sync_batch_norm, trainer_accelerator
+from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
 
 FAULTS = """
 import resource, torch
@@ -46,13 +45,6 @@ def test_double_precision_is_not_for_metal(monkeypatch):
         trainer_accelerator("mps", "64-true")
 
 
-def test_batch_normalisation_is_shared_by_gpus_alone():
-    check_sync_batch_norm(False, "cpu")
-    check_sync_batch_norm(True, "cuda")
-    with pytest.raises(UsageError, match=r"^trainer.sync_batch_norm=true: .*several GPUs alone"):
-        check_sync_batch_norm(True, "cpu")
-
-
 def test_numbers_are_of_a_runs_type_until_it_ends():
     with default_dtype("64-true"):
         assert torch.zeros(1).dtype == torch.float64
@@ -64,26 +56,19 @@ def test_numbers_are_of_a_runs_type_until_it_ends():
         assert torch.zeros(1).dtype == torch.float32
 
 
-def test_each_process_has_the_gpu_that_fewest_others_have(tmp_path, monkeypatch):
-    """Its own one for all of its runs; one that has ended leaves its GPU to the next."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    ends = []
-    monkeypatch.setattr(hardware.atexit, "register", ends.append)
+@pytest.mark.parametrize("accelerator", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UsageError, match=f"trainer.accelerator={accelerator}.*use auto or cpu"):
+        run_device(accelerator)
 
-    def another():
-        hardware.own_gpu.cache_clear()
-        return hardware.trainer_devices("auto")
 
-    assert another() == [0]
-    assert hardware.trainer_devices("auto") == [0]
-    assert hardware.trainer_devices("cpu") == 1
-    assert [another() for _ in range(4)] == [[1], [2], [3], [0]]
-    ends.pop(2)()
-    assert another() == [2]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c,GPU-d")
-    assert another() == [0], "they are others"
-    hardware.own_gpu.cache_clear()
-    for end in ends:
-        end()
-    assert not list(tmp_path.rglob("*.lease"))
+def test_each_process_of_a_launcher_has_a_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    found = []
+    for name in ("MainProcess", "LokyProcess-1", "LokyProcess-3", "LokyProcess-5"):
+        monkeypatch.setattr(multiprocessing.current_process(), "_name", name)
+        found.append(trainer_devices("auto"))
+    assert found == [[0], [0], [2], [1]]
+    assert (trainer_devices("cpu"), trainer_devices("auto", 2)) == (1, 2)

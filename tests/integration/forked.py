@@ -28,7 +28,6 @@ from typing import NoReturn
 PRELOADED = (
     "curvlab.analysis.plots",
     "curvlab.cli.train",
-    "curvlab.run.seeds",
     "curvlab.run.train",
     "curvlab.search.run",
     "curvlab.tables",

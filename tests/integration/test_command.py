@@ -64,7 +64,7 @@ def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
 
 
 def test_the_configuration_alone_is_printed_and_nothing_else_happens(command):
-    done = command(*TINY, "model=gcn", "print_config=true", "trainer.parallel_seeds=2")
+    done = command(*TINY, "model=gcn", "print_config=true")
     assert (done.returncode, done.stderr) == (0, "")
     printed = yaml.safe_load(done.stdout)
     assert (printed["model"]["name"], printed["trainer"]["max_steps"]) == ("gcn", 20)
@@ -75,7 +75,7 @@ def test_the_configuration_alone_is_printed_and_nothing_else_happens(command):
 
 def test_a_sweep_prints_the_configuration_of_each_cell_and_trains_none(command):
     words = ("table=fpst/fig3", "model=gcn,mlp", "dataset=power", "seed=1", "print_config=true")
-    done = command("-m", *words, "hydra/launcher=parallel")
+    done = command("-m", *words, "hydra/launcher=joblib")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.findall(r"^model:\n  name: (\w+)", done.stdout, re.MULTILINE) == ["gcn", "mlp"]
     assert "sweep of" not in done.stdout

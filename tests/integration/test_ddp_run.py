@@ -11,14 +11,13 @@ import two_processes as work
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import FAST, TINY, composed
+from tiny_runs import TINY, composed
 from torch import nn
 
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run import fit
-from curvlab.run.distributed import launch
-from curvlab.run.parts import build_data, build_task, idle_sync_batch_norm
+from curvlab.run.parts import build_data, build_task
 from curvlab.run.train import describe
 
 PAIR = (
@@ -144,9 +143,10 @@ def test_two_processes_that_share_the_loss_of_all_pairs_are_one(
     pd.testing.assert_series_equal(*(curve["loss"] for curve in curves), rtol=1e-6)
 
 
-def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared):
+def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, monkeypatch):
     config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
-    launch(work.train_and_note, 2, config, result, folder, None)
+    monkeypatch.setattr(fit, "_run_process", work.train_and_note)
+    fit.run(config, result, folder, None)
     first, second = (
         torch.load(folder.path / f"seen{rank}.pt", weights_only=True) for rank in range(2)
     )
@@ -170,19 +170,10 @@ def test_processes_map_the_graph_from_one_file_that_goes_with_the_run(prepared, 
     assert not (folder.path / fit.SHARED_GRAPH).exists()
 
 
-TOKENS = (*PLAIN, "model=tokengt", "model.eigenvectors=4", "trainer.max_steps=2")
-
-
-def test_a_machine_that_has_prepared_another_graph_ends_the_run(prepared, monkeypatch):
-    """It does not see the file of the first; eigenvectors have the signs that its library gives."""
-    config, result, folder = prepared(*TOKENS, "trainer.steps_per_epoch=2")
-    monkeypatch.setattr(fit, "on_this_machine", lambda _: 1)
-    monkeypatch.setattr(fit, "_run_process", work.train_with_other_signs)
-    with pytest.raises(UsageError, match=r"has prepared differs .*see paths.output_dir"):
-        fit.run(config, result, folder, None)
-    monkeypatch.setattr(fit, "_run_process", work.train_with_the_same_signs)
-    fit.run(config, result, folder, None)
-    assert result.status == "finished"
+def test_a_machine_that_does_not_see_the_folder_ends_the_run(prepared):
+    config, result, folder = prepared(*PLAIN)
+    with pytest.raises(UsageError, match="let all machines of the run see"):
+        fit._run_process(1, config, result, folder, None)
 
 
 def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
@@ -233,20 +224,6 @@ def test_processes_of_a_processor_do_not_share_batch_normalisation(run_here):
         run_here(*PAIR, "model.normalisation=batch", SHARED)
 
 
-def test_sharing_batch_normalisation_can_change_nothing(run_here, prepared, capsys):
-    result = run_here(*FAST, SHARED)
-    assert result.status == "finished"
-    said = "trainer.sync_batch_norm=true changes nothing: one device has the whole batch"
-    assert capsys.readouterr().out.count(said) == 1
-    for words, reason in (
-        ((), None),
-        ((SHARED,), "model=gcn has no batch normalisation"),
-        ((SHARED, "model.normalisation=batch"), None),
-    ):
-        config, _, _ = prepared(*PAIR, *words)
-        assert idle_sync_batch_norm(config, build_task(config, build_data(config))) == reason
-
-
 def test_all_processes_end_when_patience_does(run_here):
     words = ("trainer.max_steps=1000", "trainer.patience=10", "trainer.min_steps=1")
     result = run_here(*PAIR, *words, "optimizer.lr=1e-9")
@@ -262,14 +239,13 @@ def test_from_the_command_line_there_is_one_result_one_bar_and_no_noise(command)
     assert done.stdout.count("accuracy") == 1
     lines = done.stderr.splitlines()
     assert [line.split("  ")[1] for line in lines] == [f"step {n}/20" for n in (5, 10, 15, 20)]
-    again = command(*PAIR)
-    assert "finished already" in again.stdout or "already" in again.stdout
 
 
-def test_a_process_that_fails_ends_the_run_with_its_message(prepared):
+def test_a_process_that_fails_ends_the_run_with_its_message(prepared, monkeypatch):
     config, result, folder = prepared(*PLAIN)
+    monkeypatch.setattr(fit, "_run_process", work.train_until_one_fails)
     with pytest.raises(ArithmeticError, match="the second process fails in its fourth step"):
-        launch(work.train_until_one_fails, 2, config, result, folder, None)
+        fit.run(config, result, folder, None)
 
 
 def test_numbers_that_are_not_finite_end_the_command_with_a_sentence(command):

@@ -64,7 +64,7 @@ def test_wrong_words_are_answered_as_for_our_own(installed, run, words, near):
 
 
 def test_its_table_is_filled_by_workers_and_rendered(installed, run, tmp_path):
-    words = ("table=my_lab/first", "seed=0", *SHORT, "hydra/launcher=parallel")
+    words = ("table=my_lab/first", "seed=0", *SHORT, "hydra/launcher=joblib")
     done = run(installed, "train", "-m", *words)
     assert done.returncode == 0, done.stderr
     assert "sweep of 2 cells: 2 finished" in done.stdout

@@ -7,16 +7,11 @@ import signal
 import time
 
 import pytest
-from forked import Process
-from hydra.types import RunMode
 from tiny_runs import FAST, TINY, Command
 
 from abandoned import abandon
-from curvlab.cli.workers import split
-from curvlab.errors import UsageError
 from curvlab.results.leases import look, take
 from curvlab.results.result import read_result
-from curvlab.run import sweep
 
 CELL = (
     "-m",
@@ -26,35 +21,6 @@ CELL = (
     "trainer.plots=false",
     "trainer.progress=false",
 )
-QUEUE = """
-import sys, time
-from pathlib import Path
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
-from curvlab.results.folder import RunDirectory
-from curvlab.results.files import atomic_write
-from curvlab.run import sweep
-
-def cell(config):
-    folder = RunDirectory(place / str(config.number))
-    with folder.claimed(None):
-        if (folder.path / "done").exists():
-            return
-        time.sleep(0.02 + 0.1 * (config.number % 3))
-        with (place / "log").open("a") as file:
-            file.write(f"{config.number}\\n")
-        atomic_write(folder.path / "done", str(config.number**2))
-
-place, cells = Path(sys.argv[1]), int(sys.argv[2])
-for number in range(cells):
-    sweep.attempt(cell, OmegaConf.create({"number": number}))
-began = time.monotonic()
-held = len(list(place.glob("*/.lease")))  # before those that are done: a cell may be both
-open_cells = cells - held - len(list(place.glob("*/done")))
-sweep.finish_held()
-print(open_cells, time.monotonic() - began)
-"""
-"""A worker of a sweep whose cells are no training, so that many of them take little."""
 
 
 def ended(process):
@@ -82,25 +48,6 @@ def kill_some(processes, victims, done, cells, seed):
         process.send_signal(signal.SIGKILL)
 
 
-def test_eight_workers_of_whom_three_are_killed_do_every_cell(tmp_path):
-    """The queue alone, with processes whose cells are no training."""
-    (tmp_path / "queue.py").write_text(QUEUE)
-    place, cells = tmp_path / "place", 40
-    place.mkdir()
-    words = [str(tmp_path / "queue.py"), str(place), str(cells)]
-    workers = [Process(words, tmp_path, dict(os.environ)) for _ in range(8)]
-    kill_some(workers, 3, lambda: len(list(place.glob("*/done"))), cells, seed=0)
-    said = [ended(worker) for worker in workers]
-    assert {int(p.parent.name): int(p.read_text()) for p in place.glob("*/done")} == {
-        number: number**2 for number in range(cells)
-    }
-    times = (place / "log").read_text().split()
-    assert len(times) - cells <= 3  # what a killed worker had nearly done is done again
-    assert not list(place.glob("*/.lease*"))
-    waits = [line.split() for line in said[3:]]
-    assert all(int(open_cells) <= 0 for open_cells, _ in waits)  # waited for others' cells alone
-
-
 @pytest.mark.parametrize(
     ("workers", "victims", "seeds"),
     [(3, 1, 3), pytest.param(8, 3, 20, marks=pytest.mark.nightly, id="whole")],
@@ -116,7 +63,6 @@ def test_a_table_that_many_workers_fill_has_the_scores_of_one(tmp_path, workers,
     found = scores(many.outputs)
     assert len(found) == cells
     assert len(re.findall(r"^  result   ", said, re.MULTILINE)) <= cells, "none was run twice"
-    assert "already" not in said
     assert not list(many.outputs.rglob("*.lease*"))
 
     one = Command(tmp_path / "one")
@@ -125,11 +71,11 @@ def test_a_table_that_many_workers_fill_has_the_scores_of_one(tmp_path, workers,
     assert found == scores(one.outputs)
 
 
-def test_what_living_workers_hold_is_theirs_and_failures_are_not_tried_by_each(command):
+def test_what_living_workers_hold_is_theirs(command):
     words = ("-m", "seed=0,1", "model=gat", "model.heads=3,2", *TINY, "trainer.plots=false")
     first = command(*words)
     assert first.returncode == 1
-    results = {path: path.stat().st_mtime for path in command.outputs.rglob("result.json")}
+    results = list(command.outputs.rglob("result.json"))
     assert len(results) == 4
     (held, *_) = (p.parent for p in results if read_result(p.parent).status == "finished")
     (held / "result.json").unlink()
@@ -141,86 +87,36 @@ def test_what_living_workers_hold_is_theirs_and_failures_are_not_tried_by_each(c
     assert "1 at work elsewhere" in done.stdout
     assert not (held / "result.json").exists()
     assert look(held / ".lease") is None
-    again = [p for p, at in results.items() if p.exists() and p.stat().st_mtime > at]
-    assert [read_result(p.parent).status for p in again] == ["failed", "failed"]
-
-
-def test_a_failed_cell_is_done_for_the_workers_that_were_there(run_here, monkeypatch, tmp_path):
-    words = (*FAST, "model=gat", "model.heads=3")
-    first = run_here(*words, mode=RunMode.MULTIRUN)
-    assert first.status == "failed"
-    at = (tmp_path / "run" / "result.json").stat().st_mtime
-    monkeypatch.setattr(sweep, "_sweep", sweep._Sweep(began=at - 1))
-    assert run_here(*words, mode=RunMode.MULTIRUN).error == first.error
-    assert (tmp_path / "run" / "result.json").stat().st_mtime == at
-    monkeypatch.setattr(sweep, "_sweep", sweep._Sweep(began=at + 1))  # of one that starts later
-    run_here(*words, mode=RunMode.MULTIRUN)
-    assert (tmp_path / "run" / "result.json").stat().st_mtime > at
-
-
-@pytest.mark.nightly
-def test_cells_are_tasks_of_ray_and_the_summary_names_what_failed(command):
-    pytest.importorskip("hydra_plugins.hydra_ray_launcher")
-    options = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
-    done = command("-m", "model=gat", "model.heads=3,2", *TINY, "trainer.plots=false", *options)
-    assert done.returncode == 1
-    assert "sweep of 2 cells: 1 failed, 1 finished" in done.stdout
-
-
-@pytest.mark.nightly
-def test_an_array_of_jobs_fills_a_table_though_one_is_interrupted(command):
-    """By submitit's own executor for this machine, in place of SLURM's."""
-    pytest.importorskip("submitit")
-    options = (
-        "hydra/launcher=slurm",
-        "hydra.launcher.cluster=local",
-        "hydra.launcher.n_jobs=2",
-    )
-    options += ("hydra.launcher.gpus_per_node=0", "hydra.launcher.mem_gb=1")
-    words = (*CELL, "model=mlp", "seed=0,1,2", "trainer.max_steps=200", "trainer.steps_per_epoch=5")
-    process = command.start(*words, *options)
-    deadline = time.monotonic() + 200
-    while not (there := list(command.outputs.rglob("seed*/checkpoints/earlier.ckpt"))):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    holder = look(there[0].parents[1] / ".lease")
-    os.kill(holder.pid, signal.SIGUSR2)  # as SLURM warns of the end of its time
-    output, errors = process.communicate()
-    assert process.returncode == 0, output + errors
-    assert "sweep of 3 cells: 3 finished" in output
-    logs = [path.read_text() for path in command.outputs.rglob("*_log.*")]
-    assert any(text.count("Starting with JobEnvironment") == 2 for text in logs), "queued again"
-    assert any("going on from the last checkpoint" in text for text in logs)
 
 
 @pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("parallel hydra.launcher.jobs=3", "there is no hydra.launcher.jobs; there is n_jobs"),
-        ("parallel hydra.launcher.n_jobs=0", "hydra.launcher.n_jobs=0 must be a number of workers"),
-        ("parallel hydra.launcher.n_jobs=a", "hydra.launcher.n_jobs=a must be a number of workers"),
-        ("slurm hydra.launcher.partion=x", "there is no hydra.launcher.partion; there is n_jobs"),
-    ],
+    "launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.nightly)]
 )
-def test_wrong_options_of_workers_are_refused(words, answer):
-    launcher, *options = words.split()
-    with pytest.raises(UsageError, match=re.escape(answer)):
-        split(["-m", f"hydra/launcher={launcher}", *options, "seed=0,1"])
+def test_launchers_of_hydra_run_the_cells_and_the_summary_counts_files(command, launcher):
+    """The wrong cell comes first; cells that are finished are left out."""
+    words = ("-m", "model=gat", "model.heads=3,2,4", *TINY, "trainer.plots=false")
+    assert command(*words[:2], "model.heads=4", *words[3:]).returncode == 0
+    done = command(*words, f"hydra/launcher={launcher}", "hydra.sweeper.minutes=5")
+    assert done.returncode == 1
+    assert "sweep of 3 cells: 1 failed, 2 finished" in done.stdout
+    (reason,) = (line for line in done.stdout.splitlines() if line.startswith("  outputs"))
+    assert "heads=3" in reason
+    assert "model.heads=3 does not divide model.dim=16" in reason
+    assert "heads=4" not in done.stdout
+    statuses = {r["config"]["model"]["heads"]: r["status"] for r in command.results().values()}
+    assert statuses == {3: "failed", 2: "finished", 4: "finished"}
 
 
-def test_workers_get_the_words_without_their_launcher():
-    words = [
-        "-m",
-        "seed=0,1",
-        "hydra/launcher=parallel",
-        "hydra.launcher.n_jobs=3",
-        "++model.dim=8",
-    ]
-    assert split(words) == ("parallel", {"n_jobs": 3}, ["-m", "seed=0,1", "++model.dim=8"])
-    assert split(["-m", "seed=0,1"]) == (None, {}, ["-m", "seed=0,1"])
-    _, options, _ = split(["hydra/launcher=slurm", "+hydra.launcher.constraint=a100"])
-    assert (options["constraint"], options["n_jobs"]) == ("a100", 8)
+def test_after_the_time_of_a_sweep_no_cell_starts(command):
+    done = command("-m", "seed=0,1", *FAST, "hydra.sweeper.minutes=0")
+    assert (done.returncode, command.results()) == (0, {})
+    assert "sweep of 2 cells: 2 not started" in done.stdout
+
+
+def test_a_launcher_that_is_not_there_is_refused(command):
+    for launcher in ("ray", "parallel"):
+        done = command("-m", "seed=0,1", *FAST, f"hydra/launcher={launcher}")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
 def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):

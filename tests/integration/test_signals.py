@@ -86,7 +86,7 @@ def test_a_sweep_stops_after_its_cell_and_sums_up(command):
         SIGTERM, command, "-m", "seed=0,1,2", *TINY, "model=mlp", *LONG, "trainer.plots=false"
     )
     assert code == 143
-    assert "sweep of 1 cell: 1 interrupted" in said
+    assert "sweep of 3 cells: 1 interrupted, 2 not started" in said
     assert re.fullmatch(r"train\.py: ended by SIGTERM; .*\.\n", errors)
     assert [result["seed"] for result in command.results().values()] == [0]
     assert not list(command.outputs.rglob("*.lease*"))

@@ -55,21 +55,6 @@ def test_where_and_how_a_run_computes_is_no_change_of_its_table(key):
     assert decides("batching.size", config)
 
 
-def test_a_failing_cell_stops_no_other_and_decides_the_exit_code(command):
-    """In two processes; the wrong cell comes first."""
-    sweep = ("-m", "hydra/launcher=parallel", "model=gat", "model.heads=3,2,4")
-    done = command(*sweep, *TINY, "trainer.plots=false")
-    assert done.returncode == 1
-    statuses = {r["config"]["model"]["heads"]: r["status"] for r in command.results().values()}
-    assert statuses == {3: "failed", 2: "finished", 4: "finished"}
-    summary = done.stdout[done.stdout.index("sweep of 3 cells") :]
-    assert "2 finished" in summary
-    assert "1 failed" in summary
-    assert "heads=3" in summary
-    assert "model.heads=3 does not divide model.dim=16" in summary
-    assert "heads=2" not in summary
-
-
 def test_a_killed_sweep_started_again_repeats_nothing_that_is_finished(command):
     words = ("-m", "seed=0,1,2", *FAST, "trainer.max_steps=200", "trainer.steps_per_epoch=2")
     process = command.start(*words)

@@ -67,7 +67,7 @@ def test_workers_read_what_the_process_reads(run_here):
 def test_workers_in_the_processes_of_a_sweep(command, run_here):
     words = ("model=polyformer", *LARGE, "batching.workers=1", "trainer.max_steps=10")
     run_here(*words)
-    done = command("-m", "hydra/launcher=parallel", *words, "seed=5,6")
+    done = command("-m", "hydra/launcher=joblib", *words, "seed=5,6")
     assert done.returncode == 0, done.stdout
     assert "sweep of 2 cells: 2 finished" in done.stdout
 

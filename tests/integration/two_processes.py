@@ -1,9 +1,8 @@
-"""What the processes of the tests of `curvlab.run.distributed` do; they import it by its name."""
+"""What the processes of the tests of `curvlab.run.group` do; they import it by its name."""
 
 import os
 import signal
 import time
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -14,7 +13,6 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.loaders.triple_batches import with_inverses
-from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention, LorentzSoftmaxAttention
 from curvlab.layers.global_sums import summed_over_processes
@@ -66,7 +64,7 @@ def raises_what_cannot_travel(rank):
     raise UnpicklableError("this", "that")
 
 
-def train_and_note(rank, config, result, folder, checkpoint, digest=None):
+def train_and_note(rank, config, result, folder, checkpoint):
     """A run whose steps note what they see and what is mapped, in files of each process."""
     seen, step = [], NodeClassification.training_step
 
@@ -79,27 +77,6 @@ def train_and_note(rank, config, result, folder, checkpoint, digest=None):
 
     NodeClassification.training_step = noting
     fit._run_process(rank, config, result, folder, checkpoint)
-
-
-def train_elsewhere(rank, config, result, folder, checkpoint, digest, flipped):
-    """A run whose second process is on a machine that does not see the folder of the first."""
-    if rank == 1:
-        fit.SHARED_GRAPH = "graph of another folder"
-        config.paths.data_dir = f"{config.paths.data_dir} of another machine, {flipped}"
-        forward = LaplacianEigenvectors.forward
-
-        def other_signs(transform, data):
-            data = forward(transform, data)
-            data.eigenvectors = -data.eigenvectors
-            return data
-
-        if flipped:
-            LaplacianEigenvectors.forward = other_signs
-    fit._run_process(rank, config, result, folder, checkpoint, digest)
-
-
-train_with_other_signs = partial(train_elsewhere, flipped=True)
-train_with_the_same_signs = partial(train_elsewhere, flipped=False)
 
 
 def train_until_one_fails(rank, config, result, folder, checkpoint):

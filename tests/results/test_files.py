@@ -24,6 +24,7 @@ def test_the_next_to_write_a_file_collects_what_a_killed_one_has_left(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
     atomic_write(target, "whole")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
+    assert target.stat().st_mode & 0o777 == 0o644, "others can read it"
 
 
 def test_what_a_living_one_writes_is_left_alone(tmp_path):

@@ -68,11 +68,11 @@ def test_a_result_in_the_folder_is_read_before_the_row(table, tmp_path):
 def test_the_same_cell_in_another_table_of_runs_is_taken_over_with_its_curves(table, tmp_path):
     own = tmp_path / "b" / "two" / SEEDS[0]
     directory, wanted = RunDirectory(own), result()
-    twin = directory.twin(tmp_path, wanted.config_hash)
-    assert twin == tmp_path / "a" / "one" / SEEDS[0]
+    found = directory.elsewhere(tmp_path, wanted.config_hash)
+    assert found.path == tmp_path / "a" / "one" / SEEDS[0]
     own.mkdir(parents=True)
     wanted.experiment = "b/two"
-    assert directory.copy_from(twin, wanted) == wanted == read_result(own)
+    assert directory.take_over(found, wanted) == wanted == read_result(own)
     assert (own / "metrics.csv").read_bytes() == b"step\r\n"
 
 

@@ -18,7 +18,7 @@ from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.program import plain_console
 from curvlab.run.ending import one_sentence
-from curvlab.run.hardware import run_device, trainer_devices
+from curvlab.run.hardware import run_device
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import quiet
 from curvlab.tables.planning import PlannedCell, check_cells, planned_cells
@@ -168,7 +168,6 @@ def estimate(
     """
     seconds = None if budget is None else parse_budget(budget)
     check_cells(configs, table, words)
-    trainer_devices(device)
     known: list[tuple[PlannedCell, Cost]] = []
     kept: list[tuple[PlannedCell, str]] = []
     with quiet():

@@ -6,7 +6,6 @@ other one, and the classes' signatures say which values fit.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli import workers
 from curvlab.config.compose import compose
 from curvlab.config.folder import choices, find, is_group
 from curvlab.config.options import check_options, keys_of
@@ -74,7 +72,6 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         if not multirun:
             validate(config)
         check_devices(config)
-        _check_launcher(all_of_them, config)
         if "search" in config:
             set_here = [o for o in overrides if not chooses(o.key_or_group, config_dir)]
             check_search(config, {o.key_or_group: str(o.input_line) for o in set_here})
@@ -154,8 +151,6 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
             f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
             f"search=... and {SPACE}.{key}=[1,2]"
         )
-    if key == workers.GROUP:
-        workers.check_launcher(override.value())
     for pattern, sentence in NOT_FOR_USERS.items():
         if re.fullmatch(pattern, key):
             raise UsageError(f"{line}: {sentence.format(group=key.partition('.')[0])}")
@@ -199,26 +194,6 @@ def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: li
             unknown = bool(taken) and name not in taken and not takes_others(target)
             if unknown or (path in ADDED and not taken):
                 refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
-
-
-def _check_launcher(overrides: Sequence[Override], config: DictConfig) -> None:
-    """Refuse to share out devices, cores or seeds twice."""
-    options = config.trainer
-    parallel = any(str(o.input_line) == f"{workers.GROUP}=parallel" for o in overrides)
-    for key in ("devices", "parallel_seeds"):
-        if options[key] > 1 and parallel:
-            raise UsageError(
-                f"trainer.{key} and hydra/launcher=parallel would both share out this machine: "
-                "keep one of them (with the launcher, seed=0,1,2 runs the seeds)"
-            )
-    for override in overrides:
-        seeds = sorted(_values(override)) if override.key_or_group == "seed" else []
-        if any(later - seed < options.parallel_seeds for seed, later in pairwise(seeds)):
-            raise UsageError(
-                f"trainer.parallel_seeds={options.parallel_seeds} runs as many seeds from each of "
-                f"{override.input_line} on, some of them twice: give the first alone, "
-                f"seed={seeds[0]}"
-            )
 
 
 def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import current_process
 from pathlib import Path
-from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
@@ -16,7 +16,6 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli import workers
 from curvlab.cli.command_line import (
     check_command_line,
     complain,
@@ -31,7 +30,7 @@ from curvlab.config.rules import validate
 from curvlab.errors import NO_ROOM, UsageError, of_import, of_omegaconf, of_system
 from curvlab.program import command, program, with_home
 from curvlab.run import signals
-from curvlab.run.group import group
+from curvlab.run.group import end_others, end_with_parent, follow, group
 
 FIRST = (
     "model=fpst",
@@ -41,10 +40,12 @@ FIRST = (
 )
 """What a command without words runs: a minute or two, with pictures."""
 
+SEEDS = "trainer.parallel_seeds="
+
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
-    """Run one configuration, or leave a cell of a sweep to the worker that holds it."""
+    """Run one configuration; in a process of a launcher a signal ends no more than that."""
     if HydraConfig.get().job.chdir:  # folders are seen from where the command was typed
         start = Path(HydraConfig.get().runtime.cwd)
         for node, key in [*((config.paths, key) for key in config.paths), (config.dataset, "path")]:
@@ -58,14 +59,20 @@ def run(config: DictConfig) -> float | None:
         words = HydraConfig.get().overrides.task
         show(with_origins(config, origins(words)))
         return None
-    from curvlab.run.sweep import attempt  # here, so that --help need not wait for torch
+    if current_process().name == "MainProcess":
+        return _run(config)
+    from curvlab.run.sweep import is_over
 
-    return attempt(_run, config)
+    signals.install(speaks=False)
+    end_with_parent()
+    try:
+        return None if signals.received() or is_over() else _run(config)
+    except signals.Interrupted:
+        return None
 
 
 def _run(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a hyperparameter search maximises."""
-    from curvlab.run.seeds import train_seeds
     from curvlab.run.train import RunFailedError, train
 
     if "search" in config:
@@ -77,14 +84,12 @@ def _run(config: DictConfig) -> float | None:
 
         return study(config).objective
     try:
-        results = train_seeds(config) if config.trainer.parallel_seeds > 1 else [train(config)]
+        return train(config).objective
     except UsageError as error:
         complain(str(error))
     except RunFailedError as error:
         print(f"{program('train')}: {error}", file=sys.stderr)
         sys.exit(1)
-    scores = [result.objective for result in results if result.objective is not None]
-    return mean(scores) if scores else None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -92,17 +97,17 @@ def main(arguments: Sequence[str]) -> int:
     own = group()
     signals.install(speaks=own is None or own.rank == 0)
     if own is not None and own.rank > 0:
-        own.follow()
+        follow(own.rank)
         return 0
     register_resolvers()
     if own is not None:
-        own.ends()
+        end_others()
         arguments = _with_devices(arguments, own.size)
     words = with_home(arguments) or list(FIRST)
     if not arguments:
         print(f"a first short run: {command('train')} {' '.join(FIRST)}")
     with _in_sentences():
-        words = take_folders(words)
+        words = _with_seeds(take_folders(words))
         shown = "print_config=true" in words
         words = with_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words, CONFIGS)
@@ -112,13 +117,11 @@ def main(arguments: Sequence[str]) -> int:
                 run()
         else:
             try:
-                import_module("curvlab.run.sweep")  # of which Hydra would only say that it failed
+                sweep = import_module("curvlab.run.sweep")  # Hydra would only say that it failed
             except Exception as error:
                 print(f"{program('train')}: {of_import(error)}", file=sys.stderr)
                 return 1
-            launcher, options, sys.argv[1:] = workers.split(sys.argv[1:])
-            if launcher is not None:
-                workers.start(launcher, options, sys.argv[1:])
+            sweep.register()
             run()
     if not arguments:
         print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
@@ -132,10 +135,10 @@ def _without_traces(words: Sequence[str], nowhere: str) -> list[str]:
         words: checked.
         nowhere: a folder that will be deleted, for those that Hydra makes of its own accord.
     """
-    launching = ("hydra/launcher=", "hydra.launcher.")
+    sweeping = ("hydra/launcher=", "hydra.launcher.", "hydra.sweeper.")
     places = (f"hydra.run.dir={nowhere}", f"hydra.sweep.dir={nowhere}", "hydra.output_subdir=null")
-    kept = [word for word in words if not word.startswith(launching)]
-    return [*kept, *places, "~hydra.callbacks.summary"]
+    kept = [word for word in words if not word.startswith(sweeping)]
+    return [*kept, *places, "hydra/sweeper=basic"]
 
 
 def _with_devices(words: Sequence[str], size: int) -> list[str]:
@@ -147,6 +150,23 @@ def _with_devices(words: Sequence[str], size: int) -> list[str]:
             f"{others[-1]}, but {size} processes were started: give one number, or drop the word"
         )
     return [*words, *([] if said in words else [said])]
+
+
+def _with_seeds(words: Sequence[str]) -> list[str]:
+    """The words, with `trainer.parallel_seeds=N` as a sweep over N seeds by the joblib launcher."""
+    numbers = [word.partition("=")[2] for word in words if word.startswith(SEEDS)]
+    if not numbers:
+        return list(words)
+    seeds = [word.removeprefix("seed=") for word in words if word.startswith("seed=")] or ["0"]
+    if not (numbers[-1].isdecimal() and int(numbers[-1]) and seeds[-1].isdecimal()):
+        complain(f"{SEEDS}{numbers[-1]} needs a number of seeds, and with seed= the first of them")
+    first, number = int(seeds[-1]), int(numbers[-1])
+    kept = [word for word in words if not word.startswith((SEEDS, "seed="))]
+    swept = f"seed={','.join(map(str, range(first, first + number)))}"
+    if number > 1:
+        jobs = min(number, os.cpu_count() or 1)
+        kept += ["-m", "hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}"]
+    return [*kept, swept]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Where the configurations are."""
 
+import os
 import re
 from functools import cache
 from importlib.metadata import entry_points
@@ -25,7 +26,10 @@ VARIANTS = "variants"
 PROVENANCE = "found"
 """The key of a recipe that says where its values are from."""
 
-_ADDED: list[Path] = []
+ADDED = "CURVLAB_CONFIG_DIRS"
+"""Environment variable by which processes of a launcher know the added folders."""
+
+_ADDED = [Path(place) for place in os.environ.get(ADDED, "").split(os.pathsep) if place]
 
 
 def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:

@@ -208,11 +208,6 @@ def _devices(config: DictConfig) -> Iterator[str]:
     if config.batching.one_graph and not attribute(config.task._target_, "shares_loss", False):
         yield (
             f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
-            "nothing to share; use trainer.devices=1 (and -m hydra/launcher=parallel for several "
+            "nothing to share; use trainer.devices=1 (and -m hydra/launcher=joblib for several "
             "runs at once), or batching=partition for mini-batches"
-        )
-    if config.trainer.parallel_seeds != 1:
-        yield (
-            f"trainer.devices={devices} and trainer.parallel_seeds={config.trainer.parallel_seeds} "
-            "would both start processes: keep one of them"
         )

@@ -30,7 +30,9 @@ from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE
 
 FILE = Path(__file__).with_name("signatures.json")
 
-LIBRARIES = ("torch", "torch_geometric", "lightning", "optuna", "geoopt", "hydra")
+LIBRARIES = (
+    "torch", "torch_geometric", "lightning", "optuna", "geoopt", "hydra", "hydra_plugins",
+)  # fmt: skip
 """Packages whose signatures are long: a configuration has of them what its YAML names."""
 
 GROUPS = {

@@ -1,42 +1,31 @@
-"""Leases: who works on what, on any number of machines that share a folder.
+"""Leases: which process works on what, on any number of machines that share a folder.
 
-A lease is a file that its holder renews every few seconds (`filelock.SoftFileLease`). Whoever waits
-for it watches whether it changes, by its own clock: the clocks of two machines are never compared.
-A lease that has not changed for a while is abandoned, and so, at once, is one whose holder was a
-process of this machine that has ended.
+A lease is a file that its holder renews every few seconds (`filelock.SoftFileLease`). Its age is
+measured by the clock of the disk, so the clocks of two machines are never compared.
 """
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
 import psutil
 from filelock import LeaseCompromise, SoftFileLease, SoftFileLock, Timeout
 
 SUFFIX = ".lease"
-"""What names of leases end in."""
+"""Suffix of the names of leases."""
 
-RENEWED = 5.0
-"""Seconds between two renewals."""
-
-ABANDONED = 120.0
-"""Seconds without a renewal after which a lease is free."""
-
-UNWRITTEN = 15.0
-"""Seconds after which an empty lease is free: its process was killed as it made it."""
-
-LOOKS = 1.0
-"""Seconds between two looks at a lease that is waited for, at most."""
+RENEWED, MISSED, ABANDONED, UNWRITTEN = 5.0, 20.0, 120.0, 15.0
+"""Seconds between renewals, until a holder may be dead, until a lease, or an empty one, is free."""
 
 LOST = 1
-"""Exit code of a process whose lease another one has taken."""
+"""Exit code of a process whose lease was taken by another one."""
 
 
 @dataclass(frozen=True)
@@ -44,28 +33,21 @@ class Holder:
     """A process that holds a lease.
 
     Attributes:
-        host: the name of its machine.
+        host: the name of its machine; empty while the lease is being written.
         pid: its number there.
-        alive: whether it works; None where that cannot be known yet, of another machine.
+        alive: whether it surely runs; a process of another machine that stopped renewing may not.
     """
 
     host: str = ""
     pid: int = 0
-    alive: bool | None = None
+    alive: bool = False
 
     def __str__(self) -> str:
-        if not self.pid:  # it has made the file, and not written it yet
-            return "another process"
-        return f"process {self.pid} on {self.host}"
+        return f"process {self.pid} on {self.host}" if self.host else "another process"
 
 
 class HeldError(Exception):
-    """Another process holds a lease.
-
-    Args:
-        path: the lease.
-        holder: the process.
-    """
+    """Another process, `holder`, holds the lease `path`."""
 
     def __init__(self, path: Path, holder: Holder) -> None:
         super().__init__(path, holder)
@@ -82,130 +64,102 @@ class Lease(SoftFileLease):
         return self  # it is held already
 
 
-_waiting: dict[Path, Lease] = {}
-"""Leases that this process would like to have; each remembers when the file has last changed."""
-
-_seen: dict[Path, tuple[tuple[int, int], float, bool]] = {}
-"""Time and number of each file that was looked at, since when, and whether it had others before."""
-
-
 def take(path: Path) -> Lease:
-    """Take a lease that nobody holds, or whose holder has abandoned it; the caller releases it.
+    """Take a lease that nobody holds, or whose holder is dead; the caller releases it.
 
-    A process that was stopped for so long that another one has taken its lease ends: what it wrote
-    from there on would meet what the other writes.
+    A process that was suspended for so long that another one has its lease ends.
 
     Args:
-        path: the file; its folder must be there.
+        path: the file; its folder must exist.
 
     Raises:
-        HeldError: another process holds it, or may do so.
+        HeldError: another process holds it.
         OSError: the file cannot be written.
     """
-    if path not in _waiting:
-        _waiting[path] = Lease(
-            path,
-            lease_duration=ABANDONED,
-            heartbeat_interval=RENEWED,
-            on_compromise=_end,
-            thread_local=False,
-        )
-    _remove_left(path)
+    lease = Lease(
+        path,
+        lease_duration=ABANDONED,
+        heartbeat_interval=RENEWED,
+        on_compromise=_end,
+        thread_local=False,
+    )
+    if path.exists() and look(path) is None:
+        # Of several processes, the one with the guard deletes the lease, if it is still free.
+        with suppress(Timeout, OSError), SoftFileLock(f"{path}.guard", blocking=False):
+            if look(path) is None:
+                lease.force_break()
     try:
-        _waiting[path].acquire(blocking=False)
+        lease.acquire(blocking=False)
     except Timeout:
         raise HeldError(path, look(path) or Holder()) from None
     except OSError as error:
         if (holder := look(path)) is not None:  # of another user
             raise HeldError(path, holder) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
-    return _waiting.pop(path)
+    return lease
 
 
 @contextmanager
 def held(path: Path, wait: Callable[[Holder], None]) -> Iterator[None]:
-    """Hold a lease within the block.
-
-    Args:
-        path: the file; its folder must be there.
-        wait: called before waiting for the process that holds it.
-    """
-    pause, lease = LOOKS / 64, None
+    """Hold a lease within the block; `wait` is called once if another process has to be awaited."""
+    pause, lease = 0.0, None
     while lease is None:
         try:
             lease = take(path)
         except HeldError as error:
-            if pause == LOOKS / 64:
+            if not pause:
                 wait(error.holder)
+            pause = min(2 * pause + 0.01, 1.0)
             time.sleep(pause)
-            pause = min(2 * pause, LOOKS)
     with lease:
         yield
 
 
 def look(path: Path) -> Holder | None:
-    """The process that holds a lease; None for nobody."""
-    owner = SoftFileLease(path).owner
+    """The process that holds a lease; None if nobody does."""
     try:
-        file = path.stat()
+        renewed = path.stat().st_mtime
     except (FileNotFoundError, NotADirectoryError):
-        _seen.pop(path, None)
         return None
-    mark, now = (file.st_mtime_ns, file.st_ino), time.monotonic()
-    before, since, changed = _seen.get(path, (mark, now, False))
-    if mark != before:
-        since, changed = now, True
-    _seen[path] = mark, since, changed
-    if now - since > (ABANDONED if owner else UNWRITTEN):
+    owner, age = SoftFileLease(path).owner, now_on_disk(path.parent) - renewed
+    if age > (ABANDONED if owner else UNWRITTEN):
         return None
     if owner is None:
         return Holder()
-    if owner.hostname != _machine():
-        return Holder(owner.hostname.partition("?")[0], owner.pid, changed or None)
+    host, alive = owner.hostname.partition("?")[0], age < MISSED
+    if owner.hostname == _machine():
+        try:
+            process = psutil.Process(owner.pid)
+            # One that started long after the last renewal has its number, and is another one.
+            alive = process.create_time() - renewed < ABANDONED
+            alive = alive and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            alive = False
+        if not alive:
+            return None
+    return Holder(host, owner.pid, alive)
+
+
+def now_on_disk(folder: Path) -> float:
+    """The time by the clock of the disk with a folder, or by this machine's if it is read-only."""
     try:
-        process = psutil.Process(owner.pid)
-        # One that was started long after the last renewal has its number, and is not it.
-        runs = process.create_time() - file.st_mtime < ABANDONED
-        runs = runs and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        runs = False
-    return Holder(owner.hostname.partition("?")[0], owner.pid, True) if runs else None
-
-
-def holders(folder: Path) -> list[Holder]:
-    """The other processes that hold leases in a folder."""
-    found = (look(path) for path in sorted(folder.glob(f"*{SUFFIX}")))
-    return [holder for holder in found if holder is not None]
-
-
-def _remove_left(path: Path) -> None:
-    """Delete a lease that nobody holds and that filelock would leave alone.
-
-    It is of a zombie, of another user, or empty. Of several processes the one with the guard looks
-    again and deletes it.
-    """
-    left = path.exists() and look(path) is None
-    owner = SoftFileLease(path).owner
-    if left and (owner is None or psutil.pid_exists(owner.pid) or not os.access(path, os.W_OK)):
-        with suppress(Timeout, OSError), SoftFileLock(f"{path}.guard", blocking=False):
-            if look(path) is None:
-                SoftFileLease(path).force_break()
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return time.time()
 
 
 @cache
 def _machine() -> str:
-    """What filelock calls this machine, and in a container its space of process numbers."""
-    with TemporaryDirectory() as folder, SoftFileLease(Path(folder, "lease")) as lease:
-        owner = lease.owner
-    assert owner is not None
-    return owner.hostname
+    """The name that filelock gives this machine, and in a container its process namespace."""
+    with tempfile.TemporaryDirectory() as folder, SoftFileLease(Path(folder, "lease")) as lease:
+        assert lease.owner is not None
+        return lease.owner.hostname
 
 
 def _end(lost: LeaseCompromise) -> None:
-    print(
-        f"curvlab: {lost.lock_file} is gone or another process's, as after a long stop of this "
-        "one, which ends here",
-        file=sys.stderr,
-        flush=True,
+    message = (
+        f"{lost.lock_file} is gone or was taken, as after a long stop of this process: it ends"
     )
+    print(f"curvlab: {message}", file=sys.stderr, flush=True)
     os._exit(LOST)

@@ -1,6 +1,7 @@
-"""How a run ends that does not finish: by a signal, at its place in a training, or by an error."""
+"""How a run ends that does not finish: by a signal at a checkpoint, or by an error."""
 
 import traceback
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -22,29 +23,18 @@ class EndsBySignal(Callback):
     that ended alone would leave the others waiting.
     """
 
-    def __init__(self) -> None:
-        self._trains = False
-
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Signals wait from here on."""
-        signals.again()  # Lightning has its own for SIGTERM, which says nothing
-        signals.hold()
-        self._trains = True
+        """Take the signals back from Lightning."""
+        signals.again()
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        """Do not wait longer for the checkpoint than the signal allows."""
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *_: Any, **__: Any) -> None:
+        """Wait no longer for the checkpoint than the signal allows."""
         signals.check()
 
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
-    ) -> None:
-        """Nor in a validation."""
-        signals.check()
+    on_validation_batch_end = on_train_batch_end
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """The checkpoint is written: end here, if one of the group was sent a signal."""
+        """End after the checkpoint, if a process of the group was sent a signal."""
         if in_group():
             sent = torch.tensor(int(signals.received() or 0), device=trainer.strategy.root_device)
             torch.distributed.all_reduce(sent, torch.distributed.ReduceOp.MAX)
@@ -52,44 +42,31 @@ class EndsBySignal(Callback):
                 raise signals.Interrupted(int(sent.item()))
         signals.check(at_checkpoint=True)
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Signals end the process at once again."""
-        self._release()
-
-    def on_exception(
-        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
-    ) -> None:
-        """Likewise."""
-        self._release()
-
-    def _release(self) -> None:
-        if self._trains:
-            self._trains = False
-            signals.release()
-
 
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how a run ended that did not finish, and where in the code if that is a surprise."""
+    """Write how a run ended that did not finish, and where in the code if that is a surprise.
+
+    What is refused replaces no result of another configuration.
+    """
     result.status, result.error = _status(error), one_sentence(error)
-    if isinstance(error, UsageError) and folder.undo():
-        return  # a refusal, which displaces no result of other settings
-    folder.prepare(result, fresh=False)
-    if result.status == "failed" and not isinstance(error, UsageError):
-        atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
-    result.write(folder.path)
-
-
-def refused(error: OSError, folder: RunDirectory) -> str:
-    """What the system refused a run, and what is kept of it."""
-    step = folder.step()
-    kept = f"its state after step {step} is kept" if step else "nothing of it was begun before"
-    return f"{of_system(error, folder.path)}; {kept}: the same command goes on when that is mended"
+    if isinstance(error, OSError):
+        step = folder.step()
+        kept = f"its state after step {step} is kept" if step else "nothing was there before"
+        way = "the same command goes on when that is mended"
+        result.error = f"{of_system(error, folder.path)}; {kept}: {way}"
+    if isinstance(error, UsageError) and folder.has_ended():
+        return
+    with suppress(OSError):
+        folder.prepare(result, fresh=False)
+        if result.status == "failed" and not isinstance(error, UsageError):
+            atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
+        result.write(folder.path)
 
 
 def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
     """Write that a signal has ended a run, unless its result is there, and say so."""
-    name, done = error.signal.name, folder.conclusion(result.config_hash)
-    if done is not None:
+    name = error.signal.name
+    if folder.conclusion(result.config_hash) is not None:
         signals.say(f"ended by {name} after {folder.path / FILE} was written")
         return
     result.status, result.steps = INTERRUPTED, folder.step()
@@ -100,13 +77,10 @@ def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory
 
 
 def _status(error: Exception) -> str:
-    """How a run ended that did not finish."""
     if isinstance(error, DivergedError):
         return "diverged"
     memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    if memory or "can't allocate memory" in str(error):
-        return "out_of_memory"
-    return "failed"
+    return "out_of_memory" if memory or "can't allocate memory" in str(error) else "failed"
 
 
 def one_sentence(error: Exception) -> str:

@@ -1,116 +1,67 @@
-"""The processes of one run that torchrun or srun has started, on one machine or several.
+"""The processes of one run, one per device, started by torchrun, by srun, or here.
 
-The first process is the run: it reads the command line, holds the folder, speaks and writes. The
-others read no command line. They wait for the work that the first one hands out through the store
-of torch.distributed, so that all have the same configuration.
+The first process is the run: it reads the command line, holds the folder, prints and writes. The
+others only train. All end when one of them fails, and the run ends with its error.
 """
 
 import atexit
+import logging
+import multiprocessing
 import os
 import pickle
 import socket
+import sys
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from io import StringIO
 from itertools import count
+from multiprocessing.context import BaseContext
 from threading import Thread
 from typing import Any
 
 import psutil
 
+from curvlab.run import signals
+
 LOOPBACK = "127.0.0.1"
 AGENT = "TORCHELASTIC_USE_AGENT_STORE"
-"""Tells torch that the store is there already, and that no process is to open one."""
+"""Tells torch that the store exists already."""
 
 WAIT = timedelta(days=30)
 """How long a process waits for work: the first one may be waiting for another run's folder."""
 
+GRACE_SECONDS = 3.0
+"""How long the other processes may go on after the first failure."""
+
 FAILED = "failed"
-"""The store's key for what a process has raised."""
+"""The store's key of an error."""
 
 LOST = "Connection closed by peer"
-"""What a process says of another one that was killed."""
+"""Part of the error of a process whose peer was killed."""
 
 
 class ProcessError(RuntimeError):
-    """A process of a run ended without saying why, as one that is killed does."""
+    """A process of a run ended without an error of its own, as one that is killed does."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group as its launcher has started it.
-
-    Attributes:
-        rank: the number of this process.
-        size: how many there are.
-        nodes: on how many machines.
-    """
+    """The processes that torchrun or srun has started, and which of them this one is."""
 
     rank: int
     size: int
     nodes: int
 
-    def lead(self, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Call `work(rank, *arguments)` in every process, in this one with rank 0.
-
-        Raises:
-            Exception: what this process raises, or another one has raised before.
-            ProcessError: another process was killed.
-        """
-        store = _store()
-        store.set(str(next(_orders)), pickle.dumps((work, arguments)))
-        try:
-            work(0, *arguments)
-        except Exception as error:
-            if store.check([FAILED]):
-                first, trace = pickle.loads(store.get(FAILED))
-                first.add_note(trace)
-                raise first from error
-            if LOST in str(error):
-                raise ProcessError(
-                    "another process of this run was killed, perhaps for want of memory; the same "
-                    "command goes on from the last checkpoint"
-                ) from error
-            raise
-
-    def ends(self) -> None:
-        """Let the others end with this process, the first one."""
-        Thread(target=_end_with_launcher, daemon=True).start()
-        atexit.register(lambda: _store().set(str(next(_orders)), pickle.dumps(None)))
-
-    def follow(self) -> None:
-        """Do what the first process hands out, until it ends."""
-        Thread(target=_end_with_launcher, daemon=True).start()
-        store = _store()
-        for order in map(str, _orders):
-            store.wait([order], WAIT)
-            handed = pickle.loads(store.get(order))
-            if handed is None:
-                return
-            work, arguments = handed
-            try:
-                with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                    work(self.rank, *arguments)
-            except SystemExit:  # by a signal, which all have received
-                raise
-            except BaseException as error:
-                store.set(FAILED, pickle.dumps((portable(error), traceback.format_exc())))
-                os._exit(1)  # the usual way out would wait for the others
-
-
-_orders = count()
-"""Numbers what the first process hands out, in each process."""
-
 
 @cache
 def group() -> Group | None:
-    """The group that this process is in; None if it was started alone.
+    """The group of this process; None if it was started alone.
 
-    What srun says is put in the words of torchrun, which torch and Lightning read.
+    srun's variables are translated to those of torchrun, which torch and Lightning read.
     """
     if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         _translate_slurm()
@@ -124,99 +75,212 @@ def group() -> Group | None:
     return Group(int(os.environ["RANK"]), size, nodes) if size > 1 else None
 
 
+def _translate_slurm() -> None:
+    """Set torchrun's variables; the user may set where the processes meet."""
+    from lightning.fabric.plugins.environments import SLURMEnvironment
+
+    size = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
+    first = SLURMEnvironment.resolve_root_node_address(os.environ.get("SLURM_STEP_NODELIST", ""))
+    os.environ.setdefault("MASTER_ADDR", first if nodes > 1 else LOOPBACK)
+    os.environ.setdefault("MASTER_PORT", str(15_000 + int(os.environ["SLURM_JOB_ID"]) % 10_000))
+    names = {"RANK": "PROCID", "LOCAL_RANK": "LOCALID", "NODE_RANK": "NODEID"}
+    os.environ |= {name: os.environ[f"SLURM_{slurm}"] for name, slurm in names.items()}
+    os.environ |= {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size // nodes), AGENT: "True"}
+
+
 def on_this_machine(devices: int) -> int:
     """How many of a run's devices are on this machine."""
     own = group()
     return devices // own.nodes if own else devices
 
 
-def portable(error: BaseException) -> Exception:
-    """An exception that arrives in another process as it is, or as its words."""
+def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
+    """Call `work(rank, *arguments)` in each process of a run and wait for their end.
+
+    Processes of torchrun or srun run already. Others are started here, and find the environment
+    variables by which `torch.distributed` and Lightning's `LightningEnvironment` meet. The first
+    error is raised here, with its traceback as a note, and the other processes are ended.
+
+    Args:
+        work: a function of a module, so that processes can import it.
+        processes: their number.
+        *arguments: what can be pickled.
+
+    Raises:
+        ProcessError: a process was killed.
+    """
+    if group() is not None:
+        _lead(work, arguments)
+        return
+    from torch.multiprocessing import ProcessExitedException, start_processes
+
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
+    store = _bound_store(LOOPBACK)  # it answers as long as there is a name for it
+    context = start_context()
+    failures, failed = context.SimpleQueue(), None
+    started = start_processes(
+        _run,
+        (work, processes, store.port, failures, arguments),
+        processes,
+        join=False,
+        start_method=context.get_start_method(),
+    )
     try:
-        if isinstance(pickle.loads(pickle.dumps(error)), Exception):
-            assert isinstance(error, Exception)
-            return error
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return RuntimeError(f"{type(error).__name__}: {error}")
+        with signals.wait(lambda: [p.pid for p in started.processes if p.is_alive()]):
+            try:
+                while not started.join(grace_period=GRACE_SECONDS):
+                    pass
+            except ProcessExitedException as error:
+                failed = error
+    finally:
+        for process in started.processes:
+            process.kill()
+    if failed is None:
+        return
+    if failed.signal_name is not None or failures.empty():
+        raise _killed(f"process {failed.error_index} of {processes}")
+    first, trace = failures.get()
+    first.add_note(trace)
+    raise first
 
 
-def _translate_slurm() -> None:
-    """Say by torchrun's variables what srun says by its own; the user may set where they meet."""
-    slurm = {key: os.environ[f"SLURM_{key}"] for key in ("PROCID", "LOCALID", "NODEID", "JOB_ID")}
-    size = int(os.environ["SLURM_STEP_NUM_TASKS"])
-    nodes = int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
-    address = LOOPBACK
-    if nodes > 1:
-        from lightning.fabric.plugins.environments import SLURMEnvironment
+def start_context() -> BaseContext:
+    """The way to start processes: with their imports in memory already, where the system can."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["curvlab.run.train"])
+    return context
 
-        hosts = os.environ["SLURM_STEP_NODELIST"]
-        address = SLURMEnvironment.resolve_root_node_address(hosts)
-    os.environ.setdefault("MASTER_ADDR", address)
-    os.environ.setdefault("MASTER_PORT", str(15_000 + int(slurm["JOB_ID"]) % 10_000))
+
+def _run(
+    rank: int, work: Callable[..., None], size: int, port: int, failures: Any, arguments: Any
+) -> None:
+    """Be a process of a run that was started here."""
+    import torch
+
     os.environ |= {
-        "RANK": slurm["PROCID"],
-        "WORLD_SIZE": str(size),
-        "LOCAL_RANK": slurm["LOCALID"],
-        "NODE_RANK": slurm["NODEID"],
-        "LOCAL_WORLD_SIZE": str(size // nodes),
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(port),
         AGENT: "True",
+        "NODE_RANK": "0",
+        "LOCAL_WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(rank),
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
     }
+    stay_on_this_machine()
+    end_with_parent()
+    signals.install(speaks=False)
+    try:
+        with nullcontext() if rank == 0 else redirect_stdout(StringIO()):
+            work(rank, *arguments)
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+    except BaseException as error:
+        if not isinstance(error, signals.Interrupted):
+            failures.put((_portable(error), traceback.format_exc()))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)  # the usual way out would wait for the others
+
+
+def _lead(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Hand work to the other processes of the group, and do it as the first one."""
+    store = _store()
+    store.set(str(next(_orders)), pickle.dumps((work, arguments)))
+    try:
+        work(0, *arguments)
+    except Exception as error:
+        if store.check([FAILED]):
+            first, trace = pickle.loads(store.get(FAILED))
+            first.add_note(trace)
+            raise first from error
+        raise _killed("another process") if LOST in str(error) else error from error
+
+
+def end_others() -> None:
+    """Let the others of the group end with this process, the first one."""
+    end_with_parent()
+    atexit.register(lambda: _store().set(str(next(_orders)), pickle.dumps(None)))
+
+
+def follow(rank: int) -> None:
+    """Do the work that the first process of the group hands out, until it ends."""
+    end_with_parent()
+    store = _store()
+    for order in map(str, _orders):
+        store.wait([order], WAIT)
+        handed = pickle.loads(store.get(order))
+        if handed is None:
+            return
+        work, arguments = handed
+        try:
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                work(rank, *arguments)
+        except SystemExit:  # by a signal, which all have received
+            raise
+        except BaseException as error:
+            store.set(FAILED, pickle.dumps((_portable(error), traceback.format_exc())))
+            os._exit(1)  # the usual way out would wait for the others
+
+
+_orders = count()
+"""Numbers the orders of the first process, in each process."""
 
 
 @cache
 def _store() -> Any:
-    """Where the processes of the group meet: torchrun has opened it, after srun rank 0 does."""
+    """The store of the group: torchrun has opened it; after srun the first process does."""
     from torch.distributed import PrefixStore, rendezvous
 
     if "TORCHELASTIC_RUN_ID" not in os.environ and os.environ["RANK"] == "0":
-        _opened.append(bound_store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
-    store, _, _ = next(rendezvous("env://"))
-    return PrefixStore("curvlab", store)
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        return PrefixStore("curvlab", _bound_store(address, port))
+    return PrefixStore("curvlab", next(rendezvous("env://"))[0])
 
 
-_opened: list[Any] = []
-"""The store that this process has opened: it answers as long as there is a name for it."""
-
-
-def bound_store(address: str, port: int = 0) -> Any:
-    """A store of torch.distributed that can be reached at one address alone.
-
-    One that torch opens listens on all interfaces, regardless of its address.
-
-    Args:
-        address: of this machine.
-        port: 0 for a free one.
-    """
+def _bound_store(address: str, port: int = 0) -> Any:
+    """A store at one address alone, where torch's own listens on all interfaces."""
     from torch.distributed import TCPStore
 
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((address, port))
-    return TCPStore(
-        address,
-        listener.getsockname()[1],
-        is_master=True,
-        wait_for_workers=False,
-        master_listen_fd=listener.detach(),
-    )
+    listener = socket.create_server((address, port))
+    port = listener.getsockname()[1]
+    handle = listener.detach()
+    return TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=handle)
 
 
 def stay_on_this_machine() -> None:
     """Let the processes of a group on one machine meet on its loopback interface."""
     for library in ("GLOO", "NCCL"):
-        os.environ.setdefault(f"{library}_SOCKET_IFNAME", _loopback_interface())
+        name = "lo0" if sys.platform == "darwin" else "lo"
+        os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
 
 
-def _loopback_interface() -> str:
-    """The name of the interface with the address of loopback: `lo` on Linux, `lo0` on macOS."""
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(entry.address == LOOPBACK for entry in addresses):
-            return name
-    return "lo"
+def _killed(who: str) -> ProcessError:
+    return ProcessError(
+        f"{who} of this run was killed, perhaps for want of memory; the same command goes on from "
+        "the last checkpoint"
+    )
 
 
-def _end_with_launcher() -> None:
-    """End this process when the one that started it is killed."""
-    psutil.Process(os.getppid()).wait()
-    os._exit(1)
+def _portable(error: BaseException) -> Exception:
+    """An exception as it is, if it can be pickled, or as its words."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:
+        copy = None
+    return copy if isinstance(copy, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def end_with_parent() -> None:
+    """Let this process end with the one that started it, also if that is killed."""
+    parent = psutil.Process(os.getppid())
+
+    def wait() -> None:
+        parent.wait()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()

@@ -1,29 +1,22 @@
 """The machine: threads, devices and memory of a run."""
 
-import atexit
 import ctypes
-import getpass
 import os
 import platform
+import re
 import resource
-import tempfile
-from contextlib import suppress
-from functools import cache
-from itertools import count
+from multiprocessing import current_process
 from pathlib import Path
 
 import torch
 
 from curvlab.errors import UsageError
 from curvlab.process import DOUBLE
-from curvlab.results.leases import SUFFIX, HeldError, take
 
 _PROCESS = Path("/proc/self")
 # Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
 # many arrays may have memory of their own from it.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-# Of cuBLAS, by whose documentation its results repeat with this setting.
-_CUBLAS, _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
 
 
 def prepare_processor(threads: int | None, processes: int = 1) -> None:
@@ -55,19 +48,9 @@ def prepare_determinism(asked: bool | None, accelerator: str) -> bool:
     Args:
         asked: True or False; None for yes on a processor, where nothing is slower, else no.
         accelerator: of Lightning: auto, cpu, cuda, mps.
-
-    Raises:
-        UsageError: an earlier run of this process has started CUDA, which reads its settings then.
     """
-    device = run_device(accelerator).type
-    wanted = device == "cpu" if asked is None else asked
-    if wanted and device == "cuda" and _CUBLAS not in os.environ:
-        if torch.cuda.is_initialized():
-            raise UsageError(
-                "trainer.deterministic=true: CUDA has started without it in this process; give it "
-                f"to all runs of a sweep, or set {_CUBLAS}={_WORKSPACE} before the command"
-            )
-        os.environ[_CUBLAS] = _WORKSPACE
+    wanted = run_device(accelerator).type == "cpu" if asked is None else asked
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(wanted)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return wanted
@@ -102,70 +85,17 @@ def trainer_accelerator(accelerator: str, precision: str) -> str:
 
 
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
-    """What Lightning's trainer is to use: one device, of several GPUs the one of this process.
+    """What Lightning's trainer is to use: of several GPUs, one for each process of a launcher.
 
     Args:
         accelerator: of Lightning: auto, cpu, cuda, mps.
         devices: of the run; several are numbered by its processes.
-
-    Raises:
-        UsageError: there is no such device, or there are not so many.
     """
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not available.get(accelerator, True):
-        raise UsageError(
-            f"trainer.accelerator={accelerator}: torch {torch.__version__} finds no such device "
-            "here; use auto or cpu"
-        )
     gpus = torch.cuda.device_count() if accelerator in ("auto", "cuda") else 0
-    if devices > 1:
-        if gpus and devices > gpus:
-            raise UsageError(
-                f"trainer.devices={devices}: there are only {gpus} GPUs here; use as many, or "
-                "trainer.accelerator=cpu"
-            )
-        if run_device(accelerator).type == "mps":
-            raise UsageError("trainer.devices: Metal has one device; use trainer.accelerator=cpu")
+    if devices > 1 or gpus < 2:
         return devices
-    return [own_gpu(gpus)] if gpus > 1 else 1
-
-
-def check_sync_batch_norm(wanted: bool, accelerator: str) -> None:
-    """Refuse to normalise by the batches of several devices where PyTorch cannot.
-
-    Args:
-        wanted: `trainer.sync_batch_norm` of a run on several devices.
-        accelerator: of Lightning: auto, cpu, cuda, mps.
-
-    Raises:
-        UsageError: the devices are processes of the processor.
-    """
-    if wanted and run_device(accelerator).type != "cuda":
-        raise UsageError(
-            "trainer.sync_batch_norm=true: PyTorch normalises by the batches of several GPUs "
-            "alone, not of processes on a processor; leave it out, or use "
-            "trainer.accelerator=cuda"
-        )
-
-
-@cache
-def own_gpu(gpus: int) -> int:
-    """The GPU that this process has until its end: one that fewest others on this machine have.
-
-    Args:
-        gpus: how many it sees.
-    """
-    folder = Path(tempfile.gettempdir(), f"curvlab-{getpass.getuser()}", "gpus")
-    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    names = seen if len(seen) == gpus else [str(number) for number in range(gpus)]
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        for turn, (number, name) in ((t, named) for t in count() for named in enumerate(names)):
-            with suppress(HeldError):
-                lease = take(folder / f"{name.strip().replace('/', '_')}-{turn}{SUFFIX}")
-                atexit.register(lease.release)
-                return number
-    return 0
+    worker = re.search(r"-(\d+)$", current_process().name)
+    return [(int(worker[1]) - 1) % gpus if worker else 0]
 
 
 def run_device(accelerator: str) -> torch.device:
@@ -173,11 +103,18 @@ def run_device(accelerator: str) -> torch.device:
 
     Args:
         accelerator: of Lightning: auto, cpu, cuda, mps.
+
+    Raises:
+        UsageError: there is no such device.
     """
-    if accelerator != "auto":
-        return torch.device(accelerator)
     kinds = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    return torch.device(next((kind for kind, there in kinds.items() if there), "cpu"))
+    if not kinds.get(accelerator, True):
+        raise UsageError(
+            f"trainer.accelerator={accelerator}: torch {torch.__version__} finds no such device "
+            "here; use auto or cpu"
+        )
+    found = next((kind for kind, there in kinds.items() if there), "cpu")
+    return torch.device(found if accelerator == "auto" else accelerator)
 
 
 def reset_peak_memory() -> None:

@@ -118,10 +118,9 @@ class FixedSteps(Checked):
         gradient_clip: norm at which gradients are clipped; null for none.
         deterministic: repeat a run of as many threads to the last bit; null: on the processor,
             where it costs nothing; true: also on a GPU, slower.
-        threads: processor threads; null: all, or a fair share under a parallel launcher.
+        threads: processor threads; null: all, or a fair share under a launcher.
         compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
             before faster steps.
-        parallel_seeds: runs of as many seeds, from seed on, at once, a processor thread each.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.
 
@@ -140,7 +139,6 @@ class FixedSteps(Checked):
     deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
     compile: Incidental[bool] = False
-    parallel_seeds: Incidental[PositiveInt] = 1
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True
 

@@ -14,7 +14,6 @@ from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation, PlainFiles
@@ -28,7 +27,7 @@ from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA
 from curvlab.results.result import Result
 from curvlab.run.group import on_this_machine
-from curvlab.run.hardware import trainer_accelerator, trainer_devices
+from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
 
 
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
@@ -150,17 +149,6 @@ def build_logger(
     )
 
 
-def idle_sync_batch_norm(config: DictConfig, task: nn.Module) -> str | None:
-    """Why `trainer.sync_batch_norm=true` changes nothing in a run, if it is set and does not."""
-    if not config.trainer.sync_batch_norm:
-        return None
-    if config.trainer.devices == 1:
-        return "one device has the whole batch"
-    if not any(isinstance(module, _BatchNorm) for module in task.modules()):
-        return f"model={config.model.name} has no batch normalisation"
-    return None
-
-
 def build_trainer(
     config: DictConfig,
     folder: Path,
@@ -185,6 +173,12 @@ def build_trainer(
     if options.devices > 1:
         unused = attribute(config.model._target_, "unused_parameters", False)
         others["strategy"] = DDPStrategy(find_unused_parameters=unused)
+        others["sync_batchnorm"] = options.sync_batch_norm
+        if options.sync_batch_norm and run_device(accelerator).type != "cuda":
+            raise UsageError(
+                "trainer.sync_batch_norm=true: PyTorch normalises by the batches of several GPUs "
+                "alone; leave it out, or use trainer.accelerator=cuda"
+            )
     users = [build(part) for part in (config.get("callbacks") or {}).values()]
     known = options_of(options._target_)
     given = {k: v for k, v in _without(options).items() if k in known and not known[k].settable}

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from curvlab.models.polyformer import TokenMixer
 from curvlab.process import DOUBLE
 from curvlab.program import command, plain_console
 from curvlab.results.folder import TRACEBACK
-from curvlab.results.leases import Holder
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.statistics import FEWEST, summarise
 
@@ -65,71 +64,31 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def starting(label: str, result: Result, folder: Path, resumed: bool) -> None:
-    """Say what is about to run."""
-    how = "going on from the last checkpoint" if resumed else "starting"
-    _console.print(f"{label}, {result.manifold}: {how} in {shown(folder)}")
+def say(line: str) -> None:
+    """Print a line."""
+    _console.print(line)
 
 
-def without_effect(word: str, reason: str) -> None:
-    """Say that a word of the command changes nothing."""
-    _console.print(f"{word} changes nothing: {reason}")
-
-
-def seeds_starting(
-    model: str, dataset: str, runs: Sequence[tuple[int, Path]], workers: int
-) -> None:
-    """Say which seeds are about to run."""
-    (first, folder), (last, _) = runs[0], runs[-1]
-    _console.print(
-        f"{model} on {dataset}, seeds {first} to {last}: starting, {workers} at a time, in "
-        f"{shown(folder.parent)}"
-    )
-
-
-def seeds_finished(results: Sequence[Result]) -> None:
-    """Say what several seeds came to."""
-    scores = [result.score for result in results if result.score is not None]
-    if len(scores) > 1:
+def means_over_seeds(folders: Iterable[Path]) -> None:
+    """Print mean and interval of the scores of runs that differ by their seed alone."""
+    of_runs: dict[Path, list[Result]] = {}
+    for folder in dict.fromkeys(folders):
+        result = read_result(folder)
+        if folder.name.startswith("seed") and result is not None and result.score is not None:
+            of_runs.setdefault(folder.parent, []).append(result)
+    for place, results in of_runs.items():
+        if len(results) == 1:
+            continue
+        scores = [result.score for result in results if result.score is not None]
         summary = summarise(scores)
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
         if len(scores) < FEWEST:
             spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
+        first = results[0]
         _console.print(
-            f"{results[0].model} on {results[0].dataset}, {len(scores)} seeds: {summary.mean:.2f} "
-            f"{spread}"
+            f"{first.model} on {first.dataset}, {len(scores)} seeds: {summary.mean:.2f} {spread}, "
+            f"{shown(place)}"
         )
-
-
-def waiting(folder: Path, holder: Holder) -> None:
-    """Say that another process runs the same."""
-    _console.print(f"{holder} is at work in {shown(folder)}: waiting for its end")
-
-
-def copying(twin: Path) -> None:
-    """Say that another table has the same cell."""
-    _console.print(f"copying the same run from {shown(twin)}")
-
-
-def damaged(checkpoint: Path, reason: str, newest: Path | None) -> None:
-    """Say that a run does not go on from a checkpoint, and from what instead."""
-    way = f"goes on from {newest.name}" if newest else "starts anew"
-    _console.print(f"{shown(checkpoint)} was damaged ({reason}): the run {way}")
-
-
-def repeating(error: Exception) -> None:
-    """Say that a run is repeated from the start."""
-    _console.print(
-        f"{type(error).__name__} after going on from a checkpoint: the run is repeated once from "
-        f"its start before this is its result ({error})"
-    )
-
-
-def aged(checkpoint: Path, classes: Sequence[str]) -> None:
-    """Say that a run does not go on from weights of other arithmetic."""
-    _console.print(
-        f"{shown(checkpoint)} is of {', '.join(classes)}, which has changed: the run starts anew"
-    )
 
 
 def already_done(result: Result, folder: Path) -> None:
@@ -181,18 +140,18 @@ def _pictures(folder: Path) -> None:
         _console.print(f"  picture  {shown(picture)}")
 
 
-def sweep_finished(counts: Mapping[str, int], unfinished: Mapping[Path, str]) -> None:
+def sweep_finished(counts: Mapping[str, int], reasons: Mapping[str, str]) -> None:
     """Say how many cells of a sweep ended in which way, and why some have no score.
 
     Args:
         counts: status to number of cells.
-        unfinished: folder to reason.
+        reasons: cell to reason.
     """
     ways = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
     total = sum(counts.values())
     _console.print(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {ways}")
-    for folder, reason in unfinished.items():
-        _console.print(f"  {shown(folder)}: {reason}")
+    for cell, reason in reasons.items():
+        _console.print(f"  {cell}: {reason}")
 
 
 def table_hint(table: str, output_dir: Path) -> None:
@@ -278,22 +237,20 @@ def _by_node(
     return rows[order], classes if classes is None else classes[order], nodes
 
 
-def log_routing(folder: Path, logger: Logger | None) -> None:
-    """Hand the table of which relations use which geometry to W&B, if there is one and it is on."""
-    if (folder / TABLE).exists() and isinstance(logger, WandbLogger):
-        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))
+def log_result(result: Result, folder: Path, logger: Logger) -> None:
+    """Hand a run's score to a logger; to W&B also which relations use which geometry, and spreads.
 
-
-def log_histograms(result: Result, folder: Path, logger: Logger | None) -> None:
-    """Hand W&B, if it is on, how curvatures and the branches' weights in test queries spread.
-
-    `histogram/kappa` is over the components of all layers and `histogram/routing_BRANCH` over
-    queries.
+    `histogram/kappa` is over the components of all layers and `histogram/routing_BRANCH` over the
+    test queries.
     """
+    assert result.score is not None
+    logger.log_metrics({"score": result.score}, step=result.steps)  # what reports on W&B compare
     if not isinstance(logger, WandbLogger):
         return
     import wandb
 
+    if (folder / TABLE).exists():
+        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))
     spread = {"kappa": [kappa for layer in result.curvatures.values() for kappa in layer]}
     if (folder / ROUTING).exists():
         routing = load_routing(folder / ROUTING, "test")

@@ -1,196 +1,217 @@
-"""A sweep is a queue: any number of workers, on any number of machines, share its cells.
+"""The cells of a sweep: one after the other in this process, or by any of Hydra's launchers.
 
-Each worker is the same command. It goes through all cells, leaves alone what others hold or have
-ended, and at its end takes over what was abandoned. Cells that others are at work on are theirs.
+Any number of the same command, on any number of machines, share a sweep. Each goes through all
+cells, skips those that are finished or held by another one, and at its end takes over cells whose
+process has died.
 """
 
-import atexit
 import os
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
 
+import psutil
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
-from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, run_job
+from hydra.errors import HydraException
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.errors import NO_ROOM, of_system
-from curvlab.program import program
-from curvlab.results.leases import HeldError, holders, look
+from curvlab.config.folder import ADDED, added
+from curvlab.errors import UsageError, of_omegaconf
+from curvlab.results.folder import RunDirectory
+from curvlab.results.identity import identity_hash, stored
+from curvlab.results.leases import SUFFIX, HeldError, look
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
+from curvlab.run.ending import one_sentence
 
-Role = Literal["alone", "worker", "summary"]
+NAME = "hydra_plugins.curvlab.TableSweeper"
+"""The address of the sweeper in configurations; Hydra takes plugins from `hydra_plugins` alone."""
 
-OTHERS = "at work elsewhere"
-"""What is said of a cell that another worker holds."""
+LAST_START = "CURVLAB_LAST_START"
+"""Environment variable with the time after which no cell starts."""
+
+NOT_STARTED, ELSEWHERE = "not started", "at work elsewhere"
+"""Ends of cells that are not errors, beside `finished`."""
 
 LOOKS = 0.2
-"""Seconds between two looks at cells that others hold."""
+"""Seconds between two looks at cells of processes that may be dead."""
 
 
-@dataclass
-class _Held:
-    """A cell that another worker held when its turn came."""
-
-    hydra: Any
-    config: DictConfig
-    work: Callable[[DictConfig], float | None]
-    lease: Path
+def register() -> None:
+    """Let Hydra know the sweeper."""
+    Plugins.instance().class_name_to_class[NAME] = TableSweeper
 
 
-@dataclass
-class _Sweep:
-    """The sweep of this process.
-
-    Attributes:
-        began: when, by the clock of the disk that results are on; None outside of a sweep.
-        role: `worker` of a launcher, which leaves it to sum up; `summary`, which only does that.
-        cells: folders of the cells, in their order.
-        held: what others hold.
-    """
-
-    began: float | None = None
-    role: Role = "alone"
-    cells: list[Path] = field(default_factory=list)
-    held: list[_Held] = field(default_factory=list)
+def is_over() -> bool:
+    """Whether no more cells of this sweep are to start."""
+    return time.time() > float(os.environ.get(LAST_START, "inf"))
 
 
-_sweep = _Sweep()
+class TableSweeper(BasicSweeper):
+    """Hydra's sweeper for runs that write results.
 
-
-def begin(began: float | None, role: Role) -> None:
-    """Make this process one of a sweep's.
+    A cell is composed when its turn comes. Launchers other than `basic` receive all cells without a
+    finished result at once. The summary counts result files, so it is the same with every launcher.
 
     Args:
-        began: as `now_on_disk` said when the sweep began.
-        role: see `_Sweep`.
-    """
-    _sweep.began, _sweep.role = began, role
-
-
-def began() -> float | None:
-    """When the sweep of this process began; None outside of one."""
-    return _sweep.began
-
-
-def role() -> Role:
-    """What this process does in its sweep."""
-    return _sweep.role
-
-
-def now_on_disk(folder: Path) -> float:
-    """The time by the clock of the disk that a folder is on: no machine's clock is compared to it.
-
-    Raises:
-        OSError: nothing can be written there.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".now-")
-    try:
-        return os.fstat(handle).st_mtime
-    finally:
-        os.close(handle)
-        Path(name).unlink()
-
-
-def written_since(file: Path) -> bool:
-    """Whether a file was written since the sweep of this process began."""
-    try:
-        return _sweep.began is not None and file.stat().st_mtime >= _sweep.began
-    except OSError:
-        return False
-
-
-def attempt(work: Callable[[DictConfig], float | None], config: DictConfig) -> float | None:
-    """Run a cell, unless another worker holds it: then what it is waits for the sweep's end."""
-    if _sweep.role == "summary":
-        return None
-    try:
-        return work(config)
-    except HeldError as error:
-        _sweep.held.append(_Held(HydraConfig.instance().cfg, config, work, error.path))
-        return None
-
-
-def finish_held() -> None:
-    """Run cells that others held and have given back or abandoned.
-
-    A worker of another machine is known to live once its lease has changed; until then it is
-    watched. Nothing else is waited for.
-    """
-    while _sweep.held:
-        free = [cell for cell in _sweep.held if look(cell.lease) is None]
-        for cell in free:
-            _sweep.held.remove(cell)
-            HydraConfig.instance().cfg = cell.hydra
-            attempt(cell.work, cell.config)
-        if free:
-            continue
-        others = [look(cell.lease) for cell in _sweep.held]
-        if all(holder is not None and holder.alive for holder in others):
-            return
-        time.sleep(LOOKS)
-
-
-class SweepSummary(Callback):
-    """Counts a sweep's cells by status, names those without a score, and then exits with code 1.
-
-    Cells may have run in other processes, on other machines, or long ago: their result files say
-    how they ended, and leases who is at work.
+        minutes: time after which no cell starts; None: no limit.
+        params: what a table sweeps.
     """
 
-    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        """Note when the sweep begins."""
-        folder = Path(config.hydra.sweep.dir).resolve()
+    hydra_context: HydraContext
+    config: DictConfig
+    launcher: Launcher
+
+    def __init__(self, minutes: float | None = None, params: dict[str, str] | None = None) -> None:
+        # Not the base's constructor: Hydra loads its module anew when it looks for plugins.
+        self.minutes, self.params = minutes, params or {}
+        self._folders: list[Path] = []
+        self._held: dict[Path, Sequence[str]] = {}
+        self._refused: dict[str, str] = {}
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Take what Hydra hands out.
+
+        Raises:
+            UsageError: the launcher is not installed.
+        """
+        self.hydra_context, self.config, self._task = hydra_context, config, task_function
+        name = str(config.hydra.runtime.choices["hydra/launcher"])
+        self._here = name == "basic"
         try:
-            if _sweep.began is None:
-                begin(now_on_disk(folder), "alone")
-        except OSError as error:  # Hydra would only warn
-            print(f"{program('train')}: {of_system(error, folder)}; {NO_ROOM}", file=sys.stderr)
+            self.launcher = Plugins.instance().instantiate_launcher(
+                hydra_context=hydra_context, task_function=task_function, config=config
+            )
+        except (RuntimeError, ImportError) as error:
+            plugin = f"hydra-{name.partition('_')[0]}-launcher"
+            raise UsageError(f"hydra/launcher={name}: {error}; pip install {plugin}") from None
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Run all cells, print the summary, and exit with code 1 if one has no score."""
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        overrides = parser.parse_overrides([*self._parse_config(), *arguments])
+        (cells,) = self.split_arguments(overrides, None)
+        if self.minutes is not None:
+            os.environ[LAST_START] = str(time.time() + 60 * float(self.minutes))
+        left: list[Sequence[str]] = []
+        try:
+            for cell in cells:
+                if is_over():
+                    break
+                try:
+                    config = self._composed(cell)
+                except (HydraException, OmegaConfBaseException) as error:
+                    self._refused[" ".join(cell)] = of_omegaconf(error)
+                    continue
+                if self._here:
+                    self._run(cell, config)
+                elif not _is_finished(config):
+                    left.append(cell)
+            self._launch(left)
+            self._take_over()
+        finally:
+            ways = self._summarise(len(cells))
+        if ways - {"finished", NOT_STARTED, ELSEWHERE}:
             sys.exit(1)
-        atexit.register(self._end, config)
 
-    def on_job_start(self, config: DictConfig, **_: Any) -> None:
-        """Note where one job's cells are."""
-        first = Path(config.hydra.runtime.output_dir)
-        others = range(config.seed + 1, config.seed + config.trainer.parallel_seeds)
-        _sweep.cells += [first, *(first.with_name(f"seed{seed}") for seed in others)]
+    def _composed(self, cell: Sequence[str]) -> DictConfig:
+        """A cell's configuration, with Hydra's part and the run's folder in it."""
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, list(cell))
+        HydraConfig.instance().set_config(config)
+        with read_write(config.hydra), open_dict(config):
+            config.hydra.job.num = config.hydra.job.id = len(self._folders)
+            folder = Path(config.hydra.sweep.dir, config.hydra.sweep.subdir).resolve()
+            config.hydra.runtime.output_dir = str(folder)
+        self._folders.append(folder)
+        return config
 
-    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
-        """Take over what was abandoned, and print the summary."""
-        finish_held()
-        if _sweep.role != "worker" and self._summarise(config) - {"finished", OTHERS}:
-            sys.exit(1)
+    def _run(self, cell: Sequence[str], config: DictConfig) -> None:
+        """Run a cell in this process."""
+        job = run_job(
+            self._task,
+            config,
+            job_dir_key="hydra.sweep.dir",
+            job_subdir_key="hydra.sweep.subdir",
+            hydra_context=self.hydra_context,
+        )
+        self._look_at(cell, job)
 
-    def _end(self, config: DictConfig) -> None:
-        """Sum up what a signal has ended."""
-        if signals.received() is not None and _sweep.role != "worker":
-            self._summarise(config)
+    def _launch(self, cells: Sequence[Sequence[str]]) -> None:
+        """Run cells by another launcher; if it fails, result files tell how far they are."""
+        if not cells:
+            return
+        os.environ[ADDED] = os.pathsep.join(map(str, added()))
+        try:
+            with signals.wait(lambda: [child.pid for child in psutil.Process().children()]):
+                returns = self.launcher.launch(cells, initial_job_idx=0)
+        except Exception as error:
+            self._refused["the launcher"] = one_sentence(error)
+            return
+        for cell, job in zip(cells, returns, strict=True):
+            self._look_at(cell, job)
 
-    def _summarise(self, config: DictConfig) -> set[str]:
-        """Say how the cells that have begun ended, or who is at work on them; the ways."""
-        ends = {cell: _end_of(cell) for cell in dict.fromkeys(_sweep.cells)}
-        table = config.hydra.runtime.choices.get("table")
+    def _look_at(self, cell: Sequence[str], job: JobReturn) -> None:
+        """Note a cell that another process holds; raise what else a job has raised."""
+        if isinstance(job._return_value, HeldError):
+            self._held[job._return_value.path] = cell
+        else:
+            _ = job.return_value
+
+    def _take_over(self) -> None:
+        """Run cells whose processes have released them or died; leave others to theirs."""
+        while self._held:
+            others = {path: look(path) for path in self._held}
+            for path in (path for path, holder in others.items() if holder is None):
+                cell = self._held.pop(path)
+                self._run(cell, self._composed(cell))
+            left = [holder for holder in others.values() if holder is not None]
+            if len(left) == len(others):
+                if all(holder.alive for holder in left):
+                    return
+                time.sleep(LOOKS)
+
+    def _summarise(self, total: int) -> set[str]:
+        """Print how the cells ended, why some have no score, and means over seeds; the ends."""
+        ends = {folder: _end_of(folder) for folder in dict.fromkeys(self._folders)}
         ways = Counter(way for way, _ in ends.values())
-        reporting.sweep_finished(ways, {cell: why for cell, (_, why) in ends.items() if why})
+        ways["failed"] += len(self._refused)
+        ways[NOT_STARTED] += total - ways.total()
+        reasons = {reporting.shown(folder): why for folder, (_, why) in ends.items() if why}
+        table = self.config.hydra.runtime.choices.get("table")
+        reporting.sweep_finished(+ways, reasons | self._refused)
         if table is not None:
-            reporting.table_hint(table, Path(config.paths.output_dir))
-        return set(ways)
+            reporting.table_hint(table, Path(self.config.paths.output_dir))
+        else:
+            reporting.means_over_seeds(self._folders)
+        return set(+ways)
 
 
-def _end_of(cell: Path) -> tuple[str, str]:
+def _is_finished(config: DictConfig) -> bool:
+    """Whether a cell's run has a result and is not to be repeated."""
+    folder = RunDirectory(Path(config.hydra.runtime.output_dir))
+    if config.rerun or "search" in config or "study" in config:
+        return False
+    return folder.conclusion(identity_hash(stored(config))) is not None
+
+
+def _end_of(folder: Path) -> tuple[str, str]:
     """How a cell ended, and why if it has no score."""
-    result = read_result(cell)
+    result = read_result(folder)
     if result is not None and result.status == "finished":
         return result.status, ""
-    if others := holders(cell):
-        return OTHERS, f"held by {' and '.join(map(str, others))}"
+    if others := [holder for path in sorted(folder.glob(f"*{SUFFIX}")) if (holder := look(path))]:
+        return ELSEWHERE, f"held by {' and '.join(map(str, others))}"
     if result is None:
-        return "without result", "its process ended before it could write a result"
+        return (NOT_STARTED, "") if is_over() else ("without result", "its process was killed")
     return result.status, f"{result.status.replace('_', ' ')}: {result.error}"

@@ -24,14 +24,14 @@ from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.program import command as typed
 from curvlab.program import plain_console
-from curvlab.results.folder import CONFIG, RunDirectory
+from curvlab.results.folder import RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.ending import conclude, one_sentence
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.run.reporting import quiet, shown
-from curvlab.run.sweep import LOOKS, written_since
+from curvlab.run.sweep import LOOKS
 from curvlab.run.train import describe
 from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import (
@@ -79,10 +79,10 @@ def search(config: DictConfig) -> Result:
             check_search(config)
             with _alone_in(folder):
                 others = {*folder.path.glob(f"worker-*{SUFFIX}")} - {worker}
-                begun = written_since(folder.path / CONFIG) or any(map(look, others))
+                begun = any(map(look, others))
                 fresh = config.rerun and not (begun and folder.is_own(result.config_hash))
                 if not fresh:
-                    folder.recall(result.config_hash)
+                    folder.restore(result.config_hash)
                 folder.prepare(result, fresh)
                 study = open_study(folder.path, config.search, result.config_hash)
             _search(config, study, result, folder, worker.name)
@@ -94,7 +94,7 @@ def search(config: DictConfig) -> Result:
 
 def _alone_in(folder: RunDirectory) -> AbstractContextManager[None]:
     """Hold a search's folder, which others do for moments."""
-    return folder.claimed(lambda _: None)
+    return folder.locked(lambda _: None)
 
 
 def _search(

@@ -19,8 +19,8 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
-from curvlab.run.distributed import end_with_parent, start_context
 from curvlab.run.ending import conclude
+from curvlab.run.group import end_with_parent, start_context
 from curvlab.run.hardware import prepare_processor, run_device
 from curvlab.run.parts import build_data
 from curvlab.run.reporting import shown
@@ -55,7 +55,7 @@ def study(config: DictConfig) -> Result:
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     result = describe(config)
     result.experiment = "study"
-    with folder.claimed(None):
+    with folder.locked(None):
         try:
             words = given([str(word) for word in hydra.overrides.task])
             result.score = _study(config, words, folder.path)

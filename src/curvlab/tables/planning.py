@@ -132,7 +132,7 @@ def planned_cells(
         copies = [
             run.seed
             for run in left
-            if RunDirectory(results / run.folder).twin(results, run.config_hash) is not None
+            if RunDirectory(results / run.folder).elsewhere(results, run.config_hash) is not None
         ]
         if left:
             config, numbers = left[0].config, tuple(run.seed for run in left)
