@@ -181,10 +181,10 @@ def _in_sentences() -> Iterator[None]:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         yield
+    except HydraException as error:  # some are OSErrors too
+        complain(str(error).partition("Config search path")[0])
     except OSError as error:
         _end_without_room(error)
-    except (HydraException, UsageError) as error:
-        complain(str(error))
     except OmegaConfBaseException as error:
         complain(of_omegaconf(error))
     except ValueError as error:  # of Hydra, about its flags; of logging, about the file of a log

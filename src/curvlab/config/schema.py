@@ -319,7 +319,9 @@ def _entry(target: str) -> dict[str, Any]:
 def described(configs: Path = CONFIGS) -> dict[str, Any]:
     """The signatures of all classes that the files of a folder name, as `FILE` has them."""
     texts = (path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
-    named = {target for text in texts for target in re.findall(r"_target_: ([\w.]+)", text)}
+    named = {
+        target for text in texts for target in re.findall(r"_target_: ((?!hydra_)[\w.]+)", text)
+    }
     return {target: _entry(target) for target in sorted({*named, *GROUPS.values()})}
 
 

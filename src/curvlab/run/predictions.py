@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -233,8 +232,7 @@ def _links(
 ) -> pd.DataFrame:
     """The k pairs with the highest scores, of each node or of all.
 
-    Scores `[rows, columns]` are computed and sorted out tile by tile: what is in memory does not
-    grow with the number of pairs.
+    Scores `[rows, columns]` are computed for a few rows at a time, of which the best are kept.
     """
     ids = run.ids(graph)
     chosen = torch.tensor(_numbers(asked.nodes, ids, "node"))
@@ -243,56 +241,34 @@ def _links(
         chosen = chosen.unique()
     place = torch.full((len(ids),), -1)  # among the chosen nodes
     place[chosen] = torch.arange(len(chosen))
-    side = max(1, isqrt(ENTRIES // width))
-    best: list[_Best] = []
-    for rows in chosen.split(side):
-        if not (best and asked.all_pairs):
-            best.append(_Best(asked.k, flat=asked.all_pairs))
-        of_rows = edges[rows.numpy()]
-        for columns in torch.arange(len(ids)).split(side):
-            if asked.all_pairs and len(chosen) == len(ids) and columns[-1] <= rows[0]:
-                continue  # below the diagonal, as a whole
-            there = torch.from_numpy(of_rows[:, columns[0] : columns[-1] + 1].toarray())
-            left_out = rows[:, None] == columns
-            if asked.all_pairs:  # a pair of two chosen nodes would be seen twice
-                left_out = (place[columns] >= 0) & (place[rows][:, None] >= place[columns])
-            if not asked.known:
-                left_out = left_out | there
-            tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
-            best[-1].add(tile, rows[:, None].expand_as(tile), columns.expand_as(tile), there)
-    score, node, neighbour, known = map(torch.cat, zip(*(of.kept for of in best), strict=True))
+    columns, kept = torch.arange(len(ids)), torch.empty(4, 0, dtype=torch.double)
+    for rows in chosen.split(max(1, ENTRIES // (width * len(ids)))):
+        known = torch.from_numpy(edges[rows.numpy()].toarray())
+        left_out = rows[:, None] == columns
+        if asked.all_pairs:  # a pair of two chosen nodes would be seen twice
+            left_out = (place >= 0) & (place[rows][:, None] >= place)
+        if not asked.known:
+            left_out = left_out | known
+        tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
+        found = [tile, rows[:, None].expand_as(tile), columns.expand_as(tile), known]
+        if asked.all_pairs:
+            found = [
+                torch.cat([old[None], new.reshape(1, -1).double()], 1)
+                for old, new in zip(kept, found, strict=True)
+            ]
+            kept = kept[:, :0]
+        best = found[0].topk(min(asked.k, found[0].shape[1]), dim=1).indices
+        top = torch.stack([each.gather(1, best).double().flatten() for each in found])
+        kept = torch.cat([kept, top[:, top[0] != -torch.inf]], 1)  # NaN is for the caller to refuse
+    score, node, neighbour, known = kept
     return pd.DataFrame(
         {
-            "node": [ids[i] for i in node.tolist()],
-            "neighbour": [ids[i] for i in neighbour.tolist()],
-            "score": score.numpy(),
-            "known": known.numpy(),
+            "node": [ids[i] for i in node.long().tolist()],
+            "neighbour": [ids[i] for i in neighbour.long().tolist()],
+            "score": score.float().numpy(),
+            "known": known.bool().numpy(),
         }
     )
-
-
-class _Best:
-    """Pairs with the k highest scores among the tiles seen, of each row or of all pairs."""
-
-    def __init__(self, k: int, flat: bool = False) -> None:
-        self.k, self.flat = k, flat
-        self._columns: list[Tensor] = []
-
-    def add(self, *tile: Tensor) -> None:
-        """Take in a tile: scores, rows, columns and whether a pair is known, `[rows, columns]`."""
-        found = self._top([part.reshape(1, -1) for part in tile] if self.flat else list(tile))
-        both = zip(self._columns, found, strict=True)
-        self._columns = self._top([torch.cat(pair, 1) for pair in both]) if self._columns else found
-
-    def _top(self, columns: list[Tensor]) -> list[Tensor]:
-        places = columns[0].topk(min(self.k, columns[0].shape[1]), dim=1).indices
-        return [column.gather(1, places) for column in columns]
-
-    @property
-    def kept(self) -> list[Tensor]:
-        """Each column `[pairs]`, highest scores first in a row, without pairs left out."""
-        real = self._columns[0] != -torch.inf  # NaN is for the caller to refuse
-        return [column[real] for column in self._columns]
 
 
 def _check_links(run: "Run", asked: Asked) -> None:

@@ -25,7 +25,7 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.folder import ADDED, added
-from curvlab.errors import UsageError, of_omegaconf
+from curvlab.errors import of_omegaconf
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.leases import SUFFIX, HeldError, look
@@ -81,21 +81,12 @@ class TableSweeper(BasicSweeper):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Take what Hydra hands out.
-
-        Raises:
-            UsageError: the launcher is not installed.
-        """
+        """Take what Hydra hands out."""
         self.hydra_context, self.config, self._task = hydra_context, config, task_function
-        name = str(config.hydra.runtime.choices["hydra/launcher"])
-        self._here = name == "basic"
-        try:
-            self.launcher = Plugins.instance().instantiate_launcher(
-                hydra_context=hydra_context, task_function=task_function, config=config
-            )
-        except (RuntimeError, ImportError) as error:
-            plugin = f"hydra-{name.partition('_')[0]}-launcher"
-            raise UsageError(f"hydra/launcher={name}: {error}; pip install {plugin}") from None
+        self._here = config.hydra.runtime.choices["hydra/launcher"] == "basic"
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
 
     def sweep(self, arguments: list[str]) -> None:
         """Run all cells, print the summary, and exit with code 1 if one has no score."""
