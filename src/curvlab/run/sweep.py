@@ -139,7 +139,7 @@ class TableSweeper(BasicSweeper):
         self._look_at(cell, job)
 
     def _launch(self, cells: Sequence[Sequence[str]]) -> None:
-        """Run cells by another launcher; if it fails, result files tell how far they are."""
+        """Run cells by another launcher; if it fails, result files count."""
         if not cells:
             return
         os.environ[ADDED] = os.pathsep.join(map(str, added()))
