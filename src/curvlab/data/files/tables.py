@@ -11,14 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import psutil
 
 from curvlab.errors import UsageError
 
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": r"\s+", "bar": "|"}
-
-GROWTH = {".gz": 90, ".npy": 3, ".npz": 6, ".pt": 4}
-"""Bytes of memory per byte of a file, about, by its ending; 25 for others."""
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN", "<NA>")
 """What programs write where a number is missing."""
@@ -93,7 +89,7 @@ class Table:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Refuse what is no file, is empty, or would not fit into memory.
+    """Refuse what is no file, or is empty.
 
     Args:
         path: of the file.
@@ -102,16 +98,9 @@ def check_file(path: Path, what: str) -> None:
     Raises:
         UsageError: see above.
     """
-    size = path.stat().st_size if path.is_file() else 0
-    if not size:
+    if not path.is_file() or not path.stat().st_size:
         found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
         raise UsageError(f"{path} {found}: give the path of {what}.")
-    needed, free = size * GROWTH.get(path.suffix, 25), psutil.virtual_memory().available
-    if needed > free:
-        raise UsageError(
-            f"{path} would take about {needed / 1e9:.1f} GB of memory to read, of which "
-            f"{free / 1e9:.1f} GB are free: take a part of it, or a machine with more memory."
-        )
 
 
 def read_table(
