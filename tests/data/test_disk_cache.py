@@ -12,7 +12,7 @@ from curvlab.data.files.cache import cached, fingerprint
 from curvlab.data.loaders.token_batches import TokenDataModule
 from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-from curvlab.layers.neighbour_sums import sparse_rows
+from curvlab.layers.sparse_graph import sparse_rows
 from curvlab.process import default_dtype
 
 TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}

@@ -5,8 +5,7 @@ import pytest
 import torch
 from scipy.sparse import random_array
 
-from curvlab.layers.neighbour_sums import neighbour_sums
-from curvlab.layers.sparse_graph import SparseMatrix
+from curvlab.layers.sparse_graph import SparseMatrix, neighbour_sums
 
 
 def some_matrix(rows: int, nodes: int, density: float, dtype: type = np.float64):

@@ -8,8 +8,7 @@ from curvlab.checked import Checked
 from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.neighbour_sums import row_sums
-from curvlab.layers.sparse_graph import Features, SparseMatrix, as_matrix
+from curvlab.layers.sparse_graph import Features, SparseMatrix, as_matrix, row_sums
 from curvlab.options import Dropout, PositiveInt
 from curvlab.process import own_share, put_together
 

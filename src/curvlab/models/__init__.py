@@ -14,6 +14,7 @@ _FAMILIES = {
     "polyformer": ("polyattn", "unifilter"),
     "spectral": ("gprgnn", "bernnet", "chebnet2"),
     "specformer": ("specformer_large",),
+    "hybonet": ("lrn",),
     "sgformer": ("lrn_sgformer",),
     "fpst": ("tokengt",),
     "triples.flat": ("triples.distmult", "triples.complex", "triples.transe", "triples.rotate"),

@@ -18,8 +18,13 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.batch_norm import BatchNorm
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.neighbour_sums import sparse_rows
-from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix, neighbourhood_mean
+from curvlab.layers.sparse_graph import (
+    SparseGraph,
+    SparseMatrix,
+    as_matrix,
+    neighbourhood_mean,
+    sparse_rows,
+)
 from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
@@ -190,9 +195,6 @@ def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
 class MLP(GraphNetwork):
     """Multi-layer perceptron of each node's features.
 
-    Args:
-        **options: those of `GraphNetwork`.
-
     Paper: MLP: the multi-layer perceptron, which sees features and no edge.
     """
 
@@ -221,9 +223,6 @@ class MatrixGCN(GCNConv):
 
 class GCN(GraphNetwork):
     """Graph convolutional network, `D^-1/2 (A + I) D^-1/2 X W + b` in each layer.
-
-    Args:
-        **options: those of `GraphNetwork`.
 
     Paper: GCN: Semi-supervised classification with graph convolutional networks. Kipf and Welling
     2017, arXiv:1609.02907.

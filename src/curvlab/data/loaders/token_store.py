@@ -13,7 +13,7 @@ from curvlab.data.files.arrays import MANIFEST, ArrayFolder
 from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.data.transforms.polynomial_tokens import DTYPES, check_finite
 from curvlab.errors import UsageError
-from curvlab.layers.neighbour_sums import neighbour_sums
+from curvlab.layers.sparse_graph import neighbour_sums
 
 TOKENS = "tokens"
 BLOCK_ENTRIES = 2**22  # of the adjacency that are read at a time: 17 MB

@@ -100,8 +100,6 @@ class MuRP(HyperbolicScorer):
     """score(h, r, t) = -d(exp0(R_r log0 h), t (+) w_r)^2 + b_h + b_t, R_r diagonal.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         manifold: makes the ball of all relations.
         dim: width of the embeddings.
 
@@ -157,8 +155,6 @@ class RotH(HyperbolicScorer):
     Rot_r rotates the planes of the coordinates 2 i and 2 i + 1. Points are exp0 of the parameters.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         manifold: makes a ball for each relation, of its own curvature.
         dim: width of the embeddings, even.
 
@@ -214,11 +210,6 @@ class AttH(RotH):
 
     q = exp0(sum of softmax(<a_r, z> / sqrt(dim)) z) (+) w_r over z = Rot_r(h), Ref_r(h), which are
     tangent vectors.
-
-    Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
-        **options: those of `RotH`.
 
     Paper: AttH, "Low-dimensional hyperbolic knowledge graph embeddings". Chami et al. 2020,
     arXiv:2005.00545.

@@ -21,8 +21,6 @@ class DistMult(FlatEncoder, DotProductScorer):
     """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         dim: width of the embeddings.
         dropout: of head and relation.
 
@@ -73,8 +71,6 @@ class ComplEx(DistMult):
     The first half of an embedding is the real, the second the imaginary part.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         **options: those of `DistMult`; the width is even.
 
     Paper: ComplEx, "Complex embeddings for simple link prediction". Trouillon et al. 2016,
@@ -131,8 +127,6 @@ class TransE(_DistanceScorer):
     """score(h, r, t) = -|h + r - t|_p: the relation is a translation.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         dim: width of the embeddings.
         norm: p of the distance; 2 is a matrix product, 1 takes entities times dim a query.
         dropout: of head and relation.
@@ -172,8 +166,6 @@ class RotatE(_DistanceScorer):
     up the moduli).
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         dim: width of the embeddings, even: real and imaginary parts.
         dropout: of the head.
 

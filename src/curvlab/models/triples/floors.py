@@ -17,8 +17,6 @@ class RelationFrequency(FlatEncoder, TripleScorer):
     that a floor is a run like any other. The counts take relations times entities numbers.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         train_triples: head, relation and tail `[3, triples]`.
 
     Paper: A floor that takes no learning: tails by how often the relation has them.
@@ -59,8 +57,6 @@ class ReverseLookup(RelationFrequency):
     Finds symmetric relations, a third of WN18RR's test triples.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         train_triples: head, relation and tail `[3, triples]`.
 
     Paper: A floor that takes no learning: tails whose reversed triple is known, then by frequency.
