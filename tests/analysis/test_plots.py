@@ -9,11 +9,20 @@ import pandas as pd
 import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
-from curvlab.analysis.figures import curves_figure
+from curvlab.analysis.figures import Curve, comparison_figure, curves_figure
 from curvlab.analysis.plots import plot_run
+from curvlab.analysis.style import (
+    LINES,
+    key_name,
+    legend_below,
+    looks,
+    metric_name,
+    save_figure,
+)
 from curvlab.analysis.table_figures import curvature_figure
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
@@ -160,3 +169,47 @@ def test_nodes_are_coloured_by_their_class_if_they_have_one():
     assert by_node[0] == by_node[5]
     assert len(set(by_node)) == 3
     assert [tick.get_text() for tick in bar.get_yticklabels()] == ["a", "b", "c"]
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
+
+
+def test_no_two_of_many_lines_look_the_same():
+    found = looks([f"model {i}" for i in range(len(LINES) * 4)])
+    assert len(set(found.values())) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ("map", "mAP (%)"),
+        ("kappa/0/1", "curvature κ of layer 1, head 2"),
+        ("val/mrr", "validation MRR"),
+        ("val/raw_hits10", "validation raw Hits@10"),
+        ("something_else", "something else"),
+    ],
+)
+def test_columns_and_keys_are_words(column, words):
+    assert metric_name(column) == words
+    assert key_name("dataset.source.num_nodes") == "nodes"
+    assert key_name("model.ffn_ratio") == "ffn ratio"
+
+
+def test_legends_are_no_wider_than_the_figure():
+    line = pd.Series([1.0, 2.0], pd.Index([1, 2]))
+    curves = [Curve(f"a run with a long name, number {i}", line) for i in range(9)]
+    figure = comparison_figure(curves, "loss")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.get_window_extent().width
+
+
+def test_an_svg_is_the_same_when_it_is_drawn_again(tmp_path):
+    for name in ("a.svg", "b.svg"):
+        figure = Figure(layout="constrained")
+        figure.subplots().plot([1, 2], label="line")
+        legend_below(figure, figure.axes[0])
+        save_figure(figure, tmp_path / name)
+    first, second = ((tmp_path / name).read_bytes() for name in ("a.svg", "b.svg"))
+    assert first == second
+    assert first.startswith(b"<?xml")

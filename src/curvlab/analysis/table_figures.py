@@ -69,14 +69,10 @@ def groups(board: Leaderboard) -> list[tuple[int, int]]:
     return [pair for i, pair in enumerate(found) if i == 0 or pair[1] > found[i - 1][1]]
 
 
-def _colors(names: pd.Index) -> list[str]:
-    return [look.color for look in looks(map(str, names)).values()]
-
-
 def _draw_ranks(axis: Axes, board: Leaderboard) -> None:
     ranks = board.mean_ranks
     heights = np.arange(len(ranks))
-    axis.scatter(ranks.to_numpy(), heights, c=_colors(ranks.index), zorder=2)
+    axis.scatter(ranks.to_numpy(), heights, color=LINES[0], zorder=2)
     axis.set_yticks(heights, [str(name) for name in ranks.index])
     axis.invert_yaxis()
     if isfinite(board.critical_difference):
@@ -95,19 +91,16 @@ def _draw_cost(
 ) -> None:
     """Scores by cost, with the front; names one below another where points are close."""
     axis.set_xscale("log")
-    axis.scatter(cost.to_numpy(float), scores.to_numpy(float), c=_colors(scores.index), s=18)
+    axis.scatter(cost.to_numpy(float), scores.to_numpy(float), color=LINES[0], s=18)
     reach = np.log(cost.max() / cost.min()) or 1.0, (scores.max() - scores.min()) or 1.0
     named: list[tuple[float, float]] = []
     for name in scores.sort_values(ascending=False).index:
         x, y = float(np.log(cost[name]) / reach[0]), float(scores[name] / reach[1])
         y = min([y, *(above - NAME_HEIGHT for other, above in named if abs(x - other) < 0.2)])
         named.append((x, y))
-        place: dict[str, Any] = {
-            "xytext": (5, y * reach[1]),
-            "textcoords": ("offset points", "data"),
-        }
-        point = (cost[name], scores[name])
-        axis.annotate(str(name), point, va="center", fontsize=8, **place)
+        options: dict[str, Any] = {"textcoords": ("offset points", "data"), "va": "center"}
+        point, place = (cost[name], scores[name]), (5, y * reach[1])
+        axis.annotate(str(name), point, xytext=place, fontsize=8, **options)
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.xaxis.set_minor_formatter("")
