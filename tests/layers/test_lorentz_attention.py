@@ -127,21 +127,6 @@ def test_scores_of_softmax_attention(inner):
     torch.testing.assert_close(layer(x), total * (k / -square).sqrt())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", ATTENTIONS)
-def test_derivatives(make):
-    layer = make(3, 2, Lorentz(-0.6))
-    names, values = zip(*layer.named_parameters(), strict=True)
-
-    def function(s, *values):
-        x = lorentz.from_space(s, -0.6)
-        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
-
-    inputs = draw(4, 3, seed=1), *(v.detach().clone() for v in values)
-    assert any("curvature" in name for name in names)
-    assert torch.autograd.gradcheck(function, [i.requires_grad_() for i in inputs], atol=1e-4)
-
-
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_extreme_rows_in_float32(make):
@@ -199,21 +184,6 @@ def test_coordinates_of_the_layer_are_distances_to_hyperplanes():
     on_plane = ball.expmap0(r * z / z.norm())
     distance = ball.dist2plane(lorentz.to_stereographic(x, -c), on_plane, z, signed=True)
     torch.testing.assert_close(v, 2 * z.norm() * distance)
-
-
-def test_the_layer_is_linear_in_flat_space_and_at_length_one_half():
-    weight, offset = [[0.3, -0.5], [1.0, 0.2]], [0.2, -0.1]
-    flat = torch.tensor([[0.4, 1.3], [-2.0, 0.1]])
-    z, r = torch.tensor(weight), torch.tensor(offset)
-    space = Lorentz(-1e-10)
-    layer = fully_connected(space, weight, offset)
-    expected = 2 * flat @ z.T - 4 * r * z.norm(dim=1)
-    torch.testing.assert_close(layer.space_part(space.from_space(flat)), expected)
-    half = (z / (2 * z.norm(dim=1, keepdim=True))).tolist()
-    space = Lorentz(-2.0)
-    layer = fully_connected(space, half, [0.0, 0.0])
-    expected = flat @ (z / z.norm(dim=1, keepdim=True)).T
-    torch.testing.assert_close(layer.space_part(space.from_space(flat)), expected)
 
 
 def test_attention_of_hyperbolic_networks_in_the_ball():

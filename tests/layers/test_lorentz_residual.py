@@ -134,31 +134,6 @@ def test_identities_of_the_centroid(kappa):
     assert (norm >= a + b).all()
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_in_flat_space_the_centroid_is_an_average_and_the_others_are_sums(operator):
-    kappa, x_s, y_s = -1e-9, torch.tensor((1.0, -2.0)), torch.tensor((0.5, 1.0))
-    x, y = (lorentz.from_space(s, kappa) for s in (x_s, y_s))
-    total = x_s + y_s if operator != "centroid" else (x_s + y_s) / 2
-    torch.testing.assert_close(residual(kappa, operator)(x, y)[1:], total, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_derivatives_are_those_of_the_literal_form(operator):
-    """By both points, the curvature and the weight."""
-    grads = []
-    for form in FORMS:
-        space = Lorentz(-0.7)
-        spaces = [lorentz.space(p).clone().requires_grad_() for p in pair(-0.7, 6, 3)]
-        weights = "fixed" if operator == "parallel_transport" else "learned"
-        layer = LorentzResidual(space, operator, weights, form=form)
-        out = layer(*(space.from_space(s) for s in spaces))
-        (out * torch.linspace(-1, 1, out.numel()).reshape(out.shape)).sum().backward()
-        grads.append([p.grad for p in (*spaces, *layer.parameters())])
-    assert len(grads[0]) == (3 if operator == "parallel_transport" else 4)
-    for stable, literal in zip(*grads, strict=True):
-        torch.testing.assert_close(stable, literal, rtol=1e-7, atol=1e-9)
-
-
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_float32_gradients_are_finite_at_the_origin_far_out_and_where_points_coincide(operator):

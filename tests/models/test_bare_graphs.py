@@ -11,7 +11,6 @@ from torch.optim.swa_utils import AveragedModel
 from torch_geometric.data import Data
 
 from composing import composed, different_models, target_of, tasks_of
-from curvlab import models
 from curvlab.config.building import build
 from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
@@ -200,17 +199,6 @@ def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
 def test_a_space_that_does_not_fit_is_refused_by_the_constructor(model, space):
     with pytest.raises(UsageError, match=r"manifold=Lorentz: it takes .*Stereographic"):
         model(FEATURES, manifold=space)
-
-
-OF_HEADS = "GAT HAT GraphTrans GraphGPS Graphormer NodeTransformer PolyFormer PolyAttn NAGphormer"
-
-
-@pytest.mark.parametrize("model", [*OF_HEADS.split(), "Specformer"])
-def test_heads_that_do_not_divide_the_width_are_refused(model):
-    with pytest.raises(UsageError, match=r"heads=3 does not divide dim=16"):
-        getattr(models, model)(5, dim=16, heads=3)
-    with pytest.raises(UsageError, match=r"components=3 does not divide dim=16"):
-        KappaGCN(5, components=3)
 
 
 def test_arguments_are_named_as_where_they_were_written():

@@ -15,11 +15,6 @@ from curvlab.manifolds._geoopt import geoopt
 from curvlab.models import HAT, HGAT, HGCN, HGNN, QGCN, KappaGCN
 
 NODES, FEATURES, DIM = 7, 5, 4
-KINDS = pytest.mark.parametrize(
-    ("kind", "options"),
-    [(HGCN, {}), (HGAT, {}), (HGNN, {}), (HAT, {"heads": 2}), (KappaGCN, {"components": 2}),
-     (QGCN, {})],
-)  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -146,27 +141,6 @@ def test_without_curvature_they_are_graph_networks_of_means(graph):
         u = F.elu(mean(graph, F.linear(u, of_kappa.weight)))
     torch.testing.assert_close(hgcn(graph), v)
     torch.testing.assert_close(kappa_gcn(graph), u)
-
-
-@KINDS
-def test_for_reconstruction_the_last_logarithm_is_a_mean_with_the_nodes_own(graph, kind, options):
-    model = network(kind, layers=1, skip_average=True, **options)
-    plain = network(kind, layers=1, **options)
-    plain.load_state_dict(model.state_dict())
-    (linear,), space = model.linears, model.space
-    if kind is HGNN:
-        own = linear(F.elu(model.features(graph.x)))
-    elif kind is QGCN:
-        own = linear(graph.x)
-    else:
-        own = space.logmap0(linear.from_tangent(graph.x))
-    aggregated = space.logmap0(plain(graph))
-    torch.testing.assert_close(space.logmap0(model(graph)), (own + aggregated) / 2)
-    deep, shallow = (network(kind, skip_average=skip, **options) for skip in (True, False))
-    for one in (deep, shallow):  # nothing but the last layer is averaged: silent, it leaves nothing
-        for parameter in one.linears[-1].parameters():
-            torch.nn.init.zeros_(parameter)
-    torch.testing.assert_close(deep(graph), shallow(graph))
 
 
 def q_gcn(time_dims, bias=0.3):

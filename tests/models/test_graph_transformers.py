@@ -91,13 +91,3 @@ def test_the_bias_decides_which_nodes_count(graph):
     assert reached.tolist() == [True, True, True, *[False] * 6]
     alone = torch.autograd.grad(made(graph)[8, 0], graph.x)[0].abs().sum(1) > 0
     assert alone.tolist() == [*[False] * 8, True]
-
-
-def test_degrees_are_told_apart_up_to_the_largest(graph):
-    graph.x = torch.ones(NODES, FEATURES)
-    graph.hops = torch.zeros(NODES, NODES, dtype=torch.uint8)
-    ends, middle, alone = graphormer()(graph)[[0, 3, 8]]
-    torch.testing.assert_close(ends, middle)  # degrees 1 and 2 where the largest is 1
-    assert not torch.allclose(ends, alone)
-    ends, middle = graphormer(largest_degree=2)(graph)[[0, 3]]
-    assert not torch.allclose(ends, middle)

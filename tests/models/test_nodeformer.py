@@ -10,7 +10,6 @@ from curvlab.models.nodeformer import (
     kernel_attention,
     orthogonal_directions,
     positive_features,
-    relational_bias,
 )
 from largest_tensor import LargestTensor
 
@@ -77,34 +76,6 @@ def test_noise_weighs_the_keys_of_every_sample():
     torch.testing.assert_close(kernel_attention(q, k, v, noise + 7.0), expected)
     none = torch.zeros_like(noise)
     torch.testing.assert_close(kernel_attention(q, k, v, none), kernel_attention(q, k, v))
-
-
-def test_gumbel_noise_of_a_low_temperature_picks_nodes_by_their_attention():
-    """The maximum of logarithms plus Gumbel noise is a draw from their softmax."""
-    torch.manual_seed(0)
-    k, q = torch.rand(1, 5, 1) + 0.1, torch.ones(1, 1, 1)
-    # At temperature tau the noise is g / tau; a key to the power of 1 / tau goes with it.
-    gumbel = -torch.empty(1, 5, 60_000).exponential_().log()
-    noise = (gumbel + k.log()) / 1e-3
-    shares = kernel_attention(q, torch.ones_like(k), torch.eye(5).unsqueeze(0), noise)[0, 0]
-    torch.testing.assert_close(shares, k[0, :, 0] / k.sum(), atol=0.01, rtol=0)
-
-
-def test_the_bias_and_its_gradients_are_those_of_dense_matrices(related):
-    torch.manual_seed(0)
-    v = torch.randn(12, 3, 4, requires_grad=True)
-    weights = torch.rand(2, 3, requires_grad=True)
-    dense = related.relations.to_dense().view(2, 12, 12)
-
-    def explicit(v, weights):
-        return torch.einsum("rh,rnm,mhd->nhd", weights, dense, v)
-
-    found = relational_bias(v, weights, related.relations)
-    torch.testing.assert_close(found, explicit(v, weights))
-    grad = torch.randn_like(found)
-    ours = torch.autograd.grad(found, (v, weights), grad)
-    theirs = torch.autograd.grad(explicit(v, weights), (v, weights), grad)
-    torch.testing.assert_close(ours, theirs)
 
 
 def test_a_layer_is_its_formula(related):

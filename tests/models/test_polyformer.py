@@ -97,20 +97,6 @@ def test_a_node_sees_its_own_tokens_only():
     torch.testing.assert_close(encoder(data)[2], whole[2])
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("basis", LOGITS)
-def test_projecting_first_changes_neither_values_nor_gradients(basis, sparse):
-    encoder = model(9, 4, 8, 1, 2, 6, 1.0, 1.0, basis).eval()
-    whole, nodes = larger(), torch.tensor([5, 1, 39])
-    x = torch.eye(40, 9) if sparse else whole.x
-    results = []
-    for project_first in (False, True):
-        data = graph(basis, 4, project_first, x, whole.edge_index)
-        out = encoder.of_nodes(data, nodes)
-        results.append([out, *torch.autograd.grad(out.square().sum(), encoder.parameters())])
-    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
-
-
 @torch.no_grad()
 def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     """Theorem 3.1 through the whole model: the embedding is the filtered, mapped signal."""
