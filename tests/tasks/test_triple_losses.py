@@ -109,7 +109,7 @@ def test_whole_queries_have_all_their_training_tails():
 
 def test_filtered_samples_are_no_training_triples(monkeypatch):
     data = module(training="negative_sampling", filtered=True)
-    batch, entities = data.batch(torch.arange(20)), data.num_entities
+    batch, entities = data.batch(torch.arange(20)), data.num_nodes
     options = {"training": "negative_sampling", "negatives": 30, "filtered": True}
     task = KnowledgeGraphCompletion(ComplEx(**data.inputs, dim=4), **options)
     seen, drawn = {}, []
