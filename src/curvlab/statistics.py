@@ -9,8 +9,7 @@ import numpy as np
 import scipy
 from pandas.core.groupby import SeriesGroupBy
 
-LEVEL = 0.05
-POWER = 0.8
+LEVEL, POWER = 0.05, 0.8
 NORMAL = 1.96
 """Standard errors in half a 95 % interval of a normal distribution."""
 
@@ -21,14 +20,8 @@ IntervalKind = Literal["ci95", "student", "std"]
 standard deviation itself. With fewer than five runs `ci95` is Student's interval as well.
 """
 
-FEWEST_NORMAL = 5
-"""Runs from which on 1.96 std / sqrt(n) is printed, where the paper prints it."""
-
-FEWEST = 3
-"""Runs from which on there is a spread; of fewer, the values themselves are printed."""
-
-FEWEST_RANKED = 6
-"""Pairs from which on a rank test can be significant: `2 / 2^6 < 0.05`."""
+FEWEST, FEWEST_NORMAL, FEWEST_RANKED = 3, 5, 6
+"""Runs from which on there is a spread, `ci95` is the normal interval, and ranks are tested."""
 
 PRINTED_SPREADS = {
     "ci95": "1.96 std/√n",
@@ -47,8 +40,6 @@ DEVIATIONS = ("std", "std_population", "std_in_code")
 
 FRACTION = 1.5
 """Scores below it are fractions of one, others are percentages."""
-
-MOST_RUNS = 100_000
 
 
 @dataclass(frozen=True)
@@ -286,11 +277,11 @@ def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
 
 def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | None:
     """Pairs that find a true difference with a probability of 80 %; None: more than 100,000."""
-    if power(difference, std, MOST_RUNS, level) < POWER:
+    if power(difference, std, 100_000, level) < POWER:
         return None
     if power(difference, std, 2, level) >= POWER:
         return 2
-    found = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, MOST_RUNS)
+    found = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, 100_000)
     return ceil(found)
 
 

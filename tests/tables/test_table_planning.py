@@ -27,6 +27,7 @@ def finish(cell, seed, folder, status="finished"):
     path = folder / "fpst/table1/texas/gcn" / f"seed{seed}" / "result.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(result))
+    (path.parent / "config.yaml").write_text(f"config_hash: {result['config_hash']}\n")
 
 
 def test_a_table_without_results_has_all_its_cells(configs, tmp_path):

@@ -26,7 +26,7 @@ from curvlab.analysis.style import (
     panels,
     styled,
 )
-from curvlab.tables.boards import Counterparts, Leaderboard
+from curvlab.tables.boards import Leaderboard
 from curvlab.tables.paired import Group
 from curvlab.tables.spec import Better
 
@@ -38,26 +38,27 @@ BIN = 0.05
 
 
 @styled
-def leaderboard_figure(board: Leaderboard, pairs: Sequence[Counterparts] = ()) -> Figure:
+def leaderboard_figure(board: Leaderboard, pairs: pd.DataFrame) -> Figure:
     """Mean ranks with the critical difference; mean score by parameters and by time; pairs.
 
     Args:
         board: The models' ranks.
-        pairs: Curved models less their flat counterparts, against delta and homophily where known.
+        pairs: Curved models less their flat counterparts, against delta and homophily where known,
+            as `curvlab.tables.boards.counterparts` returns them.
     """
-    figure = Figure(figsize=(10, 9 if pairs else 6), layout="constrained")
+    figure = Figure(figsize=(10, 6 if pairs.empty else 9), layout="constrained")
     rows: list[Any] = [["rank", "rank"], ["parameters", "seconds"]]
-    places = figure.subplot_mosaic(rows + ([["delta", "homophily"]] if pairs else []))
+    places = figure.subplot_mosaic(rows + ([] if pairs.empty else [["mean_delta", "homophily"]]))
     _draw_ranks(places["rank"], board)
     scores = board.scores.mean(axis=1)
     for what, label in (("parameters", "parameters"), ("seconds", "seconds a run")):
         _draw_cost(places[what], board.cost[what], scores, board.better)
         places[what].set_xlabel(label)
-    if pairs:
-        _draw_pairs(places["delta"], pairs, [p.delta for p in pairs], "mean Gromov delta")
+    if not pairs.empty:
+        _draw_pairs(places["mean_delta"], pairs, "mean_delta", "mean Gromov delta")
         words = "homophily (share of edges within a class)"
-        _draw_pairs(places["homophily"], pairs, [p.homophily for p in pairs], words)
-        legend_below(figure, places["delta"], size=8)
+        _draw_pairs(places["homophily"], pairs, "homophily", words)
+        legend_below(figure, places["mean_delta"], size=8)
     return figure
 
 
@@ -119,20 +120,13 @@ def pareto_front(cost: "pd.Series[float]", scores: "pd.Series[float]", better: B
     return list(map(str, table.index[table["score"] > before]))
 
 
-def _draw_pairs(
-    axis: Axes, pairs: Sequence[Counterparts], places: Sequence[float], label: str
-) -> None:
+def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> None:
     axis.axhline(0, color=MUTED, linewidth=0.8)
-    look = looks(pair.curved for pair in pairs)
-    table = pd.DataFrame(
-        {"name": f"{pair.curved} less {pair.flat}", "x": x, "y": pair.difference, "pm": pair.pm}
-        | {"color": look[pair.curved].color, "marker": look[pair.curved].marker}
-        for pair, x in zip(pairs, places, strict=True)
-    )
-    for name, own in table[np.isfinite(table["x"])].groupby("name", sort=False):
-        (color, marker), pm = own.iloc[0][["color", "marker"]], own["pm"].fillna(0)
-        options: dict[str, Any] = {"fmt": marker, "color": color, "linewidth": 1, "label": name}
-        axis.errorbar(own["x"], own["y"], pm, **options)
+    look = looks(pairs["curved"])
+    for names, own in pairs.dropna(subset=measure).groupby(["curved", "flat"], sort=False):
+        curved, name = look[str(names[0])], " less ".join(map(str, names))
+        options: dict[str, Any] = {"fmt": curved.marker, "color": curved.color, "linewidth": 1}
+        axis.errorbar(own[measure], own["difference"], own["pm"].fillna(0), label=name, **options)
     axis.set(xlabel=label, ylabel="curved less flat")
 
 

@@ -100,13 +100,14 @@ def make_text(arguments: argparse.Namespace) -> str:
         if not (in_markdown and form == "markdown"):
             instead = "use --format markdown" if in_markdown else "drop --format"
             raise UsageError(f"{' '.join(arguments.words)} is not written as {form}: {instead}")
-    match verb, words:
-        case "status", [table, *overrides]:
-            return make_progress(table, overrides, given, arguments.watch)
-        case "estimate", [table, *overrides]:
-            return make_estimate(table, overrides, arguments)
-        case "add", folders:
-            return make_added(folders, given)
+    if words and (verb == "estimate" or verb == "status"):
+        return of_sweep(verb, words[0], words[1:], arguments)
+    if verb == "add":
+        if given is None and REPOSITORY is None:
+            raise UsageError("add needs a clone of the repository, or --results FOLDER to add to")
+        into = given or Path(str(REPOSITORY), "docs", "results", "tables")
+        sources = [results_folder(workplace(), Path(word)) for word in words]
+        return "".join(add_runs(source, into).text() for source in sources)
     if verb not in (*NEEDS, "status", "older"):
         if words:
             raise UsageError(
@@ -223,42 +224,23 @@ def _text(path: Path) -> str:
         raise UsageError(f"cannot read {path}: {error}") from error
 
 
-def make_estimate(table: str, words: list[str], arguments: argparse.Namespace) -> str:
-    """Costs of the unfinished cells, or the commands of the cells that fit into the budget."""
-    from curvlab.cli.estimate import estimate
-
+def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
+    """Costs of a table's unfinished cells, or how far it is; `words` are its sweep's command's."""
     load_table(CONFIGS, table)
     check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
-    given, budget, device = arguments.results, arguments.budget, arguments.device
-    results = own_results(workplace()) if given is None else results_folder(workplace(), given)
-    return estimate(CONFIGS, table, results, words, device, budget)
+    given: Path | None = arguments.results
+    if verb == "estimate":
+        from curvlab.cli.estimate import estimate
 
-
-def make_progress(table: str, words: list[str], given: Path | None, watching: bool) -> str:
-    """How far a table is; `words` are those of the sweep's command."""
-    load_table(CONFIGS, table)
-    check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
-    results = own_results(workplace()) if given is None else given
-    runs = planned_runs(CONFIGS, table, words)
-    look = partial(progress, table, runs, results)
-    if not watching:
+        results = own_results(workplace()) if given is None else results_folder(workplace(), given)
+        return estimate(CONFIGS, table, results, words, arguments.device, arguments.budget)
+    results = given or own_results(workplace())
+    look = partial(progress, table, planned_runs(CONFIGS, table, words), results)
+    if not arguments.watch:
         return look().text
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
         watch(look, lambda text: screen.update(text.rstrip(), refresh=True))
     return ""
-
-
-def make_added(folders: Sequence[str], into: Path | None) -> str:
-    """Add the runs of folders to the tables of runs; what was added and what was refused.
-
-    Raises:
-        UsageError: There is no checkout that has the tables.
-    """
-    if into is None:
-        if REPOSITORY is None:
-            raise UsageError("add needs a clone of the repository, or --results FOLDER to add to")
-        into = REPOSITORY / "docs" / "results" / "tables"
-    return "".join(add_runs(results_folder(workplace(), Path(f)), into).text() for f in folders)
 
 
 def deliver(text: str, output: Path | None) -> None:

@@ -48,21 +48,21 @@ def add_runs(source: Path, into: Path) -> Added:
     runs = (path.parent for path in result_files(source) if path.is_file())
     for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):
         file = into / f"{table}{SUFFIX}"
-        rows = dict(read_rows(file))
-        before = len(done.added)
+        rows, added = dict(read_rows(file)), []
         for folder in folders:
             run = folder.relative_to(source / table).as_posix()
-            new, old = read_result(folder), rows.get(run, {})
+            new = read_result(folder)
             reason = _objection(new, table.as_posix())
             if new is None or reason:
                 done.refused[f"{table}/{run}"] = reason
-            elif old.get("config_hash") != new.config_hash:
-                texts = ((name, text_of(folder / name)) for name in KEPT)
-                files = {name: text for name, text in texts if text is not None}
-                rows[run] = {RUN: run, **asdict(new), FILES: files}
-                done.added.append(f"{table}/{run}")
-        if len(done.added) > before:
+            elif rows.get(run, {}).get("config_hash") != new.config_hash:
+                texts = {name: text_of(folder / name) for name in KEPT}
+                kept = {name: text for name, text in texts.items() if text is not None}
+                rows[run] = {RUN: run, **asdict(new), FILES: kept}
+                added.append(f"{table}/{run}")
+        if added:
             write_rows(file, rows.values())
+        done.added += added
     return done
 
 

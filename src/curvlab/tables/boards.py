@@ -19,7 +19,7 @@ from curvlab.config.folder import choices
 from curvlab.errors import UsageError
 from curvlab.results.identity import canonical
 from curvlab.statistics import critical_difference, decimals, friedman, paired_by_seed
-from curvlab.tables.render import fixed, joined, markdown_table, plus_minus
+from curvlab.tables.render import fixed, markdown_table, plus_minus
 from curvlab.tables.runs import CELL, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, load_table, load_tables
 
@@ -92,29 +92,6 @@ class Leaderboard:
 
 
 @dataclass(frozen=True)
-class Counterparts:
-    """A curved model and its flat counterpart on one graph.
-
-    Attributes:
-        curved: label of the one.
-        flat: label of the other.
-        dataset: label of the graph.
-        difference: mean score of the curved one less that of the flat one, over common seeds.
-        pm: half of its 95 % interval, paired by seed.
-        delta: mean of Gromov's delta over quadruples of nodes; NaN where it is not known.
-        homophily: share of the edges within a class; NaN where it is not known.
-    """
-
-    curved: str
-    flat: str
-    dataset: str
-    difference: float
-    pm: float
-    delta: float
-    homophily: float
-
-
-@dataclass(frozen=True)
 class TaskBoard:
     """All models of a task, or of a table, on all datasets.
 
@@ -127,7 +104,7 @@ class TaskBoard:
         ranked: labels of the datasets at their table's protocol.
         block: the models and datasets of the largest part without gaps; None where fewer than three
             models share two datasets.
-        counterparts: curved models less their flat counterparts.
+        counterparts: curved models less flat ones, as `counterparts` returns them.
         better: which scores are good.
     """
 
@@ -136,50 +113,46 @@ class TaskBoard:
     beaten: "pd.Series[float]"
     ranked: frozenset[str]
     block: Leaderboard | None
-    counterparts: list[Counterparts]
+    counterparts: pd.DataFrame
     better: Better
 
     def text(self) -> str:
         """All scores in Markdown, the largest part without gaps, curved models less flat ones."""
-        digits = decimals(self.scores)
-        best = self.scores.min() if self.better is Better.lower else self.scores.max()
-        rows = []
-        for model, share in self.beaten.items():
-            cells = []
-            numbers = zip(self.scores.T[model].items(), self.runs.T[model], strict=True)
-            for (dataset, score), runs in numbers:
-                text = f"{fixed(score, digits) or NONE}{'*' if 0 < runs < FEW else ''}"
-                first = score == best[str(dataset)] and dataset in self.ranked
-                cells.append(f"**{text}**" if first else text)
-            rows.append([model, NONE if isnan(share) else f"{100 * share:.0f} %", *cells])
-        models, datasets = self.scores.shape
-        intro = (
-            f"{models} models on {datasets} datasets: {(self.runs > 0).sum().sum()} of "
-            f"{self.scores.size} cells have runs, the others ({NONE}) have none.\n"
+        digits, scores = decimals(self.scores), self.scores
+        best = scores.min() if self.better is Better.lower else scores.max()
+        few = self.runs.map(lambda runs: "*" if 0 < runs < FEW else "")
+        texts = scores.map(lambda score: fixed(score, digits) or NONE) + few
+        first = scores.eq(best) & scores.columns.isin(list(self.ranked))
+        texts = texts.mask(first, "**" + texts + "**").reindex(self.beaten.index)
+        beats = self.beaten.map(lambda share: NONE if isnan(share) else f"{100 * share:.0f} %")
+        texts.insert(0, "beats", beats)
+        models, datasets = scores.shape
+        return "\n".join(
+            [
+                f"{models} models on {datasets} datasets: {(self.runs > 0).sum().sum()} of "
+                f"{scores.size} cells have runs, the others ({NONE}) have none.\n",
+                markdown_table(texts.reset_index(names="model")),
+                "*Beats*: the share of a dataset's other models with a worse mean, averaged over "
+                "the model's datasets, of which several splits of one graph count once; columns "
+                "of a shorter protocol, named in their head, do not count. "
+                f"A star marks fewer than {FEW} runs.\n",
+                *([self.block.text()] if self.block else []),
+                *([] if self.counterparts.empty else [self._counterparts(digits)]),
+            ]
         )
-        words = (
-            "*Beats*: the share of a dataset's other models with a worse mean, averaged over the "
-            "model's datasets, of which several splits of one graph count once; columns of a "
-            "shorter protocol, named in their head, do not count. "
-            f"A star marks fewer than {FEW} runs.\n"
-        )
-        table = pd.DataFrame(rows, columns=["model", "beats", *self.scores.columns])
-        block = "" if self.block is None else self.block.text()
-        parts = [intro, f"{markdown_table(table)}\n{words}", block, self._counterparts(digits)]
-        return joined(parts)
 
     def _counterparts(self, digits: int) -> str:
         rows = [
             {
-                "curved less flat": f"{pair.curved} less {pair.flat}",
-                "dataset": pair.dataset,
-                "mean delta": fixed(pair.delta, 2),
-                "homophily": fixed(pair.homophily, 2),
-                "difference": plus_minus(pair.difference, pair.pm, digits, "+"),
+                "curved less flat": f"{pair['curved']} less {pair['flat']}",
+                "dataset": pair["dataset"],
+                "mean delta": fixed(pair["mean_delta"], 2),
+                "homophily": fixed(pair["homophily"], 2),
+                "difference": plus_minus(pair["difference"], pair["pm"], digits, "+"),
             }
-            for pair in self.counterparts
+            for pair in self.counterparts.to_dict("records")
         ]
-        return markdown_table(pd.DataFrame(rows)) if rows else ""
+        return markdown_table(pd.DataFrame(rows))
 
 
 def board(configs: Path, name: str, results: Path, pairs: Sequence[str] = ()) -> TaskBoard:
@@ -325,7 +298,7 @@ def counterparts(
     labels: tuple[Mapping[Coordinate, str], Mapping[Coordinate, str]],
     results: Path,
     pairs: Iterable[str],
-) -> list[Counterparts]:
+) -> pd.DataFrame:
     """Each curved model less its flat one, within the first table that has both on a dataset.
 
     Args:
@@ -333,6 +306,11 @@ def counterparts(
         labels: of the rows and of the columns, in the order in which these come.
         results: the folder of all tables' results, next to which `graphs.csv` may be.
         pairs: `CURVED:FLAT`.
+
+    Returns:
+        Labels `curved`, `flat` and `dataset`, mean `difference` of the scores over common seeds,
+        `pm` (half of its 95 % interval), and of the graph `mean_delta` (of Gromov's delta over
+        quadruples of nodes) and `homophily` (share of edges within a class), NaN where not known.
 
     Raises:
         UsageError: a pair is none, or has a model without runs.
@@ -361,10 +339,11 @@ def counterparts(
             if common is None:
                 continue
             paired = paired_by_seed(*common)
+            graph = known.reindex([str(column)]).astype(float).iloc[0]
             names = labels[0][curved], labels[0][flat], dataset
-            graph = known.reindex([str(column)]).iloc[0]
-            found.append(Counterparts(*names, paired.mean, paired.pm, *graph))
-    return found
+            found.append((*names, paired.mean, paired.pm, *graph))
+    columns = ["curved", "flat", "dataset", "difference", "pm", *measures]
+    return pd.DataFrame(found, columns=columns)
 
 
 def by_seed(runs: pd.DataFrame, row: Coordinate, column: Coordinate) -> dict[int, float]:

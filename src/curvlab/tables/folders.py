@@ -33,19 +33,15 @@ def results_folder(root: Path, given: Path | None = None) -> Path:
         UsageError: There is no such folder.
     """
     if given is None:
-        if own_results(root).is_dir():
-            return own_results(root)
-        if REPOSITORY is None:
-            log.warning("no runs in outputs/tables yet")
-            return own_results(root)
-        log.warning("no runs in outputs/tables yet: these are the results in docs/results/tables")
-        return root / "docs" / "results" / "tables"
+        given = own_results(root)
+        if not given.is_dir():
+            stored = "" if REPOSITORY is None else ": these are the results in docs/results/tables"
+            log.warning("no runs in outputs/tables yet%s", stored)
+            given = root / "docs" / "results" / "tables" if stored else given
+        return given
     if not given.is_dir():
         raise UsageError(f"no folder {given}: name the one that all tables' runs are below")
-    names = table_names(CONFIGS)
-    if not any(result_files(given / name) for name in names):
-        log.warning(
-            "no result of any table below %s: those of fpst/fig3 would be in %s",
-            *(given, given / "fpst" / "fig3"),
-        )
+    if not any(result_files(given / name) for name in table_names(CONFIGS)):
+        example = given / "fpst" / "fig3"
+        log.warning("no result of any table below %s: fpst/fig3's would be in %s", given, example)
     return given

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from curvlab.errors import UsageError
@@ -82,28 +81,23 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
 
 
 def _row(group: Group, first: Group) -> dict[str, Any]:
-    scores = list(group.scores.values())
-    summary = summarise(scores)
-    runs = list(group.runs.values())
-    row: dict[str, Any] = {"label": group.label, **group.settings, "runs": len(scores)}
-    row |= {
+    summary = summarise(list(group.scores.values()))
+    runs = pd.DataFrame(map(vars, group.runs.values()))
+    costs = runs[["wall_seconds", "peak_memory_mb", "parameters"]].astype(float).median()
+    row = {
+        "label": group.label,
+        **group.settings,
+        "runs": summary.seeds,
         "mean": summary.mean,
         "low": summary.mean - summary.student_pm,
         "high": summary.mean + summary.student_pm,
-        "seconds": _median([run.wall_seconds for run in runs]),
-        "memory_mb": _median([run.peak_memory_mb for run in runs]),
-        "parameters": _median([run.parameters for run in runs]),
+        **costs.rename({"wall_seconds": "seconds", "peak_memory_mb": "memory_mb"}),
     }
     if group is first:
         return row | {"common": 0, "difference": nan, "difference_pm": nan, "p": nan}
     pair = paired_by_seed(group.scores, first.scores)
     found = {"common": pair.pairs, "difference": pair.mean, "difference_pm": pair.pm}
     return row | found | {"p": pair.p_t}
-
-
-def _median(values: Sequence[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else nan
 
 
 def _built(result: Result) -> dict[str, Any]:

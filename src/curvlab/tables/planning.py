@@ -3,10 +3,10 @@
 import itertools
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -27,23 +27,14 @@ SECONDS = 10.0
 """Between two looks while watching."""
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """One run of a table's sweep.
-
-    Attributes:
-        words: the choices that make its cell, for instance `model=gcn`, `dataset=cora`.
-        seed: its seed.
-        folder: its own, below that of all tables.
-        config_hash: of its configuration.
-        config: the composed configuration, shared by the runs of a cell and without their seed.
-    """
+class PlannedRun(NamedTuple):
+    """One run of a table's sweep: choices that make its cell, seed, own folder, identity."""
 
     words: tuple[str, ...]
     seed: int
     folder: Path
     config_hash: str
-    config: DictConfig = field(compare=False, repr=False)
+    config: DictConfig  # shared by the runs of a cell, with the seed of the last
 
     @property
     def name(self) -> str:
@@ -124,21 +115,17 @@ def planned_cells(
     runs = planned_runs(configs, table, words)
     for own, of_cell in itertools.groupby(runs, key=lambda run: run.words):
         seeds = list(of_cell)
-        left = [
-            run
-            for run in seeds
-            if RunDirectory(results / run.folder).conclusion(run.config_hash) is None
-        ]
-        copies = [
-            run.seed
-            for run in left
-            if RunDirectory(results / run.folder).elsewhere(results, run.config_hash) is not None
-        ]
+        left, copies = [], []
+        for run in seeds:
+            folder = RunDirectory(results / run.folder)
+            if folder.conclusion(run.config_hash) is None:
+                left.append(run.seed)
+                if folder.elsewhere(results, run.config_hash) is not None:
+                    copies.append(run.seed)
         if left:
-            config, numbers = left[0].config, tuple(run.seed for run in left)
-            config.seed = numbers[0]
-            done = len(seeds) - len(left)
-            cells.append(PlannedCell(own, numbers, config, fixed, done, tuple(copies)))
+            config, done = seeds[0].config, len(seeds) - len(left)
+            config.seed = left[0]
+            cells.append(PlannedCell(own, tuple(left), config, fixed, done, tuple(copies)))
     return cells
 
 
@@ -191,14 +178,8 @@ def _values(key: str, choices: Any) -> list[str]:
     return [str(value) for value in override.sweep_iterator()]
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The state of a table's runs.
-
-    Attributes:
-        left: runs that are not done and have not failed.
-        text: a line for the table, and one for each run of which there is something to say.
-    """
+class Progress(NamedTuple):
+    """Runs of a table that are not done and have not failed, and its state in words."""
 
     left: int
     text: str

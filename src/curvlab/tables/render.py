@@ -7,12 +7,12 @@ with. The last row is the correlation of the two orders of the methods.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape as html_escape
 from io import StringIO
 from math import isnan
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 from rich import box
@@ -62,8 +62,7 @@ class Entry:
 NOTHING = Entry()
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line: the row's label on its first line only, what it is, one entry per column."""
 
     label: str
@@ -72,34 +71,28 @@ class Line:
     entries: list[Entry]
 
 
-def layout(report: Report) -> list[list[Line]]:
-    """For each row of the table, its lines; empty lines are left out."""
-    columns = report.columns
-    by_place = report.cells.set_index(["row", "column"]).to_dict("index")
-    rows = []
-    for row in report.rows:
-        cells = [_entries(by_place[row, column], report) for column in columns]
-        kinds = [k for k in cells[0] if any(cell[k] != NOTHING for cell in cells)]
-        lines = [
-            Line(
-                "" if i else report.labels["row", row],
-                kind,
-                report.second if kind == "second" else kind,
-                [cell[kind] for cell in cells],
-            )
-            for i, kind in enumerate(kinds)
-        ]
-        rows.append(lines)
-    orders = [by_place[report.rows[0], column] for column in columns]
-    if any(not isnan(cell["spearman"]) for cell in orders):
-        entries = [
-            NOTHING
-            if isnan(cell["spearman"])
-            else Entry(remark=f"{fixed(cell['spearman'], 2)} ({cell['ranked']})")
-            for cell in orders
-        ]
-        rows.append([Line("Spearman", "rank", "rank", entries)])
-    return rows
+def layout(report: Report) -> list[Line]:
+    """The lines of a table; empty lines are left out."""
+    cells = report.cells.to_dict("records")
+    lines, columns = [], len(report.columns)
+    for i, row in enumerate(report.rows):
+        label = report.labels["row", row]
+        of_row = [_entries(cell, report) for cell in cells[i * columns : (i + 1) * columns]]
+        for kind in of_row[0]:
+            entries = [entry[kind] for entry in of_row]
+            if any(entry != NOTHING for entry in entries):
+                name = report.second if kind == "second" else kind
+                lines.append(Line(label, kind, name, entries))
+                label = ""
+    orders = [
+        Entry(remark=f"{fixed(cell['spearman'], 2)} ({cell['ranked']})")
+        if cell["ranked"]
+        else NOTHING
+        for cell in cells[:columns]
+    ]
+    if any(entry != NOTHING for entry in orders):
+        lines.append(Line("Spearman", "rank", "rank", orders))
+    return lines
 
 
 def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
@@ -113,24 +106,24 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
         number = plus_minus(cell[f"{kind}_mean"], cell[f"{kind}_pm"], digits)
         return Entry(number, f"{remark} {mark}".rstrip(), place, grey)
 
-    status = cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}"
+    untried = cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}"
     runs = cell["seeds"] + sum(cell[status] for status in LOST)
     lost = (f"{cell[key]} of {runs} {word}" for key, word in LOST.items() if cell[key])
-    rank = "" if isnan(cell["our_rank"]) else f"{cell['our_rank']:.0f}"
-    return {
-        "paper": Entry(
-            plus_minus(cell["paper_mean"], cell["paper_pm"], digits), place=cell["paper_place"]
-        )
-        if not isnan(cell["paper_mean"])
-        else NOTHING,
-        "ours": summary("our", cell["seeds"], cell["our_place"])
-        if cell["seeds"]
-        else Entry(remark=f"{status} {mark}".rstrip(), grey=grey),
-        "second": summary("second", cell["second_seeds"]) if cell["second_seeds"] else NOTHING,
+    paper = plus_minus(cell["paper_mean"], cell["paper_pm"], digits)
+    found = dict.fromkeys(("paper", "ours", "second", "difference", "rank", "lost"), NOTHING) | {
+        "paper": Entry(paper, place=cell["paper_place"]),
+        "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=grey),
         "difference": Entry(fixed(cell["difference"], digits, "+"), "≈" if cell["within"] else ""),
-        "rank": Entry(remark=f"{rank}, paper {cell['paper_rank']:.0f}") if rank else NOTHING,
         "lost": Entry(remark=", ".join(lost)),
     }
+    if cell["seeds"]:
+        found["ours"] = summary("our", cell["seeds"], cell["our_place"])
+    if cell["second_seeds"]:
+        found["second"] = summary("second", cell["second_seeds"])
+    if not isnan(cell["our_rank"]):
+        words = f"{cell['our_rank']:.0f}, paper {cell['paper_rank']:.0f}"
+        found["rank"] = Entry(remark=words)
+    return found
 
 
 def fixed(value: float, digits: int, sign: str = "") -> str:
@@ -175,43 +168,40 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     console = plain_console(file=out, width=width, force_terminal=styled, no_color=not styled)
     endless = plain_console(file=out, width=100_000)
     console.print(Text(report.title, style="bold"))
-    rows, first, last = layout(report), 0, len(report.columns)
+    lines, first, last = layout(report), 0, len(report.columns)
     while first < last:
-        tables = (_block(report, rows, range(first, end)) for end in range(last, first, -1))
+        tables = (_block(report, lines, range(first, end)) for end in range(last, first, -1))
         fits = (t for t in tables if endless.measure(t).maximum <= width)
-        table = next(fits, None) or _block(report, rows, range(first, first + 1))
-        console.print(table)
-        console.print()
+        table = next(fits, None) or _block(report, lines, range(first, first + 1))
+        console.print(table, "")
         first += len(table.columns) - 2
-    for sentence in report.caption:
-        console.print(Text(sentence, style="dim"))
-    if styled:
-        console.print(Text(legend(report, "underlined", "dim"), style="dim"))
-    for i, note in enumerate(report.footnotes, start=1):
-        console.print(Text(f"[{i}] {note}", style="dim"))
+    notes = [*report.caption, *([legend(report, "underlined", "dim")] if styled else [])]
+    notes += [f"[{i}] {note}" for i, note in enumerate(report.footnotes, start=1)]
+    for note in notes:
+        console.print(Text(note, style="dim"))
     return _stripped(out.getvalue())
 
 
-def _block(report: Report, rows: list[list[Line]], columns: range) -> Table:
+def _block(report: Report, lines: list[Line], columns: range) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     for name in ["", "", *(report.labels["column", report.columns[i]] for i in columns)]:
         table.add_column(name, no_wrap=True)
-    for row in rows:
-        for line in row:
-            entries = [line.entries[i] for i in columns]
-            texts = [
-                Text.assemble(
-                    (entry.number, ("", "bold", "underline")[entry.place]),
-                    " " if entry.number and entry.remark else "",
-                    (entry.remark, "" if entry.number else "dim"),
-                    style="dim" if entry.grey else "",
-                )
-                for entry in entries
-            ]
-            if line.label or any(entry != NOTHING for entry in entries):
-                label, style = Text(line.label, style="bold"), KIND_STYLES.get(line.kind, "")
-                table.add_row(label, line.name, *texts, style=style)
-        table.add_section()
+    for line in lines:
+        if line.label:
+            table.add_section()
+        entries = [line.entries[i] for i in columns]
+        texts = [
+            Text.assemble(
+                (entry.number, ("", "bold", "underline")[entry.place]),
+                " " if entry.number and entry.remark else "",
+                (entry.remark, "" if entry.number else "dim"),
+                style="dim" if entry.grey else "",
+            )
+            for entry in entries
+        ]
+        if line.label or any(entry != NOTHING for entry in entries):
+            label, style = Text(line.label, style="bold"), KIND_STYLES.get(line.kind, "")
+            table.add_row(label, line.name, *texts, style=style)
     return table
 
 
@@ -266,8 +256,7 @@ def _frame(report: Report, written: Callable[[Entry], str], bold: str = "{}") ->
     header = [" ", "  ", *(report.labels["column", column] for column in report.columns)]
     lines = [
         [bold.format(line.label) if line.label else "", line.name, *map(written, line.entries)]
-        for row in layout(report)
-        for line in row
+        for line in layout(report)
     ]
     return pd.DataFrame(lines, columns=header, dtype=object)
 
@@ -397,8 +386,3 @@ def refresh(text: str, write: Callable[[str], str]) -> str:
         lambda match: f"<!-- {match['words']} -->{write(match['words']).strip()}<!-- /cell -->",
         anew,
     )
-
-
-def joined(parts: Iterable[str]) -> str:
-    """Parts that are not empty, with a line between them."""
-    return "\n".join(filter(None, parts))

@@ -347,20 +347,16 @@ def _cells(
     cells["difference_pm"] = pm.where(cells["difference"].notna())
     within = cells["difference"].abs() <= cells["difference_pm"]
     cells["within"] = within.astype(object).where(cells["difference_pm"].notna(), None)
-    unrun = [
-        "not run"
-        if row in spec.planned_rows and column in spec.planned_columns
-        else "cited"
-        if row in spec.report.cited
-        else "missing"
-        for row, column in index
-    ]
+    rows, columns = (index.get_level_values(name) for name in CELL)
     done = cells["planned_seeds"] == len(spec.planned_seeds)
-    cells["status"] = np.select(
-        [(cells["our_seeds"] > 0) & done, cells["our_seeds"] > 0, cells["ended"] != ""],
-        ["finished", "partial", cells["ended"]],
-        pd.Series(unrun, index),
-    )
+    statuses = {
+        "finished": (cells["our_seeds"] > 0) & done,
+        "partial": cells["our_seeds"] > 0,
+        **{status: cells["ended"] == status for status in LOST},
+        "not run": rows.isin(spec.planned_rows) & columns.isin(spec.planned_columns),
+        "cited": rows.isin(spec.report.cited),
+    }
+    cells["status"] = np.select(list(statuses.values()), list(statuses), "missing")
     cells = cells.drop(columns=["ended", "second_std"]).rename(columns={"our_seeds": "seeds"})
     return cells.reset_index().astype({"row": object, "column": object})
 

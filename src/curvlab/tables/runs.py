@@ -53,14 +53,11 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
         report: Says which values of a result are its row, its column and its number.
 
     Returns:
-        One row per run: `row`, `column`, `seed`, `status`, `value` (NaN unless finished), `second`
-        (the second number), `val` (the validation score), `steps`, `patience`, `device`, `seconds`,
-        `parameters`, `curvatures` (by name), `commit`, `config` (nested dict), `built` (see
-        `curvlab.results.identity.built`, dotted keys), `protocol` (a number for equal
-        configurations but for the seed), `older` (classes whose revision was raised
-        since), `changed` (overrides of its command against the table), `path`. A finished run that
-        validation could end has as its steps those that it was given; its patience is NaN for runs
-        that have none.
+        One row per run, `COLUMNS`: `value` is NaN unless finished, `val` the validation score,
+        `built` what it built by dotted keys (see `curvlab.results.identity.built`), `protocol` a
+        number for configurations that are equal but for the seed, `older` the classes whose
+        revision was raised since, `changed` the overrides of its command against the table. A
+        finished run that validation could end has as its steps those that it was given.
     """
     runs, ignored = [], []
     for path in result_files(directory):
