@@ -1,13 +1,11 @@
 """One's own graph on the command line: labels choose the task, counts are said once."""
 
-import sys
-
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from curvlab.cli import train
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.data.datasets import own_graph
+from curvlab.errors import UsageError
 
 pytestmark = pytest.mark.slow
 
@@ -85,12 +83,8 @@ def test_a_configuration_that_is_only_shown_is_yaml_and_leaves_nothing(folder, c
     assert (tmp_path / "data" / "processed").is_dir()
 
 
-def test_what_is_malformed_ends_the_command_in_a_sentence(folder, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["train.py"])
-    monkeypatch.setattr(train.signals, "install", lambda **_: None)
+def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
     (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
-    with pytest.raises(SystemExit) as left:
-        train.main([*folder, "model=gcn"])
-    assert left.value.code == 2
-    assert "edges.csv, line 2, column 'target': '' is no id" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is no id"):
+        with_task_of_labels([*folder, "model=gcn"])
     assert not (tmp_path / "data").exists()

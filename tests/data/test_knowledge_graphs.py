@@ -134,12 +134,13 @@ def test_a_header_is_skipped_or_kept_once_somebody_says_what_it_is(folder):
     assert folder(**headed, header=False).load().num_nodes == plain.num_nodes + 2
 
 
-def test_repeated_training_triples_are_merged(folder, caplog):
+def test_repeated_training_triples_count_once_and_those_in_two_parts_are_counted(folder, caplog):
+    source = folder(train=TRAIN + TRAIN + "c\tlikes\ta\n", test="a\tlikes\tb\nb\tlikes\ta\n")
     with caplog.at_level(logging.WARNING):
-        data = folder(train=TRAIN + TRAIN + "c\tlikes\ta\n").load()
+        data = source.load()
     assert "4 training triples repeat another one: each counts once" in caplog.text
-    assert int(data.train_mask.sum()) == 5
-    assert folder(train=TRAIN + TRAIN).num_train == 4
+    assert "2 triples stand in more than one part" in caplog.text
+    assert int(data.train_mask.sum()) == source.num_train == 5
 
 
 def test_validation_triples_are_drawn_of_those_that_can_be_spared(folder):
@@ -172,12 +173,6 @@ def test_unseen_entities_can_be_kept(folder):
     data = folder(test="a\tlikes\tz\n", unseen="keep").load()
     assert data.num_nodes == 4
     assert as_set(data, "test") == {(0, 0, 3)}
-
-
-def test_triples_in_two_parts_are_counted_in_a_warning(folder, caplog):
-    with caplog.at_level(logging.WARNING):
-        folder(test="a\tlikes\tb\nb\tlikes\ta\n").load()
-    assert "2 triples stand in more than one part" in caplog.text
 
 
 @pytest.mark.sampled(2)

@@ -281,10 +281,9 @@ def test_a_corrupt_archive_is_named_with_a_remedy(kind, tiny, archived, tmp_path
     assert [path.name for path in raw.iterdir()] == ["arxiv.zip"]
 
 
-def test_an_archive_that_leads_out_of_its_folder_is_refused(tiny, archived, tmp_path):
+def test_an_archive_does_not_lead_out_of_its_folder(tiny, archived, tmp_path):
     archived("ogbn_arxiv", contents("ogbn_arxiv") | {"../../../escaped.txt": b""})
-    with pytest.raises(UsageError, match="leads out of it"):
-        tiny("ogbn_arxiv", SMALL).load()
+    tiny("ogbn_arxiv", SMALL).load()
     assert list(tmp_path.rglob("escaped.txt")) == []
 
 

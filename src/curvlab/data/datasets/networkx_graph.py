@@ -10,17 +10,9 @@ from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import Table, check_file
 from curvlab.errors import UsageError
 
-READERS = {
-    ".graphml": "read_graphml",
-    ".gml": "read_gml",
-    ".edgelist": "read_edgelist",
-    ".edges": "read_edgelist",
-    ".txt": "read_edgelist",
-    ".adjlist": "read_adjlist",
-    ".net": "read_pajek",
-    ".gexf": "read_gexf",
-}
-"""What networkx reads a file by, by its ending, `.gz` left out."""
+FORMATS = {".edges": "edgelist", ".txt": "edgelist", ".net": "pajek"}
+FORMATS |= {f".{name}": name for name in ("graphml", "gml", "gexf", "edgelist", "adjlist")}
+"""What networkx calls the format of a file, by its ending, `.gz` left out."""
 
 
 @dataclass(eq=False)
@@ -58,13 +50,13 @@ class NetworkXGraph(OwnGraph):
                 "dataset=networkx needs networkx: pip install 'curvlab[graphs]'"
             ) from None
         ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-        if ending not in READERS:
+        if ending not in FORMATS:
             raise UsageError(
                 f"{path} ends in {ending or 'nothing'}: networkx reads "
-                f"{', '.join(READERS)}; tables are read by dataset=graph_folder."
+                f"{', '.join(FORMATS)}; tables are read by dataset=graph_folder."
             )
         try:
-            graph = getattr(nx, READERS[ending])(path)  # which unpacks .gz
+            graph = getattr(nx, f"read_{FORMATS[ending]}")(path)  # which unpacks .gz
         except Exception as error:  # each format fails in its own way
             why = " ".join(str(error).split())[:160] or type(error).__name__
             raise UsageError(

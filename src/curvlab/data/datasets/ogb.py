@@ -17,7 +17,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
-from curvlab.data.files.archives import unpack_zip
 from curvlab.data.files.checks import check_labels, check_statistics, not_finite
 from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.errors import UsageError
@@ -128,8 +127,9 @@ class OGBGraph(LabelledGraph):
         (archive,) = paths
         # Beside the archive, since a folder for temporary files can be too small for it.
         with TemporaryDirectory(dir=archive.parent, prefix=".unpacked-") as place:
-            folder = Path(place)
-            unpack_zip(archive, archive.stem, SUFFIXES, folder)
+            folder = Path(place) / archive.stem
+            with ZipFile(archive) as files:  # which lets no member out of the folder
+                files.extractall(place, [n for n in files.namelist() if n.endswith(SUFFIXES)])
             missing = [path for path in self.contents if not (folder / path).is_file()]
             if missing:
                 raise UsageError(

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import ClassVar
 
 import numpy as np
@@ -38,11 +39,14 @@ from curvlab.options import Incidental, Passed
 
 log = logging.getLogger(__name__)
 
-SHOWN_CLASSES = 10
 SAID = "CURVLAB_SAID"
 """Variable of the environment with marks of what a command has said."""
 
-COUNTS = ("self_loops", "repeated", "both_ways")
+COUNTS = {
+    "self_loops": "from a node to itself",
+    "repeated": "repeated",
+    "both_ways": "given in both directions",
+}
 """What a reader leaves out or merges, counted."""
 
 
@@ -218,24 +222,19 @@ def described(what: str, data: Data) -> str:
     """What a run says of a graph at its start."""
     directed = "edge_forward" in data
     edges = int(data.edge_forward.sum()) if directed else data.num_edges // 2
-    kinds = ("from a node to itself", "repeated", "given in both directions")
-    merged = [
-        f"{data[name]:,} {kind}" for name, kind in zip(COUNTS, kinds, strict=True) if data[name]
-    ]
+    merged = [f"{data[count]:,} {kind}" for count, kind in COUNTS.items() if data[count]]
     left_out = f" (merged or left out: {', '.join(merged)})" if merged else ""
     weighted = ", weighted" if "edge_weight" in data else ""
-    features = f"{data.num_features:,} features" if data.x is not None else "no features"
     text = (
         f"{what}: {data.num_nodes:,} nodes, {edges:,} {'directed ' if directed else ''}edges"
-        f"{left_out}{weighted}, {features}"
+        f"{left_out}{weighted}, {data.num_features or 'no'} features"
     )
     if data.y is None:
         return text
     counts = class_counts(data)
     names = vocabulary_of(data).classes or range(len(counts))
-    shown = [f"{name} {n:,}" for name, n in zip(names, counts, strict=False)][:SHOWN_CLASSES]
-    more = f", {len(counts) - SHOWN_CLASSES} more" if len(counts) > SHOWN_CLASSES else ""
-    text += f"\n  {len(counts)} classes: {', '.join(shown)}{more}"
+    shown = ", ".join(f"{name} {n:,}" for name, n in zip(names, counts, strict=False))
+    text += f"\n  {len(counts)} classes: {shorten(shown, 160, placeholder=' ...')}"
     if "labelled" in data:
         text += f"; {int((~data.labelled).sum()):,} nodes without a label"
     sizes = [f"{int(data[name][:, 0].sum()):,}" for name in GIVEN if name in data]

@@ -34,7 +34,7 @@ def check_edges(data: Data) -> None:
     A graph marked `without_edges` may have none.
 
     Raises:
-        UsageError: See above.
+        UsageError: It is such a graph.
     """
     nodes = int(data.num_nodes or 0)
     if nodes > 0 and data.get("without_edges") and data.num_edges == 0:
