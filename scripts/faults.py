@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Try faults on real runs: kills, damaged files, odd words, full disks.
+"""Try faults on real runs: kills, damaged files, full disks.
 
 scripts/faults.py --minutes 60                        every kind; prints what broke something
-scripts/faults.py --minutes 1 --kind word --seed 7    the same seed tries the same faults
+scripts/faults.py --minutes 1 --kind flip --seed 7    the same seed tries the same faults
 scripts/faults.py --minutes 0 --output FILE.csv       the counts of all that was tried
 """
 
@@ -20,7 +20,7 @@ import pandas as pd
 from curvlab.results.files import atomic_write
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-KINDS = ("kill", "flip", "word", "disk")
+KINDS = ("kill", "flip", "disk")
 COLUMNS = ("fault", "of", "tried", "same_score", "refused", "broken")
 
 

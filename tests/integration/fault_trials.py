@@ -1,4 +1,4 @@
-"""Faults of four kinds, tried on real runs: kills, flipped bytes, odd words, full disks.
+"""Faults of three kinds, tried on real runs: kills, flipped bytes, full disks.
 
 Each function tries one fault that a generator of random numbers chooses, and returns what came of
 it. A fault *held* if nothing is lost and no score is wrong: the same command ends with the numbers
@@ -22,11 +22,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 import psutil
-from omegaconf import DictConfig, OmegaConf
 from optuna.trial import TrialState
 from tiny_runs import TINY, TREE, TRIPLES, Command
 
-from composing import composed
 from curvlab.errors import LONGEST
 from curvlab.search.study import read_study
 
@@ -73,7 +71,7 @@ class Outcome:
     """What came of a fault."""
 
     kind: str
-    """`kill`, `flip`, `word` or `disk`."""
+    """`kill`, `flip` or `disk`."""
     of: str
     """The run that it was tried on, and for flips what was done with the run."""
     what: str
@@ -289,87 +287,6 @@ def _generic(path: Path) -> str:
     return re.sub(r"[0-9a-f]{8,}|\d+", "#", path.name)
 
 
-VALUES = (
-    "0", "-1", "1", "2", "0.5", "-0.5", "1e-320", "1e400", "-1e30", "nan", "inf", "-inf", "null",
-    "true", "False", "''", '""', "a", "a b", "a=b", "a,b", "a:b", "[1,2]", "[]", "{}", "{a:1}",
-    "[[1],[2]]", "{a:{b:[c]}}", "???", "${seed}", "${nothing}", "${oc.env:HOME}", "${oc.env:NONE}",
-    "${now:%Y}", "${", "}", "'quoted \\' quote'", '"double"', "int('3')", "int(x)", "float(2)",
-    "str([1,2])", "json_str('{')", "choice(0,1)", "choice()", "range(0,3)", "range(1,0)",
-    "interval(0,1)", "glob(*)", "glob(*,exclude=a*)", "sort(3,1)", "shuffle(1,2)", "tag(a,1)",
-    "extend_list(1)", "é", "点", "\u2028", "\\", "\\\\", "/", "../..", "/dev/null", "~", "!x",
-    "1_000", "0x10", "1.", ".5", "1" * 400, "[" * 60, "9" * 30, "a" * 300, "\t", " ", "-", "--x",
-    "@", "a@b", "*", "?", "%", "#", "$", "&", "|", ";", "<", "`ls`", "$(ls)", "\x7f", "None",
-    "on", "yes", "1e5", "1000000000", "[1,a,null]", "{1:2}", "{a:b,a:c}", "'${seed}'",
-)  # fmt: skip
-"""All forms of a value in Hydra's grammar, and what is none."""
-
-PREFIXES = ("", "", "", "", "+", "++", "~")
-
-
-@cache
-def keys() -> Mapping[str, Any]:
-    """Every key of a run with its value, and the groups' names."""
-    config = composed(*RUNS["reconstruction"])
-    groups = ("model", "dataset", "task", "manifold", "optimizer", "trainer", "split", "batching")
-    others = ("table", "search", "study", "recipe", "logger", "hydra")
-    return dict(_paths(config)) | dict.fromkeys((*groups, *others), "")
-
-
-def _paths(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key in config:
-        value = OmegaConf.select(config, str(key))
-        yield f"{prefix}{key}", value
-        if isinstance(value, DictConfig):
-            yield from _paths(value, f"{prefix}{key}.")
-
-
-def _near(value: Any, chance: random.Random) -> str:
-    """A value that is not far from another one, of its kind or of the next."""
-    if isinstance(value, bool):
-        return chance.choice(["true", "false", "null", "1"])
-    if isinstance(value, int | float):
-        near = (0, -value, 2 * value, value + 1, value - 1, value / 2, value / 10, 0.999, 1)
-        return str(chance.choice(near))
-    return chance.choice(["null", f"{value}x", f"[{value}]", "0", "1", "true"])
-
-
-SAFE = ("paths.", "hydra.run", "hydra.sweep")
-"""Keys that say where files go; odd values of them are tried by tests of their own."""
-
-
-def odd_word(chance: random.Random) -> str:
-    """A word of the command line that is nearly right, or not at all."""
-    key = chance.choice([key for key in keys() if not key.startswith(SAFE)])
-    if chance.random() < 0.4:
-        return f"{key}={_near(keys()[key], chance)}"
-    if chance.random() < 0.15:  # misspelt
-        place = chance.randrange(len(key))
-        key = key[:place] + chance.choice(["", "x", ".", "@", "/", " ", "é"]) + key[place + 1 :]
-    value = chance.choice(VALUES)
-    if chance.random() < 0.1:
-        value = f"[{value},{chance.choice(VALUES)}]"
-    if chance.random() < 0.05:
-        return chance.choice([key, value, f"{key}:{value}", f"--{key}", f"={value}"])
-    sign = "" if chance.random() < 0.03 else "="
-    return f"{chance.choice(PREFIXES)}{key}{sign}{value}"
-
-
-def word(chance: random.Random) -> Outcome:
-    """One or two odd words: the run ends well, or is refused in a sentence."""
-    words = [odd_word(chance) for _ in range(chance.choice([1, 1, 2]))]
-    sweep = ["-m"] if chance.random() < 0.15 else []
-    name = chance.choice(["reconstruction", "classification", "triples"])
-    with site() as command:
-        roots = set(Path("/").iterdir())
-        done = finish(command, *sweep, *RUNS[name], "trainer.max_steps=7", *words)
-        what = " ".join(sweep + [repr(w)[:80] for w in words])
-        if new := set(Path("/").iterdir()) - roots:
-            return Outcome("word", name, what, "wrote to the root", " ".join(map(str, new)))
-        if done.returncode == 0:
-            return Outcome("word", name, what, "accepted")
-        return Outcome("word", name, what, *refusal(done))
-
-
 @contextmanager
 def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
     """Mount a file system of its own on a folder.
@@ -442,7 +359,6 @@ def _fill(folder: Path) -> None:
 FAULTS: Mapping[str, Callable[[random.Random], Outcome]] = {
     "kill": kill,
     "flip": flip,
-    "word": word,
     "disk": disk,
 }
 

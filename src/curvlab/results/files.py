@@ -1,103 +1,59 @@
 """Files that are either whole or not there."""
 
-import errno
-import fcntl
 import glob
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-OF_DISK = (
-    errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EISDIR, errno.ENAMETOOLONG,
-    errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS,
-)  # fmt: skip
-"""What a file system refuses a write with."""
+OF_DISK = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+"""What a file system raises; errors of the network are others."""
 
-RANDOM_LETTERS = 8
-"""Of the name of a temporary file, by `tempfile`."""
+LEFT_SECONDS = 3600.0
+"""Age of a temporary file from which its process is taken for dead."""
 
 
 @contextmanager
 def arriving(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside the target that becomes the target if the block succeeds.
+    """Yield a temporary path next to the target that becomes the target if the block succeeds.
+
+    Temporary files of processes that were killed an hour ago are deleted.
 
     Args:
-        target: the file; its folder is made if it is not there.
+        target: the file; its folder is made if it does not exist.
 
     Raises:
         OSError: it cannot be written; the error names it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _own_file(target) as partial:
-        try:
-            yield partial
-            partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's folder
-            flush(partial)  # else a power loss may leave the name and no content
-            partial.replace(target)
-        except (OSError, RuntimeError) as error:  # torch's, when the system refuses it a write
-            cause = error if isinstance(error, OSError) else error.__context__
-            if not isinstance(cause, OSError) or cause.errno not in OF_DISK:  # of the network, say
-                raise
-            if cause.filename in (None, str(partial)):
-                raise OSError(cause.errno, cause.strerror, str(target)) from error
-            raise
-        finally:
-            partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def _own_file(target: Path) -> Iterator[Path]:
-    """An empty temporary file beside the target; those of processes that were killed are deleted.
-
-    Each is locked while its process lives, so that nobody takes it for such a one.
-    """
-    prefix = f".{target.name}."
-    for left in target.parent.glob(f"{glob.escape(prefix)}{'?' * RANDOM_LETTERS}"):
-        collect(left)
-    while True:
-        try:
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(target)) from error
-        try:
-            hold(handle)
-            if Path(name).exists():  # else collected before it was locked
-                yield Path(name)
-                return
-        finally:
-            os.close(handle)
-
-
-def hold(handle: int) -> None:
-    """Lock what is open for as long as it is, so that nobody collects it.
-
-    Where the file system has no locks nothing can be collected either.
-    """
-    with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_SH)
-
-
-def collect(left: Path) -> None:
-    """Delete a file or folder unless a process holds it, which has locked it."""
-    with suppress(OSError):  # somebody else collects it too, or may not be disturbed
-        handle = os.open(left, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove(left)
-        finally:
-            os.close(handle)
-
-
-def flush(path: Path) -> None:
-    """Wait until a file's content is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with suppress(OSError):  # another process deletes it too
+            if time.time() - left.stat().st_mtime > LEFT_SECONDS:
+                remove(left)
+    prefix, partial = f".{target.name}.", None
     try:
-        os.fsync(handle)
-    finally:
+        handle, name = tempfile.mkstemp(".part", prefix, target.parent)
         os.close(handle)
+        partial = Path(name)
+        yield partial
+        partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's folder
+        handle = os.open(partial, os.O_RDONLY)
+        os.fsync(handle)  # else a power loss may leave the name and no content
+        os.close(handle)
+        partial.replace(target)
+    except (OSError, RuntimeError) as error:  # torch's, when the system refuses it a write
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(cause, OSError) and type(cause) in OF_DISK:
+            named = str(cause.filename or target.parent / prefix)
+            if named.startswith(str(target.parent / prefix)):
+                raise OSError(cause.errno, cause.strerror, str(target)) from error
+        raise
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
 
 
 def atomic_write(path: Path, text: str) -> None:

@@ -34,15 +34,6 @@ AGENT = "TORCHELASTIC_USE_AGENT_STORE"
 WAIT = timedelta(days=30)
 """How long a process waits for work: the first one may be waiting for another run's folder."""
 
-GRACE_SECONDS = 3.0
-"""How long the other processes may go on after the first failure."""
-
-FAILED = "failed"
-"""The store's key of an error."""
-
-LOST = "Connection closed by peer"
-"""Part of the error of a process whose peer was killed."""
-
 
 class ProcessError(RuntimeError):
     """A process of a run ended without an error of its own, as one that is killed does."""
@@ -130,7 +121,7 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
     try:
         with signals.wait(lambda: [p.pid for p in started.processes if p.is_alive()]):
             try:
-                while not started.join(grace_period=GRACE_SECONDS):
+                while not started.join(grace_period=3.0):
                     pass
             except ProcessExitedException as error:
                 failed = error
@@ -194,11 +185,13 @@ def _lead(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     try:
         work(0, *arguments)
     except Exception as error:
-        if store.check([FAILED]):
-            first, trace = pickle.loads(store.get(FAILED))
+        if store.check(["failed"]):
+            first, trace = pickle.loads(store.get("failed"))
             first.add_note(trace)
             raise first from error
-        raise _killed("another process") if LOST in str(error) else error from error
+        raise (
+            _killed("another process") if "Connection closed by peer" in str(error) else error
+        ) from error
 
 
 def end_others() -> None:
@@ -223,7 +216,7 @@ def follow(rank: int) -> None:
         except SystemExit:  # by a signal, which all have received
             raise
         except BaseException as error:
-            store.set(FAILED, pickle.dumps((_portable(error), traceback.format_exc())))
+            store.set("failed", pickle.dumps((_portable(error), traceback.format_exc())))
             os._exit(1)  # the usual way out would wait for the others
 
 

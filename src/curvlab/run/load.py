@@ -56,7 +56,7 @@ class Run:
         config: DictConfig,
         kept: dict[str, Any],
         result: Result | None,
-        known: Known | GraphDataModule,
+        known: Known,
     ) -> None:
         self.task, self.config, self.kept, self.result = task, config, kept, result
         self._known = known
@@ -80,8 +80,12 @@ class Run:
     @cached_property
     def data(self) -> GraphDataModule:
         """The data module, whose files are read when a graph is first needed."""
-        known = self._known
-        return known if isinstance(known, GraphDataModule) else _data_of(self.config)
+        with isolate_rng(), default_dtype(self.config.trainer.precision):
+            lightning.seed_everything(self.config.seed, workers=True, verbose=False)
+            data = build_data(self.config)
+            data.prepare_data()
+            data.setup()
+        return data
 
     @property
     def tied(self) -> str:
@@ -114,7 +118,7 @@ class Run:
             else:
                 points = self.model(batch)
             check_finite("embeddings", points, self.task, lambda: self.model(batch))
-        return points[_order(batch)]
+        return points[batch.nodes.argsort()] if "nodes" in batch else points
 
     def ids(self, graph: Data | None = None) -> list[str]:
         """Names of the rows of `embed`, numbers from 0 where there are none."""
@@ -250,13 +254,19 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
         UsageError: there is no such file, it is no checkpoint of a run, or a class has another
             revision now.
     """
-    file, folder = _located(Path(path).expanduser())
-    kept = _read(file)
-    aged = older(kept["config"], kept.get("revisions", {}))
-    if aged:
+    path = Path(path).expanduser()
+    file = path if path.is_file() else path / BEST
+    if not file.is_file():
         raise UsageError(
-            f"{file} was written with {', '.join(aged)}, which computes other numbers today: run "
-            "it again, or load it with the version that wrote it"
+            f"{file} is not there: a run writes it when it finishes; train it, or give the folder "
+            "of a run that has"
+        )
+    kept = _read(file)
+    outdated = older(kept["config"], kept.get("revisions", {}))
+    if outdated:
+        raise UsageError(
+            f"{file} was written with {', '.join(outdated)}, which computes other numbers today: "
+            "run it again, or load it with the version that wrote it"
         )
     moved = {"data_dir": data_dir, "mirror": mirror}
     places = {key: place for key, place in moved.items() if place is not None}
@@ -264,41 +274,23 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     config = OmegaConf.create(_placed(kept.pop("config"), places, start))
     assert isinstance(config, DictConfig)
     register_resolvers()
-    facts = kept.pop("facts", None)  # files of before have none
-    known = _data_of(config) if facts is None else Known(facts)
+    known = Known(kept.pop("facts"))
     with isolate_rng(), default_dtype(config.trainer.precision):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
         task = build_task(config, known)
     task.load_state_dict(kept.pop("state_dict"))
-    for part in task.modules():
-        if getattr(part, "cached", False):  # else it would answer another graph with this one's
-            part.cached = False
-    return Run(task.eval(), config, kept, read_result(folder) if folder else None, known)
-
-
-def _located(path: Path) -> tuple[Path, Path | None]:
-    """The file of the weights, and the run's folder if it is in one."""
-    if path.is_file():
-        folder = path.resolve().parent.parent
-        same = folder / BEST
-        return path, folder if same.is_file() and same.samefile(path) else None
-    if not (path / BEST).is_file():
-        raise UsageError(
-            f"{path / BEST} is not there: a run writes it when it finishes; train it, or give the "
-            "folder of a run that has"
-        )
-    return path / BEST, path
+    folder = file.resolve().parents[1]
+    own = (folder / BEST).is_file() and (folder / BEST).samefile(file)
+    return Run(task.eval(), config, kept, read_result(folder) if own else None, known)
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What is in a file of weights."""
+    """The content of a file of weights."""
     try:
         check_archive(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)
-        if {"state_dict", "config", "config_hash"} <= kept.keys():
-            check_schema(kept)
-            return dict(kept)
-        error: Exception | None = None
+        check_schema(kept)
+        return {**kept, "facts": kept["facts"], "state_dict": kept["state_dict"]}
     except DamagedError as damage:
         raise UsageError(
             f"{file} is damaged ({damage}): its weights are not those that were evaluated; run it "
@@ -308,26 +300,11 @@ def _read(file: Path) -> dict[str, Any]:
         raise
     except SchemaError as other:
         raise UsageError(f"{file} cannot be used ({other}): train it again") from None
-    except Exception as cause:  # what a file of another kind does to torch is anybody's guess
-        error = cause
-    raise UsageError(
-        f"{file} is not the best.ckpt of a run: give a run's folder, or the file of that name in "
-        "its folder checkpoints"
-    ) from error
-
-
-def _data_of(config: DictConfig) -> GraphDataModule:
-    with isolate_rng(), default_dtype(config.trainer.precision):
-        lightning.seed_everything(config.seed, workers=True, verbose=False)
-        data = build_data(config)
-        data.prepare_data()
-        data.setup()
-    return data
-
-
-def _order(batch: Data) -> Tensor | slice:
-    """By which rows are in the order of the data set's nodes."""
-    return batch.nodes.argsort() if "nodes" in batch else slice(None)
+    except Exception as error:  # what a file of another kind does to torch is anybody's guess
+        raise UsageError(
+            f"{file} is not the best.ckpt of a run: give a run's folder, or the file of that name "
+            "in its folder checkpoints"
+        ) from error
 
 
 def _placed(node: Any, places: Mapping[str, str], start: Path) -> Any:
