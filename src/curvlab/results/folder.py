@@ -82,6 +82,8 @@ class RunDirectory:
                     f"{file} may not be read, and is not replaced: ask its owner, or name another "
                     "folder by paths.output_dir"
                 )
+            for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
+                remove(left)  # of a process that was killed
             yield
 
     def conclusion(self, config_hash: str) -> Result | None:
