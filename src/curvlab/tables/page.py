@@ -7,7 +7,6 @@ import base64
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +68,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
 
 
 def count(report: Report) -> dict[str, int]:
-    """Cells of a table by how they compare, in the order of the page.
-
-    `printed` are those with a number in the paper, `full protocol` those of ours that have all
-    seeds of the table's own protocol; `within`, `below` and `above` compare the two, and `not run`
-    is what the sweep would still run.
-    """
+    """Cells of a table by how they compare; `full protocol`: ours with all seeds of the table's."""
     cells = report.cells
     other = (cells["seeds"] > 0) & (cells["mark"] != "")
     return {
@@ -125,19 +119,13 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
     name = f"{report.labels['row', cell['row']]}, {report.labels['column', cell['column']]}"
     lines = [name, *(f"{key}: {value}" for key, value in facts.items() if value)]
     for run in runs:
-        kappas = [kappa for layer in run["curvatures"].values() for kappa in layer]
-        ends = dict.fromkeys(f"{end:.3g}" for end in (min(kappas), max(kappas))) if kappas else ()
-        seconds = "" if isnan(run["seconds"]) else f"{run['seconds']:,.0f} s"
-        parts = (
-            f"seed {run['seed']}: {fixed(run['value'], digits) or run['status']}",
-            f"κ {' to '.join(ends)}" if ends else "",
-            f"{run['steps']:,} steps",
-            seconds,
-            run["device"],
-            run["commit"][:8],
-            run["path"],
-        )
-        lines.append(", ".join(filter(None, parts)))
+        kappas = sorted(kappa for layer in run["curvatures"].values() for kappa in layer)
+        ends = dict.fromkeys(f"{kappa:.3g}" for kappa in (*kappas[:1], *kappas[-1:]))
+        value, seconds = fixed(run["value"], digits) or run["status"], fixed(run["seconds"], 0)
+        words = [f"seed {run['seed']}: {value}", "κ " * bool(ends) + " to ".join(ends)]
+        words += [f"{run['steps']:,} steps", seconds + " s" * bool(seconds)]
+        words += [run["device"], run["commit"][:8], run["path"]]
+        lines.append(", ".join(filter(None, words)))
     return "\n".join(lines)
 
 

@@ -219,9 +219,7 @@ def terminal_table(frame: pd.DataFrame, width: int = 120) -> str:
 def terminal_text(*parts: Any, width: int = 120) -> str:
     """What rich prints, without colours."""
     out = StringIO()
-    console = plain_console(file=out, width=width, no_color=True)
-    for part in parts:
-        console.print(part)
+    plain_console(file=out, width=width, no_color=True).print(*parts, sep="\n")
     return _stripped(out.getvalue())
 
 
@@ -324,15 +322,12 @@ def sentence(report: Report, row: str, column: str) -> str:
         UsageError: There is no such cell.
     """
     cell = _cell(report, row, column)
-    names = {"ours": "ours", "second": report.second, "paper": "paper"}
     entries = _entries({**cell, "our_place": 0, "paper_place": 0}, report)
-    numbers = [
-        f"{name} {entries[kind].written(('{}',), '<sub>{}</sub>')}"
-        for kind, name in names.items()
-        if entries[kind] != NOTHING
-    ]
+    names = {"ours": "ours", "second": report.second, "paper": "paper"}
+    found = ((name, entries[kind]) for kind, name in names.items() if entries[kind] != NOTHING)
+    numbers = ", ".join(f"{name} {e.written(('{}',), '<sub>{}</sub>')}" for name, e in found)
     labels = report.labels["row", cell["row"]], report.labels["column", cell["column"]]
-    return f"{', '.join(labels)}: {', '.join(numbers)}.\n"
+    return f"{', '.join(labels)}: {numbers}.\n"
 
 
 def number(report: Report, row: str, column: str, whose: str = "ours") -> str:

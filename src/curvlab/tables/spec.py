@@ -114,11 +114,7 @@ class TableSpec:
             return f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         if str(value) in self.report.labels:
             return self.report.labels[str(value)]
-        config = find(self.configs, f"{group}/{value}.yaml")
-        if not config.is_file():
-            return str(value)
-        name = f"{group}/{value}"
-        return _label(self.configs, name, config.stat().st_mtime_ns) or str(value)
+        return _label(self.configs, f"{group}/{value}") or str(value)
 
 
 def table_names(configs: Path) -> list[str]:
@@ -260,8 +256,7 @@ def _planned(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, .
 
 
 @cache
-def _label(configs: Path, name: str, modified: int) -> str | None:  # noqa: ARG001  (of a version)
+def _label(configs: Path, name: str) -> str:
     """The label of a configuration, which many tables have the same of."""
     config = read(configs, name)
-    label = None if config is None else config.get("label")
-    return None if label is None else str(label)
+    return "" if config is None else str(config.get("label") or "")
