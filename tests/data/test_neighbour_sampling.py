@@ -152,10 +152,3 @@ def test_directions_are_kept():
     sample = Subgraphs(graph).sampled(torch.tensor([2]), [5, 5])
     assert sample.nodes.tolist() == [2, 1, 0]
     assert sample.edge_index.tolist() == [[1, 2], [0, 1]]
-
-
-def test_attributes_are_left_out_on_demand(graph):
-    graph.train_mask = torch.ones(61, dtype=torch.bool)
-    sample = Subgraphs(graph, without=["train_mask"]).sampled(torch.tensor([1]), [3])
-    assert "train_mask" not in sample
-    assert "train_mask" in graph

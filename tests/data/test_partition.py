@@ -270,17 +270,6 @@ def test_a_process_keeps_its_own_batches_of_the_rounds_of_all(val):
         assert all(torch.equal(a, b) for a, b in zip(parts[2:], kept, strict=True))
 
 
-def test_it_goes_on_where_its_state_says():
-    first = module(steps=4)
-    list(first.train_dataloader())
-    state = first.state_dict()
-    expected = [batch.x for batch in first.train_dataloader()]
-    second = module(steps=4)
-    second.load_state_dict(state)
-    found = [batch.x for batch in second.train_dataloader()]
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
-
-
 def test_it_evaluates_on_the_whole_graph_and_cuts_from_another_copy():
     data = module()
     (whole,) = (
