@@ -60,14 +60,6 @@ def test_reconstruction_keeps_its_protocol():
     assert composed("dataset=web_edu", "model=gcn").model.skip_average
 
 
-def test_the_command_line_wins_over_a_tasks_defaults():
-    words = ("trainer=default", "optimizer=adam", "model.dropout=0.1", "trainer.max_steps=7")
-    config = composed("dataset=cora", "model=gcn", *words)
-    assert "patience" not in config.trainer
-    assert config.optimizer.curvature_lr == 1e-3
-    assert (config.model.dropout, config.trainer.max_steps) == (0.1, 7)
-
-
 def chosen_recipe(*words):
     """The recipe of data set and split that a run takes, whether there is one or not."""
     return with_hydra(*words).hydra.runtime.choices.recipe
@@ -164,13 +156,6 @@ def test_the_command_line_wins_over_a_recipe(configs):
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (8, 0.3, 0.1)
     plain = composed("model=gcn", "dataset=cora", "recipe=none", configs=configs)
     assert (plain.model.dim, plain.model.dropout, plain.optimizer.lr) == (16, 0.5, 0.01)
-
-
-def test_a_table_wins_over_a_recipe(configs):
-    table = configs / "table" / "fpst" / "mine.yaml"
-    table.write_text("# @package _global_\nmodel:\n  dim: 4\n")
-    config = composed("model=gcn", "dataset=cora", "table=fpst/mine", configs=configs)
-    assert (config.model.dim, config.model.dropout) == (4, 0.3)
 
 
 @pytest.mark.parametrize(

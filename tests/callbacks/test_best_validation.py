@@ -111,20 +111,6 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(fit, scored, tmp_path, pa
     assert all(torch.equal(again.weights[name], whole.weights[name]) for name in whole.weights)
 
 
-def test_buffers_belong_to_the_weights(fit, scored):
-    class Counted(scored):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("seen", torch.tensor(0))
-
-        def on_train_batch_start(self, batch, batch_idx):
-            self.seen += 1
-
-    module = Counted()
-    chosen(fit, module, steps=10)
-    assert module.seen == 5
-
-
 @pytest.mark.parametrize("waits", [True, False])
 def test_weights_are_chosen_on_a_device_without_asking_it_for_a_number(
     fit, scored, monkeypatch, waits

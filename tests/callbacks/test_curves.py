@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from curvlab.callbacks import Curves, curvatures
-from curvlab.manifolds import Curvature, Euclidean, Stereographic
+from curvlab.manifolds import Euclidean, Stereographic
 
 
 def test_curvatures_are_numbered_and_signed():
@@ -23,13 +23,6 @@ def test_a_space_in_many_layers_is_one_curvature():
     space = Stereographic(2)
     module = nn.ModuleList([nn.ModuleDict({"space": space}), nn.ModuleDict({"space": space})])
     assert list(curvatures(module)) == ["kappa/0"]
-
-
-def test_bounded_and_single_curvatures_are_values_not_parameters():
-    module = nn.ModuleList([Curvature(-2.0, max=0.0), Curvature(3.0, learnable=False)])
-    found = curvatures(module)
-    assert found["kappa/0"].tolist() == pytest.approx([-2.0])
-    assert found["kappa/1"].tolist() == [3.0]
 
 
 @pytest.mark.parametrize("batches", [1, 3])

@@ -5,14 +5,6 @@ import torch
 from curvlab.callbacks import RandomState
 
 
-def test_a_fresh_run_is_left_alone():
-    torch.manual_seed(0)
-    expected = torch.rand(5)
-    torch.manual_seed(0)
-    RandomState().on_train_start(None, None)
-    assert torch.equal(torch.rand(5), expected)
-
-
 def test_a_resumed_run_draws_what_the_whole_one_draws(fit, small, tmp_path):
     """Through a checkpoint of the trainer."""
 

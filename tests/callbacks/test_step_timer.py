@@ -42,12 +42,6 @@ def test_median_of_the_epochs_means_without_the_first_and_without_evaluation(clo
     assert timer.ms_per_step == pytest.approx(200)
 
 
-def test_an_epoch_that_is_cut_short_by_the_last_step_counts(clock):
-    timer = StepTimer()
-    run_epoch(timer, clock, [0.25], before=999)
-    assert timer.ms_per_step == pytest.approx(250)
-
-
 def test_wall_time_is_without_the_interruption(clock):
     timer = StepTimer()
     run_epoch(timer, clock, [1.0, 1.0], evaluation=3.0)
@@ -70,10 +64,3 @@ def test_in_a_real_run_every_epoch_counts_once(fit, small, batches):
     fit(small(), [timer], steps=12, batches=batches)
     assert len(timer.state_dict()["epochs"]) == 3
     assert 0 < timer.ms_per_step < 1000 * timer.wall_seconds
-
-
-def test_state_is_plain_enough_for_a_checkpoint(fit, small, tmp_path):
-    timer = StepTimer()
-    fit(small(), [timer], steps=5)
-    torch.save(timer.state_dict(), tmp_path / "state.pt")
-    assert torch.load(tmp_path / "state.pt", weights_only=True)["wall"] > 0

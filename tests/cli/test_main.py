@@ -15,7 +15,6 @@ import curvlab
 from curvlab.cli import train
 from curvlab.cli.main import VERBS, main
 from curvlab.cli.verbs import show
-from curvlab.data.datasets.reading import read_graph
 from curvlab.program import with_home
 from curvlab.run import reporting
 
@@ -37,13 +36,6 @@ def test_a_wrong_verb_is_answered_with_the_near_one(capsys):
         "",
         "curvlab: there is no trian; did you mean curvlab train?\n",
     )
-
-
-def test_a_search_is_named_first(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["search", "dataset=cora"])
-    assert left.value.code == 2
-    assert "as in curvlab search fpst dataset=texas" in capsys.readouterr().err
 
 
 def test_help_waits_for_no_torch():
@@ -147,13 +139,6 @@ def test_a_terminal_without_a_sign_for_a_letter_gets_a_question_mark():
 )
 def test_the_home_folder_is_where_a_path_begins(word, expected):
     assert with_home([word]) == [expected.format(home=Path.home())]
-
-
-def test_folders_of_python_begin_at_home_too(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "friends").mkdir()
-    (tmp_path / "friends" / "edges.csv").write_text("a,b\nb,c\n")
-    assert read_graph("~/friends")[0].num_nodes == 3
 
 
 @pytest.mark.parametrize("verb", ["predict", "train"])

@@ -19,14 +19,6 @@ def only_result(command):
     return result
 
 
-def test_help_lists_models_datasets_and_examples(command):
-    done = command("--help")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    for word in ("fpst", "web_edu", "help=model", "table=fpst/fig3", "python train.py"):
-        assert word in done.stdout
-
-
 def test_a_wrong_word_is_one_line_and_exit_code_2(command):
     done = command("model=fpts")
     assert (done.returncode, done.stdout) == (2, "")

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.config.folder import CONFIGS
-from curvlab.data.datasets.named import dataset_names, named_source
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.program import program
@@ -23,7 +22,7 @@ from curvlab.program import program
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """The command line's arguments."""
     parser = parser_of("data", __doc__)
-    parser.epilog = f"datasets: {', '.join(dataset_names(CONFIGS))}"
+    parser.epilog = f"datasets: {', '.join(choices(CONFIGS, 'dataset'))}"
     parser.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
     parser.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")
     return parser.parse_args(words)
@@ -33,9 +32,11 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     args = parse_arguments(arguments)
+    from curvlab.data.datasets.named import named_source  # torch, for which --help does not wait
+
     everything = args.names == ["all"]
     code = 0
-    for name in dataset_names(CONFIGS) if everything else args.names:
+    for name in choices(CONFIGS, "dataset") if everything else args.names:
         try:
             files = named_source(name, args.data_dir, CONFIGS).download()
             print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")

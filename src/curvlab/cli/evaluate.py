@@ -15,13 +15,9 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-import pandas as pd
-
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, show
-from curvlab.finite import finite_scores
 from curvlab.program import parser as parser_of
-from curvlab.run.transfer import scores_on, triples_in
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,6 +30,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from curvlab.finite import finite_scores
+    from curvlab.run.transfer import scores_on, triples_in
+
     run = curvlab.load(args.run)
     triples = args.data is not None and run.task.data_kind == "triples"
     graph = triples_in(args.data, run) if triples else graph_in(args.data, run)

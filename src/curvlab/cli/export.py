@@ -13,18 +13,17 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, write
 from curvlab.program import parser as parser_of
 from curvlab.results.files import arriving, atomic_write
-from curvlab.run.load import Run
 
-Points = tuple[list[str], np.ndarray, dict[str, Any]]
+if TYPE_CHECKING:
+    import numpy as np
+
+    from curvlab.run.load import Run
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,7 +47,9 @@ def _export(args: argparse.Namespace) -> None:
     print(f"{len(ids):,} points of {points.shape[1]} coordinates in {path}")
 
 
-def embeddings(run: Run, tangent: bool = False, folder: str | None = None) -> Points:
+def embeddings(
+    run: "Run", tangent: bool = False, folder: str | None = None
+) -> "tuple[list[str], np.ndarray, dict[str, Any]]":
     """Ids, points `[nodes, dim]` and what a file says of the space.
 
     Args:
@@ -77,26 +78,25 @@ def embeddings(run: Run, tangent: bool = False, folder: str | None = None) -> Po
     return run.ids(graph), points.detach().cpu().numpy(), said
 
 
-def _frame(ids: Sequence[str], points: np.ndarray) -> pd.DataFrame:
-    columns = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
-    columns.insert(0, "id", list(ids))
-    return columns
+def _write_table(path: Path, ids: Sequence[str], points: Any, space: dict[str, Any]) -> None:
+    import pandas as pd
 
-
-def _write_table(path: Path, ids: Sequence[str], points: np.ndarray, space: dict[str, Any]) -> None:
-    frame = _frame(ids, points)
+    frame = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
+    frame.insert(0, "id", list(ids))
     frame.attrs.update(space)  # kept in the file by parquet
     write(frame, path)
 
 
-def _write_npz(path: Path, ids: Sequence[str], points: np.ndarray, space: dict[str, Any]) -> None:
+def _write_npz(path: Path, ids: Sequence[str], points: Any, space: dict[str, Any]) -> None:
+    import numpy as np
+
     kappa = np.array(space["curvature"])
     arrays = {"ids": np.array(ids, dtype=np.str_), "points": points, "kappa": kappa}
     with arriving(path) as partial, partial.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays, space=np.array(space["space"]))
 
 
-def _write_text(path: Path, ids: Sequence[str], points: np.ndarray, _: dict[str, Any]) -> None:
+def _write_text(path: Path, ids: Sequence[str], points: Any, _: dict[str, Any]) -> None:
     with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write(f"{len(ids)} {points.shape[1]}\n")
         for name, row in zip(ids, points.tolist(), strict=True):

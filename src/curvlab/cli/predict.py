@@ -14,14 +14,15 @@ RUN is a run's folder or its best.ckpt. Names are those of the data set's files.
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, show, write
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.run.predictions import Query
+
+if TYPE_CHECKING:
+    from curvlab.run.predictions import Query
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,8 +57,10 @@ def _predict(args: argparse.Namespace) -> None:
         show(found, f"{run.config.model.label} on {run.config.dataset.label}")
 
 
-def _queries(args: argparse.Namespace) -> list[Query]:
+def _queries(args: argparse.Namespace) -> "list[Query]":
     """Pairs to complete, of the words or of a file."""
+    import pandas as pd
+
     if args.pairs is None:
         some = (args.head, args.relation, args.tail)
         if any(some) and not args.relation:

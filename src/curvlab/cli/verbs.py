@@ -4,17 +4,17 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-from rich.table import Table
-from torch_geometric.data import Data
-
-from curvlab.data.datasets.reading import read_graph
 from curvlab.errors import UsageError, of_system
-from curvlab.finite import DivergedError
 from curvlab.program import Words, plain_console
 from curvlab.results.files import arriving
-from curvlab.run.load import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch_geometric.data import Data
+
+    from curvlab.run.load import Run
 
 SHOWN_ROWS = 20
 """Of a table on the terminal; a file has them all."""
@@ -28,7 +28,13 @@ def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Se
     What the system refuses, and numbers that are not finite, are one sentence too, with code 1.
     """
     try:
-        act(parser.parse_args(words))
+        args = parser.parse_args(words)
+    except SystemExit as left:  # of --help
+        return int(left.code or 0)
+    from curvlab.finite import DivergedError  # which imports torch: --help does not wait for it
+
+    try:
+        act(args)
     except UsageError as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -38,15 +44,15 @@ def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Se
     except OSError as error:
         print(f"{parser.prog}: {of_system(error)}", file=sys.stderr)
         return 1
-    except SystemExit as left:  # of --help
-        return int(left.code or 0)
     return 0
 
 
-def graph_in(folder: str | None, run: Run) -> Data | None:
+def graph_in(folder: str | None, run: "Run") -> "Data | None":
     """Another graph, from a folder of files, with the run's numbers of classes and features."""
     if folder is None:
         return None
+    from curvlab.data.datasets.reading import read_graph
+
     run.check_own()
     source = run.config.dataset.source
     options = {name: source[name] for name in ("weighted", "mutual", "directed") if name in source}
@@ -54,7 +60,7 @@ def graph_in(folder: str | None, run: Run) -> Data | None:
     return graph
 
 
-def write(frame: pd.DataFrame, path: Path) -> None:
+def write(frame: "pd.DataFrame", path: Path) -> None:
     """Write a table by the ending of its file, whole or not at all.
 
     Raises:
@@ -74,13 +80,16 @@ def write(frame: pd.DataFrame, path: Path) -> None:
             ) from None
 
 
-def show(frame: pd.DataFrame, title: str, digits: int = 4) -> None:
+def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:
     """Print the first rows and columns of a table."""
+    from pandas.api.types import is_float_dtype
+    from rich.table import Table
+
     console = plain_console()
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     columns = list(frame.columns)[:SHOWN_COLUMNS]
     for name in columns:
-        number = pd.api.types.is_float_dtype(frame[name])
+        number = is_float_dtype(frame[name])
         table.add_column(str(name), justify="right" if number else "left")
     for row in frame[columns].head(SHOWN_ROWS).itertuples(index=False):
         table.add_row(*(f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row))
