@@ -236,6 +236,7 @@ def square(**changes):
     return {name: value for name, value in {**plain, **changes}.items() if value is not None}
 
 
+two = file_of(lambda content, stream: np.savez(stream, **content), {"a": np.eye(4), "b": np.eye(4)})
 npy, pt = partial(file_of, np.save), partial(file_of, torch.save)
 REFUSED = [
     ({}, {}, "has no edges.csv.*dataset=kg_folder"),
@@ -299,6 +300,7 @@ REFUSED = [
             (Evil(), "could run code"),
         )
     ),
+    ({"edges.csv": EDGES, "features.npz": two}, {}, "2 arrays"),
     ({"graph.pt": b"rubbish"}, {}, "torch.save"),
     ({"graph.pt": pickle.dumps(Evil())}, {}, "could run code"),
     ({"g.graphml": "<graphml"}, {}, "is not read as graphml"),

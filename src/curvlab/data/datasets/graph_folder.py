@@ -107,9 +107,8 @@ class GraphFolder(OwnGraph):
         end of an edge below.
         """
         called = {"source", "target"} <= {*with_roles(below, ("source", "target")).frame}
-        if self.header is not None or below.frame.isin(names[: None if called else 2]).any(
-            axis=None
-        ):
+        repeated = below.frame.isin(names if called else names[:2]).any(axis=None)
+        if self.header is not None or repeated:
             return bool(self.header)
         if called or (ids is not None and not ids.isin(names[:2]).any()):
             return True
@@ -130,8 +129,10 @@ def features_of(path: Path) -> np.ndarray:
         with path.open("rb") as stream:
             array = np.load(stream, allow_pickle=False)
             if not isinstance(array, np.ndarray):
-                sparse = "format" in array.files
-                array = load_npz(path).toarray() if sparse else array[min(array.files)]
+                sparse, names = "format" in array.files, array.files
+                array = load_npz(path).toarray() if sparse else array[names[0]]
+                if not sparse and len(names) > 1:
+                    raise ValueError(f"{len(names)} arrays")
         if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "biuf":
             raise ValueError(f"{array.dtype} of shape {list(array.shape)}")
     except Exception as error:  # damaged archives and pickles can raise nearly anything
