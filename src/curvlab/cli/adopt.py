@@ -14,8 +14,6 @@ from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.program import program
-from curvlab.search.adopt import adopt, ranking
-from curvlab.tables.folders import workplace
 
 SHOWN = 5
 
@@ -32,6 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--configs", type=Path, default=CONFIGS, help=what)
 
     words = parser.parse_args(arguments)
+    from curvlab.search.adopt import adopt, ranking  # torch, for which --help does not wait
+    from curvlab.tables.folders import workplace
+
     refused = 0
     for search in words.searches:
         folder = search if search.is_dir() else workplace() / "outputs" / search
