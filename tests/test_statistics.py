@@ -40,17 +40,6 @@ def test_hand_computation():
     assert five.student_pm == pytest.approx(2.776 / sqrt(5), abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["ci95", "student", "std"])
-def test_two_values_have_no_spread(kind):
-    summary = summarise([98.0, 99.0], kind)
-    assert (summary.seeds, summary.mean) == (2, 98.5)
-    assert all(map(isnan, (summary.std, summary.pm, summary.student_pm, summary.next_pm)))
-
-
-def test_kind_std_prints_the_standard_deviation():
-    assert summarise(VALUES, "std").pm == 1.0
-
-
 @settings(deadline=None)  # the first call imports scipy's distributions
 @given(st.lists(st.floats(0, 100), min_size=3, max_size=12))
 def test_student_interval_is_scipys(values):
@@ -92,8 +81,11 @@ def test_cells_of_a_table_are_summarised_as_each_alone():
             for name in ("seeds", "mean", "std", "pm", "student_pm", "next_pm"):
                 expected = pytest.approx(getattr(alone, name), nan_ok=True)
                 assert getattr(found, name)[cell] == expected
-    assert summarise([]).seeds == 0
-    assert isnan(summarise([]).mean)
+    for few in ([], [90.5], [98.0, 99.0]):
+        assert summarise(few, kind).seeds == len(few)
+        assert isnan(summarise(few, kind).mean) == (not few)
+        assert all(map(isnan, (summarise(few).std, summarise(few).pm, summarise(few).next_pm)))
+    assert summarise(VALUES, "std").pm == 1.0
 
 
 def print_as(kind, values):
