@@ -51,13 +51,8 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     disk = ["poincare"] if min(np.load(folder / "embeddings.npz")["kappa"]) < 0 else []
     names = ("calibration", "confusion", "curves", "embedding", *disk)
     assert pictures == [f"{name}.png" for name in names]
-    parts = np.load(folder / "embeddings.npz")["parts"]
     tested = pd.read_csv(folder / "classes.csv")["nodes"].sum()
-    assert (
-        (parts == 2).sum()
-        == tested
-        == pd.read_csv(folder / "confusion.csv")[["0", "1"]].sum().sum()
-    )
+    assert tested == pd.read_csv(folder / "confusion.csv")[["0", "1"]].sum().sum() > 0
 
 
 def test_the_test_nodes_are_scored_once_with_the_weights_of_the_best_validation(

@@ -5,6 +5,7 @@ curvlab adopt search/node_classification/fpst/texas --show   the best five trial
 curvlab adopt outputs/search/*/*/*                           several searches
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +19,8 @@ from curvlab.program import program
 SHOWN = 5
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 if a search is not taken over."""
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line's arguments."""
     parser = parser_of("adopt", __doc__)
     what = "a search's folder, as train.py -m search=... names it, or as from outputs/"
     parser.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
@@ -28,12 +29,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--force", action="store_true", help=what)
     what = "folder of configurations (default: configs)"
     parser.add_argument("--configs", type=Path, default=CONFIGS, help=what)
+    return parser.parse_args(words)
 
-    words = parser.parse_args(arguments)
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 if a search is not taken over."""
+    words, refused = parse_arguments(arguments), 0
     from curvlab.search.adopt import adopt, ranking  # torch, for which --help does not wait
     from curvlab.tables.folders import workplace
 
-    refused = 0
     for search in words.searches:
         folder = search if search.is_dir() else workplace() / "outputs" / search
         try:

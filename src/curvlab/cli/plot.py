@@ -35,6 +35,7 @@ from curvlab.cli.verbs import answered, write
 from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
 from curvlab.errors import UsageError
+from curvlab.program import Words
 from curvlab.program import parser as parser_of
 from curvlab.study.grid import cells_of
 from curvlab.tables import build_report, load_table
@@ -45,6 +46,15 @@ from curvlab.tables.folders import results_folder, workplace
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    return answered(_parser(), lambda words: words.act(words), arguments)
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line's arguments."""
+    return _parser().parse_args(words)
+
+
+def _parser() -> Words:
     parser = parser_of("plot", __doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -93,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
         grid.add_argument(flag, metavar="KEY", required=True, help=f"option that goes {where}")
     grid.add_argument("--model", default="", help="of several in the studies")
     grid.add_argument("--space", default="", help="a curved one (default: each cell's best mean)")
-    return answered(parser, lambda words: words.act(words), arguments)
+    return parser
 
 
 def load_graphs(arguments: argparse.Namespace) -> dict[str, Data]:
