@@ -27,8 +27,6 @@ class GraphConvolutionBranch(Checked, nn.Module):
     targets); returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
-        dim: width.
         layers: number of propagations.
         dropout: of every layer's output, the first one's too.
         batch_norm: normalise where the formula says BN.

@@ -101,14 +101,6 @@ class LorentzFeatureLinear(LorentzLinear):
 
     Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
 
-    Args:
-        in_features: number of features.
-        out_features: space-like coordinates of the output.
-        space_in: space to which the features are lifted.
-        space_out: space of the output.
-        curvature_mode: `rescale` or `recalibrate`, as in `LorentzLinear`.
-        input_lift: `exp0` or `exp0_ref`.
-
     Raises:
         UsageError: the curvature mode or the lift is none of those.
     """

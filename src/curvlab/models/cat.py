@@ -103,14 +103,8 @@ class TripleTokens(nn.Module):
 class NodeTokens(nn.Module):
     """Tokens of nodes: Drop(W x + b). Source: CAT, Appendix (Cora).
 
-    The paper's attention is of all nodes to all, so that edges are not used.
-
-    Args:
-        in_channels: number of features.
-        dim: width of the tokens.
-        dropout: of the tokens.
-        together: all nodes are one sequence; False: each node is one of its own.
-        masked: nodes attend to their neighbours and themselves alone.
+    The paper's attention is of all nodes to all, so that edges are not used. Nodes are one sequence
+    (`together`) or each one of its own; `masked` ones attend to neighbours and themselves alone.
     """
 
     def __init__(

@@ -24,6 +24,8 @@ class LastPass(list[Tensor]):
 class Encoder(OnSpaces, nn.Module):
     """Maps a prepared graph to points of `manifold_out`, one per node.
 
+    Constructors take `in_channels`, the number of input features, and the options of the model.
+
     Attributes:
         tasks: the only tasks that the model supports; empty for all of graphs.
         tied: why a trained model works on its own graph alone; empty for one that is inductive.

@@ -134,7 +134,6 @@ class FPST(Encoder):
     carried by the logarithm and exponential at the origins (FPS-T, Section 3.4).
 
     Args:
-        in_channels: number of input features.
         manifold: makes the space of one layer from its number of components: a stereographic
             product, or the Euclidean space, on which this is TokenGT.
         dim: width of tokens and embeddings, a multiple of `heads`.

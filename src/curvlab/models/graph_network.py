@@ -47,7 +47,6 @@ class GraphNetwork(FlatEncoder):
     `[nodes, dim_out]`.
 
     Args:
-        in_channels: number of input features.
         layer: makes one layer from its input and output widths; with several heads it takes
             `concat=False` for their mean.
         adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a `SparseMatrix`

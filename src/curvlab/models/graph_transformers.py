@@ -34,7 +34,6 @@ class NodeTransformer(FlatEncoder):
     Shapes: `batch.x [nodes, in_channels]`; returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         dim: width.
         layers: number of layers.
         heads: of the attention, which divide the width.
@@ -77,8 +76,6 @@ class FrontGCN(GCN):
     """GraphTrans' network in front: a GCN that normalises and activates its last layer too.
 
     Args:
-        in_channels: number of input features.
-        dim: width.
         layers: number of layers.
         dropout: of every layer's input.
     """
@@ -99,7 +96,6 @@ class GraphTrans(FlatEncoder):
     Shapes: as its graph network's; returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         graph_network: makes the network in front of `in_channels` and `dim`.
         dim: width of both.
         layers: of the transformer.
@@ -149,7 +145,6 @@ class GraphGPS(FlatEncoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         dim: width.
         layers: number of layers.
         heads: of the attention, which divide the width.
@@ -240,7 +235,6 @@ class Graphormer(FlatEncoder):
     nodes]`; returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         longest_path: hops that longer paths are taken for.
         largest_degree: degree that larger ones are taken for.
         dim: width.

@@ -26,7 +26,6 @@ class HyboNet(Encoder):
     `[nodes, 1 + dim]`.
 
     Args:
-        in_channels: number of input features.
         manifold: makes the Lorentz space.
         dim: space-like coordinates; the papers count time too and call 15 of them 16.
         layers: number of layers.

@@ -147,7 +147,6 @@ class Hypformer(Encoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR).
 
     Args:
-        in_channels: number of input features.
         manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
         attention: makes a layer from `dim`, `heads` and `space`.
         graph_branch: makes the graph network from `in_channels` and `dim`.

@@ -125,7 +125,6 @@ class IDGL(FlatEncoder):
     returns `[nodes, num_classes]`.
 
     Args:
-        in_channels: number of input features.
         num_classes: width of the logits.
         dim: width.
         heads: weight vectors of each of the two cosines.

@@ -73,7 +73,6 @@ class NAGphormer(TokenNetwork):
     Shapes: see `TokenNetwork`; returns `[nodes, dim / 2]`.
 
     Args:
-        in_channels: number of input features, eigenvectors among them.
         basis: hops are powers of the adjacency.
         orders: number of hops.
         dim: width of a token.

@@ -175,7 +175,6 @@ class NodeFormer(FlatEncoder):
     `x <- drop(elu(LN(W x + b)))`, then for each layer `x <- drop(LN(attention(x) + x))`.
 
     Args:
-        in_channels: number of input features.
         dim: width of the model.
         layers: number of layers of attention.
         heads: of a layer.

@@ -98,7 +98,6 @@ class GCNBranch(Checked, nn.Module):
     CSR, normalised, with self-loops); returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         dim: width.
         layers: number of layers.
         dropout: of hidden features.
@@ -135,7 +134,6 @@ class TwoBranches(Encoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
-        in_channels: number of input features.
         averages: average a layer of attention's output with its input.
         graph_branch: makes the graph's branch of the numbers of features and of its output:
             `GCNBranch` or, for large graphs, `GraphConvolutionBranch`.
@@ -230,8 +228,6 @@ class BranchSum(LorentzResidual):
     Shapes: `[nodes, dim]` twice to `[nodes, 1 + dim]`.
 
     Args:
-        space: where the sum lies.
-        graph_weight: g.
         operator: of the sum, see above.
         weights: `learned`: that of the attention's branch, starting at 1 - g.
     """

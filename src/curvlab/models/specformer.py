@@ -108,7 +108,6 @@ class Specformer(LearnedFilters):
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
 
     Args:
-        in_channels: number of input features.
         dim: width of the MLP and of the eigenvalues' tokens.
         layers: number of filtering layers.
         heads: heads of attention, and number of learned filters.
@@ -166,7 +165,6 @@ class LargeSpecformer(LearnedFilters):
     Shapes: as of `Specformer`; returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         dim: width of the signals and of the eigenvalues' tokens.
         layers: number of filtering layers.
         heads: heads of attention, and number of learned filters.

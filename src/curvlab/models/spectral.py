@@ -25,7 +25,6 @@ class MLPThenFilter(FlatEncoder):
     returns `[nodes, dim_out]`.
 
     Args:
-        in_channels: number of input features.
         filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`;
             None: the model's own.
         dim: width of hidden layers, and of the embeddings without `logits`.

@@ -31,7 +31,6 @@ class TokenNetwork(FlatEncoder):
     `batch.normalised_adj [nodes, nodes]` (sparse CSR); returns `[nodes, dim]`.
 
     Args:
-        in_channels: number of input features.
         basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
         orders: highest order of the tokens.
         dim: width of a token.
