@@ -87,6 +87,30 @@ def test_half_precision_is_the_rounded_result_of_the_rounded_points(module, dtyp
         torch.testing.assert_close(result.double(), expected, **bound, msg=name)
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(stereographic, n) for n in ("expmap0", "expmap", "logmap", "sqdist", "mobius_add")]
+    + [(lorentz, n) for n in ("from_space", "expmap0", "logmap", "sqdist", "midpoint")],
+)
+def test_transforms_of_torch_take_the_functions(module, name):
+    """Forward mode is reverse mode, a Hessian of either is the other's, vmap is a loop."""
+    first, *others = (
+        i.detach().double() if torch.is_tensor(i) else i for i in arguments(module, name)
+    )
+
+    def total(x):
+        return getattr(module, name)(x, *others).square().sum()
+
+    torch.testing.assert_close(torch.func.jacfwd(total)(first), torch.func.grad(total)(first))
+    both = torch.func.hessian(total)(first), torch.autograd.functional.hessian(total, first)
+    torch.testing.assert_close(*both)
+    stacked = torch.stack([first, 0.9 * first])
+    torch.testing.assert_close(
+        torch.func.vmap(total)(stacked), torch.stack([total(x) for x in stacked])
+    )
+
+
 @pytest.mark.parametrize("printed", [False, True])
 def test_a_midpoint_beyond_the_equator_compiles(printed):
     numerator = POINTS[0].clone().requires_grad_()

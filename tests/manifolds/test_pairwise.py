@@ -70,11 +70,14 @@ def test_broadcasts_a_set_of_points_against_curvatures():
     torch.testing.assert_close(matrices[2], stereographic.pairwise_dist(x, x, 1.0))
 
 
-def test_second_derivatives_are_refused():
-    x = points(4, 0).requires_grad_()
-    loss = stereographic.pairwise_sqdist(x, x, -1.0).sum()
-    with pytest.raises(RuntimeError, match="differentiable once"):
-        torch.autograd.grad(loss, x, create_graph=True)
+def test_second_derivatives():
+    x, k = points(3, 0, heads=1).requires_grad_(), torch.tensor([-0.7]).double().requires_grad_()
+
+    def distances(x, k):
+        return stereographic.pairwise_sqdist(x, x.flip(1), k)
+
+    assert torch.autograd.gradcheck(distances, (x, k))
+    assert torch.autograd.gradgradcheck(distances, (x, k))
 
 
 def exact_distance(x, y, kappa):

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from curvlab.manifolds import stereographic as s
-from curvlab.manifolds.sums import half_quotient
+from curvlab.manifolds.gyro import half_quotient
 from manifold_reference import dot, exact, mp, mpf, scale
 
 KAPPAS = [-100.0, -1.0, -1e-3, -1e-8, 0.0, 1e-8, 1e-3, 1.0, 100.0]

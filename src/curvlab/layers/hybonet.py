@@ -21,8 +21,7 @@ from curvlab.layers.spaces import OnSpaces
 from curvlab.layers.sparse_graph import Features, SparseMatrix, as_features, as_matrix
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
-from curvlab.manifolds.hyperboloid import split_time
-from curvlab.manifolds.kernels import curvature_like, squared_norm, working
+from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, working
 
 SMALLEST = 1e-4
 """Least length of what has a direction (HyboNet's code divides by no less)."""

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Lorentz, lorentz_sums
-from curvlab.manifolds.kernels import by_rows
 from curvlab.options import PositiveFloat
 
 Operator = Literal["centroid", "parallel_transport", "tangent_space", "space_addition"]
@@ -81,5 +80,5 @@ class LorentzResidual(OnSpaces, nn.Module):
         total, kappa = FORMS[self.form][self.operator], self.space.kappa
         weights = self.weight_x, self.weight_y
         if self.reverse:
-            return by_rows(lambda a, b: total(b, a, kappa, *weights[::-1]), x, y)
-        return by_rows(lambda a, b: total(a, b, kappa, *weights), x, y)
+            return total(y, x, kappa, *weights[::-1])
+        return total(x, y, kappa, *weights)

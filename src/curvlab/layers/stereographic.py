@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.layers.spaces import OnSpaces
 from curvlab.manifolds import Space, kernels
-from curvlab.manifolds.sums import half_quotient
+from curvlab.manifolds.gyro import half_quotient
 
 AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]
@@ -122,8 +122,9 @@ class StereographicLayerNorm(OnSpaces, nn.LayerNorm):
 
     def tangent(self, v: Tensor) -> Tensor:
         """The same between the logarithms of the points: the Euclidean layer norm."""
-        centred = v - v.mean(-1, keepdim=True)
-        scale = (centred.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        dim = v.shape[-1]  # sums, whose derivatives are no arrays as large as v
+        centred = v - v.sum(-1, keepdim=True) / dim
+        scale = (kernels.squared_norm(centred) / dim + self.eps).rsqrt()
         return torch.addcmul(self.bias, centred * scale, self.weight)
 
 
@@ -307,7 +308,7 @@ def linear_attention(
 
 def _transport_to_origin(value: Tensor, kappa: Tensor | None) -> Tensor | None:
     """`lambda_V / lambda_0 = 1 / (1 + kappa |V|^2)`, `[heads, tokens, 1]`; None where flat."""
-    return None if kappa is None else 1 / kernels.gap(value, kappa[:, None, None], wide=False)
+    return None if kappa is None else 1 / kernels.gap(value, kappa[:, None, None])
 
 
 def _midpoint_attention(
@@ -336,7 +337,7 @@ def _linear_attention(
     keys, values = key.split(at_once, dim=-2), value.split(at_once, dim=-2)
     shrinks = [None] * len(keys) if shrink is None else shrink.split(at_once, dim=-2)
     summaries = [
-        kernels.sum_of_products(_weighted_values(v, s), positive_features(k))
+        _weighted_values(v, s).mT @ positive_features(k)
         for k, v, s in zip(keys, values, shrinks, strict=True)
     ]
     summary = sum(summaries[1:], start=summaries[0])
@@ -353,7 +354,7 @@ def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
         parts = value, torch.ones_like(value[..., :1])
     else:
         parts = 2 * shrink * value, 2 * shrink - 1
-    return kernels.join_last(*parts)
+    return torch.cat([part.mT for part in parts], dim=-2).mT
 
 
 def _half_quotient(sums: Tensor, kappa: Tensor | None, printed: bool) -> Tensor:

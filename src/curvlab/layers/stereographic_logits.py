@@ -59,8 +59,8 @@ class StereographicLogits(OnSpaces, nn.Module):
             self.space.split(part).movedim(-2, 0)
             for part in (x, self.space.expmap0_projected(self.offset), self.normal)
         )
-        alpha = kernels.gap(offset, kappa, wide=False).mT  # [components, 1, classes]
-        beta = kernels.gap(point, kappa, wide=False)  # [components, nodes, 1]
+        alpha = kernels.gap(offset, kappa).mT  # [components, 1, classes]
+        beta = kernels.gap(point, kappa)  # [components, nodes, 1]
         along = (offset * normal).sum(-1).unsqueeze(-2)  # <P, a>
         shift = product(point, normal.mT) - along  # <s, a>
         squared = _squared_distances(point, offset)  # |s|^2

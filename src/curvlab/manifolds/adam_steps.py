@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.manifolds.curved_trig import tangent, tolerance
+from curvlab.manifolds.curved_trig import tan_ratio, tolerance
 from curvlab.manifolds.kernels import dot, squared_norm
 
 SMALLEST_ANGLE = 1e-12
@@ -113,7 +113,7 @@ def stereographic_step(
     c = rates.lengths(v, largest)
     m2, xm = squared_norm(m), dot(x, m)
     half = c / B
-    tau = half * tangent(kappa * half.square() * m2)[0]
+    tau = half * tan_ratio(kappa * half.square() * m2)
     curved, xw = kappa * tau.square() * m2, kappa * tau * xm
     inside = 1 - 2 * xw
     A, D = inside - curved, torch.addcmul(inside, kappa * x2, curved)

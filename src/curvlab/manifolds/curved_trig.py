@@ -7,17 +7,13 @@ so neither x = 0 nor kappa = 0 is special. With z = s^2, of any sign,
     tan(s)/s  = 1 / (1 - z / (3 - z / (5 - z / (7 - ...)))),
     atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))).
 
-Nothing is chosen by the sign of z, there is no other formula near 0, and a level costs one
-division, which is as cheap as an addition, while tanh, atan and `where` cost five to twenty times
-that. The derivatives come without cancellation too: with tan(s)/s = r = 1 / (1 - z q) it is
-r (r - q) / 2.
+Nothing is chosen by the sign of z and there is no other formula near 0. As many levels of a
+fraction as a type has digits are one quotient of two polynomials. Its derivative costs a third of
+that of the levels one after another.
 
 sin_k and its inverse are their power series near zero and elsewhere the closed form, chosen per
 element by `where` (with harmless arguments in the branches not taken, so that no infinity enters a
 gradient).
-
-A *profile* is the factor along the ray from the origin, and its derivative with respect to z: a
-function of z, of 1 + z (as the caller knows it) and of whether the derivative is wanted.
 
 Source: FPS-T (Curve Your Attention), appendix A; Bachmann et al. 2020, constant curvature GCNs;
 Lambert's fraction of the tangent and Gauss's of its inverse (Abramowitz and Stegun, 4.3.94 and
@@ -27,9 +23,13 @@ Lambert's fraction of the tangent and Gauss's of its inverse (Abramowitz and Ste
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
+
+from curvlab.manifolds.fused import polynomial, tan_quotient
 
 
 @dataclass(frozen=True)
@@ -94,146 +94,110 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
     return _TABLE[torch.float64 if dtype == torch.float64 else torch.float32]
 
 
-Profile = tuple[Tensor, Tensor | None]
-
 _TINY = 1e-20  # below every z that matters; its square root and cube are float32 numbers
 
 
-def _fraction(z: Tensor, weights: list[float]) -> Tensor:
-    """1 + w_1 z / (1 + w_2 z / (1 + ...)): the fractions above, made monic."""
-    one = z.new_ones(())
-    result = one
-    for weight in reversed(weights):
-        result = torch.addcdiv(one, z, result, value=weight)
-    return result
+def _convergent(
+    levels: int, weight: Callable[[int], Fraction]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """N and w_0 M of 1 / (1 + w_0 z / (1 + w_1 z / (1 + ...))) = N / (N + w_0 z M)."""
+    upper, rest = [Fraction(1)], [Fraction(1)]
+    for n in range(levels - 1, 0, -1):  # 1 + w z M / N
+        moved = [Fraction(0), *(weight(n) * c for c in rest)]
+        upper, rest = [x + y for x, y in zip_longest(upper, moved, fillvalue=Fraction(0))], upper
+    return tuple(map(float, upper)), tuple(float(weight(0) * c) for c in rest)
 
 
-def _tan_weights(levels: int) -> list[float]:
-    return [-1 / ((2 * n + 1) * (2 * n + 3)) for n in range(1, levels)]
+def _tan_weight(n: int) -> Fraction:
+    return Fraction(-1, (2 * n + 1) * (2 * n + 3))
 
 
-def _artan_weights(levels: int) -> list[float]:
-    return [(n + 1) ** 2 / ((2 * n + 1) * (2 * n + 3)) for n in range(1, levels)]
+def _artan_weight(n: int) -> Fraction:
+    return Fraction((n + 1) ** 2, (2 * n + 1) * (2 * n + 3))
 
 
-class _Tangent:
-    """What the profiles of the tangent share at given z.
+_TAN = {n: _convergent(n, _tan_weight) for t in _TABLE.values() for n in (t.tan[1], t.tan_rim[1])}
+_ARTAN = {
+    n: _convergent(n, _artan_weight)
+    for t in _TABLE.values()
+    for n in (t.artan[1], t.artan_projected[1])
+}
 
-    Attributes:
-        ahead: z where z > 0, next to nothing elsewhere.
-        beyond: -z where z < 0, next to nothing elsewhere.
-        kept: (s - turns) / s of s = sqrt(ahead) and the multiple of pi nearest to it, which the
-            tangent does not see.
-        e: the monic fraction at (s - turns)^2.
-        inverse: s' / tan(s') of s' = s - turns, at least 0.
-    """
 
-    def __init__(self, z: Tensor, lowest: float, levels: int) -> None:
-        one = z.new_ones(())
-        self.ahead, self.beyond = z.clamp(min=_TINY), (-z).clamp(min=_TINY)
-        s = self.ahead.sqrt()
-        turns = (s * (1 / math.pi)).round() * math.pi
-        self.kept = torch.addcdiv(one, turns, s, value=-1)
-        near = torch.addcmul(z, turns, torch.add(turns, s, alpha=-2)).clamp(min=lowest)
-        self.e = _fraction(near, _tan_weights(levels))
-        # Between two poles it is positive; rounding at a pole must not divide by 0.
-        self.inverse = torch.addcdiv(one, near, self.e, value=-1 / 3).clamp(min=1e-7)
+def _before_turns(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(s - turns) / s of s = sqrt(z) and the multiple of pi nearest to it, s, and the turns."""
+    s = z.clamp(min=_TINY).sqrt()
+    turns = (s.detach() * (1 / math.pi)).round_().mul_(math.pi)
+    return 1 - turns / s, s, turns
 
-    def ratio(self, reach: float, with_slope: bool) -> Profile:
-        """tan_k(x) / x, where |tan_k(x)| stops at `reach` / sqrt(-kappa)."""
-        free = self.kept / self.inverse
-        ratio = torch.minimum(free, reach * self.beyond.rsqrt())
-        if not with_slope:
-            return ratio, None
-        # d(kept)/dz = (1 - kept) / (2 z); 1 / 3e is the q of the module's docstring.
-        q = (3 * self.e).reciprocal()
-        r = self.inverse.reciprocal()
-        inner = (1 - self.kept) / self.ahead + self.kept * self.kept * (r - q)
-        return ratio, self._where_stopped(free, r * inner, ratio)
 
-    def clip(self, radius: float, with_slope: bool) -> Profile:
-        """artan_k(min(tan_k(x), rim)) / x for the rim at distance `radius` / sqrt(-kappa)."""
-        clipped = torch.minimum(self.kept, radius * self.beyond.rsqrt())
-        if not with_slope:
-            return clipped, None
-        return clipped, self._where_stopped(self.kept, (1 - self.kept) / self.ahead, clipped)
+def _tangent(z: Tensor, lowest: float, levels: int) -> tuple[Tensor, Tensor]:
+    """The share of s = sqrt(z) that the tangent sees, and tan(s) / s."""
+    kept, s, turns = _before_turns(z)
+    near = torch.addcmul(z, turns, turns - 2 * s).clamp(min=lowest)
+    upper, rest = _TAN[levels]
+    return kept, kept * tan_quotient(near, upper, tuple(-c for c in rest))
 
-    def _where_stopped(self, free: Tensor, twice_slope: Tensor, stopped: Tensor) -> Tensor:
-        """The derivative of min(free, c / sqrt(-z)), given twice that of `free`."""
-        has_stopped = torch.sign(free - stopped)
-        return 0.5 * torch.lerp(twice_slope, stopped / self.beyond, has_stopped)
+
+def _stopped(ratio: Tensor, length: float, z: Tensor) -> Tensor:
+    """The ratio where it is below length / s or z > 0, else that."""
+    limit = length * (-z).clamp(min=_TINY).rsqrt()
+    return torch.where(ratio < limit, ratio, limit)
 
 
 def _reach(dtype: torch.dtype) -> float:
     return 1 - tolerance(dtype).boundary
 
 
-def _radius(dtype: torch.dtype) -> float:
-    return math.atanh(_reach(dtype))
-
-
-def tangent(z: Tensor, gap: Tensor | None = None) -> Profile:  # noqa: ARG001
+def tan_ratio(z: Tensor) -> Tensor:
     """Factor of expmap0: tan_k(x) / x, in s = sqrt|z| tan(s)/s, 1 at 0, tanh(s)/s for z < 0."""
-    return _Tangent(z, *tolerance(z.dtype).tan).ratio(1.0, False)
+    return _stopped(_tangent(z, *tolerance(z.dtype).tan)[1], 1.0, z)
 
 
-def tangent_rim(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
-    """`tangent` stopped at the rim of the ball: expmap0 and project in one factor."""
-    return _Tangent(z, *tolerance(z.dtype).tan_rim).ratio(_reach(z.dtype), with_slope)
+def tan_and_log_ratio(z: Tensor) -> tuple[Tensor, Tensor]:
+    """`tan_rim_ratio` and `log_rim_ratio` of the same z."""
+    kept, ratio = _tangent(z, *tolerance(z.dtype).tan_rim)
+    reach = _reach(z.dtype)
+    return _stopped(ratio, reach, z), _stopped(kept, math.atanh(reach), z)
 
 
-def clip(z: Tensor, gap: Tensor | None = None) -> Profile:  # noqa: ARG001
-    """Factor of logmap0(project(expmap0(v))): 1 but beyond the rim, or the sphere's far side."""
-    return _Tangent(z, *tolerance(z.dtype).tan_rim).clip(_radius(z.dtype), False)
+def tan_rim_ratio(z: Tensor) -> Tensor:
+    """`tan_ratio` stopped at the rim of the ball: expmap0 and project in one factor."""
+    return _stopped(_tangent(z, *tolerance(z.dtype).tan_rim)[1], _reach(z.dtype), z)
 
 
-def lift(z: Tensor, with_slope: bool) -> tuple[Profile, Profile]:
-    """`tangent_rim` and `clip` of the same z."""
-    at = _Tangent(z, *tolerance(z.dtype).tan_rim)
-    return at.ratio(_reach(z.dtype), with_slope), at.clip(_radius(z.dtype), with_slope)
+def log_rim_ratio(z: Tensor) -> Tensor:
+    """Factor of logmap0(project(expmap0(v))): 1 but beyond the rim and on a sphere's far side."""
+    return _stopped(_before_turns(z)[0], math.atanh(_reach(z.dtype)), z)
 
 
-def _artan(z: Tensor, gap: Tensor | None, halvings: int, levels: int) -> Profile:
-    """By halving the angle, z -> z / (1 + sqrt(1 + z))^2, until the fraction converges quickly."""
-    if gap is None:
-        gap = 1 + z
-    gap = gap.clamp(min=tolerance(z.dtype).floor)
-    one = z.new_ones(())
-    root, halved = gap.sqrt(), z
-    sums = []
-    for _ in range(halvings):
-        sums.append(1 + root)
-        halved = halved / (sums[-1] * sums[-1])
-        root = (2 * root / sums[-1]).sqrt()
-    p2 = 2 / 3 / _fraction(halved, _artan_weights(levels))
-    for total in reversed(sums):
-        p2 = torch.add(one, p2, alpha=0.5) / total
-    return 1 / torch.addcmul(one, z, p2, value=0.5), None
-
-
-def artan(z: Tensor, gap: Tensor | None = None) -> Profile:
+def artan_ratio(z: Tensor, gap: Tensor | None = None, projected: bool = False) -> Tensor:
     """Factor of logmap0: artan_k(x) / x, in s = sqrt|z| atan(s)/s, 1 at 0, artanh(s)/s for z < 0.
 
-    `gap` is 1 + z where it is known better than from z: near the rim of the ball it is small.
+    By halving the angle, z -> z / (1 + sqrt(1 + z))^2, until the fraction converges quickly.
+
+    Args:
+        z: kappa x^2.
+        gap: 1 + z where it is known better than from z: near the rim of the ball it is small.
+        projected: the points are known to lie inside the rim, which needs fewer levels.
     """
-    return _artan(z, gap, *tolerance(z.dtype).artan)
+    limits = tolerance(z.dtype)
+    halvings, levels = limits.artan_projected if projected else limits.artan
+    root, factor = (1 + z if gap is None else gap).clamp(min=limits.floor).sqrt(), None
+    for _ in range(halvings):
+        half = (1 + root).reciprocal()
+        z = z * half.square()
+        root = (2 * root * half).sqrt()
+        factor = half if factor is None else factor * half
+    upper, rest = _ARTAN[levels]
+    n = polynomial(z, upper)
+    quotient = n / torch.addcmul(n, z, polynomial(z, rest))
+    return quotient if factor is None else 2**halvings * factor * quotient
 
 
-def artan_projected(z: Tensor, gap: Tensor | None = None) -> Profile:
-    """`artan` for points that `project` has seen, at less cost."""
-    return _artan(z, gap, *tolerance(z.dtype).artan_projected)
-
-
-def half_tan(z: Tensor, gap: Tensor | None = None) -> Profile:
-    """Half the distance: tan_k(artan_k(x) / 2) / x = 1 / (1 + sqrt(1 + z)), gap = 1 + z."""
-    return 1 / (1 + (1 + z if gap is None else gap).sqrt()), None
-
-
-def rim(z: Tensor, gap: Tensor | None = None, with_slope: bool = False) -> Profile:  # noqa: ARG001
+def rim_ratio(z: Tensor) -> Tensor:
     """Factor that brings a point outside the rim (z < 0) back onto it, 1 for all others."""
-    beyond = (-z).clamp(min=_TINY)
-    ratio = (_reach(z.dtype) * beyond.rsqrt()).clamp(max=1)
-    return ratio, 0.5 * torch.sign(1 - ratio) * ratio / beyond if with_slope else None
+    return (_reach(z.dtype) * (-z).clamp(min=_TINY).rsqrt()).clamp(max=1)
 
 
 _TERMS = 13
@@ -252,21 +216,6 @@ def safe_sqrt(squared: Tensor) -> Tensor:
     return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
 
 
-def _polynomial(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    degree = tolerance(z.dtype).series_degree
-    result = z * coefficients[degree] + coefficients[degree - 1]
-    for n in range(degree - 2, -1, -1):
-        result = result * z + coefficients[n]
-    return result
-
-
-def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(n * c for n, c in enumerate(coefficients))[1:]
-
-
-_ARSIN_SLOPE = _derivative(_ARSIN)
-
-
 def _blend(
     z: Tensor,
     coefficients: tuple[float, ...],
@@ -280,7 +229,8 @@ def _blend(
     magnitude = z.abs()
     s = magnitude.clamp(min=SERIES_RADIUS).sqrt()
     closed = torch.where(z < 0, hyperbolic(s), spherical(s)) / s
-    series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), coefficients)
+    terms = coefficients[: tolerance(z.dtype).series_degree + 1]
+    series = polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), terms)
     return torch.where(magnitude < SERIES_RADIUS, series, closed)
 
 
@@ -308,14 +258,6 @@ def arsin_ratio(z: Tensor, complement: Tensor | None = None) -> Tensor:
     )
 
 
-def arsin_slope(z: Tensor, ratio: Tensor) -> Tensor:
-    """Derivative of `arsin_ratio`, (1 / sqrt(1 - z) - ratio) / (2 z), near 0 a series."""
-    small = z.abs() < SERIES_RADIUS
-    series = _polynomial(z.clamp(-SERIES_RADIUS, SERIES_RADIUS), _ARSIN_SLOPE)
-    product = (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt()
-    return torch.where(small, series, (product - ratio) / (2 * torch.where(small, 1.0, z)))
-
-
 def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:
     """Z = kappa x^2 and 1 + sign z; the sum is taken from z in float64."""
     wide = (kappa.double() if isinstance(kappa, Tensor) else kappa) * x.double().square()
@@ -328,12 +270,12 @@ def tan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
 
     `x` and `kappa` broadcast elementwise, here and in the three functions below.
     """
-    return x * tangent(_arguments(x, kappa)[0])[0].to(x.dtype)
+    return x * tan_ratio(_arguments(x, kappa)[0]).to(x.dtype)
 
 
 def artan_k(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `tan_k` on its first period: atan (kappa > 0), artanh (kappa < 0)."""
-    return x * artan(*_arguments(x, kappa))[0].to(x.dtype)
+    return x * artan_ratio(*_arguments(x, kappa)).to(x.dtype)
 
 
 def sin_k(x: Tensor, kappa: Tensor | float) -> Tensor:

@@ -1,169 +1,153 @@
-"""Maps of FPS-T's block in few passes over the tokens, each beside what it is in plain autograd.
+"""Functions with a derivative of their own, each beside what it is in plain autograd.
 
-    lift(v)        scale_tan_rim(v), scale_clip(v)                     1.7 times as fast
-    exp_sum(u, v)  mobius_add(scale_tan_rim(u), scale_tan_rim(v))      2 times as fast, projected
-
-The backward passes consist of differentiable operations on the saved inputs, so second derivatives
-are right. Curvatures are tensors `[..., 1]`, as in `curvlab.manifolds.kernels`.
+In a step of FPS-T every token and head takes several norms and tangents. Autograd's derivative of a
+square has three passes over the vectors, where one will do; that of the tangent's polynomials has
+five times as many operations as the closed form. Compiled code takes the plain functions.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from curvlab.manifolds import curved_trig
-from curvlab.manifolds.kernels import combination, compiled_rows, dot, floored_gap, squared_norm
-from curvlab.manifolds.sums import MobiusScalars
+Coefficients = tuple[float, ...]
+"""Of a polynomial, the lowest power first."""
+
+
+def polynomial(z: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """sum_n c_n z^n."""
+    *others, before, last = coefficients
+    result = (z * last).add_(before)
+    for coefficient in reversed(others):
+        result = (result * z).add_(coefficient)
+    return result
+
+
+def plain_tan_quotient(z: Tensor, upper: Coefficients, rest: Coefficients) -> tuple[Tensor, Tensor]:
+    """R = N / (N - z M) and q = M / N, the polynomials N and M of z."""
+    n, m = polynomial(z, upper), polynomial(z, rest)
+    # Between two poles the denominator is positive; rounding at a pole must not divide by 0.
+    return n / torch.addcmul(n, z, m, value=-1).clamp(min=1e-7), m / n
+
+
+class _TanQuotient(Function):
+    """r = tan(s) / s of z = s^2, whose derivative is r (r - q) / 2, where r = 1 / (1 - z q)."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(z: Tensor, upper: Coefficients, rest: Coefficients) -> tuple[Tensor, Tensor]:
+        return plain_tan_quotient(z, upper, rest)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        z, *ctx.polynomials = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(z, *output)
+        ctx.save_for_forward(z, *output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return grads[0] * _TanQuotient._slope(ctx), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
+        return tangents[0] * _TanQuotient._slope(ctx), None
+
+    @staticmethod
+    def _slope(ctx: Any) -> Tensor:
+        z, r, q = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            r, q = plain_tan_quotient(z, *ctx.polynomials)
+        return r * (r - q) * 0.5
+
+
+def tan_quotient(z: Tensor, upper: Coefficients, rest: Coefficients) -> Tensor:
+    """The first of `plain_tan_quotient`."""
+    if torch.compiler.is_compiling():
+        return plain_tan_quotient(z, upper, rest)[0]
+    return _TanQuotient.apply(z, upper, rest)[0]
+
+
+class _SquaredNorm(Function):
+    """|x|^2 over the last axis, which is kept."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return plain_squared_norm(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ARG004
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        return ctx.saved_tensors[0] * (2 * grads[0])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        return 2 * (ctx.saved_tensors[0] * tangents[0]).sum(-1, keepdim=True)
+
+
+def plain_squared_norm(x: Tensor) -> Tensor:
+    """|x|^2 over the last axis, which is kept."""
+    return (x * x).sum(-1, keepdim=True)
+
+
+def squared_norm(x: Tensor) -> Tensor:
+    """`plain_squared_norm`."""
+    plain = torch.compiler.is_compiling()
+    result: Tensor = plain_squared_norm(x) if plain else _SquaredNorm.apply(x)
+    return result
 
 
 class _Lift(Function):
-    """A tangent vector at the origin as a point, stopped at the rim, and that point's logarithm.
-
-    Both are the vector times a factor, from one norm.
-    """
+    """Space parts s `[..., dim]` behind their time t; a derivative by them is g_s + g_t s / t."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
-        norm = squared_norm(v)
-        (point, point_slope), (clip, clip_slope) = curved_trig.lift(kappa * norm, with_slope)
-        rows = compiled_rows(v)
-        points, clipped = combination(rows, (v, point)), combination(rows, (v, clip))
-        return points, clipped, norm, point, point_slope, clip, clip_slope
+    def forward(s: Tensor, kappa: Tensor) -> Tensor:
+        return plain_lift(s, kappa)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        v, kappa, with_slope = inputs
-        ctx.rows = compiled_rows(v)
-        if with_slope:
-            ctx.mark_non_differentiable(*output[2:])
-            ctx.save_for_backward(v, kappa, *output[2:])
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output, inputs[1])
+        ctx.save_for_forward(output, inputs[1])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        g_point, g_clip = grads[:2]
-        v, kappa, norm, point, point_slope, clip, clip_slope = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            norm = squared_norm(v)
-            (point, point_slope), (clip, clip_slope) = curved_trig.lift(kappa * norm, True)
-        pull = dot(combination(ctx.rows, (g_point, point_slope), (g_clip, clip_slope)), v)
-        g_v = combination(ctx.rows, (g_point, point), (g_clip, clip), (v, 2 * kappa * pull))
-        g_kappa = pull * norm
-        return g_v.sum_to_size(v.shape), g_kappa.sum_to_size(kappa.shape), None
-
-
-def lift(v: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
-    """`scale_tan_rim(v)` and `scale_clip(v)`."""
-    return _Lift.apply(v, kappa, torch.is_grad_enabled())[:2]
-
-
-class _MobiusDerivatives(NamedTuple):
-    """The factors of the projected sum, and derivatives by s2, a, b over kappa and by kappa."""
-
-    to_s: Tensor
-    to_x: Tensor
-    g_s2: Tensor
-    g_a: Tensor
-    g_b: Tensor
-    by_kappa: Tensor
-
-
-def _derivatives(
-    scalars: MobiusScalars, kappa: Tensor, g_s: Tensor, g_x: Tensor
-) -> _MobiusDerivatives:
-    """Those of a projected sum, from the products of the incoming derivative with s and x."""
-    along_s, along_x = scalars.factors(kappa, projected=False)
-    # The rim's factor depends on kappa times the sum's squared norm, which is -along_x.
-    stop, stop_slope = curved_trig.rim(-along_x, with_slope=True)
-    assert stop_slope is not None
-    pull = stop_slope * (g_s * along_s + g_x * along_x)
-    g_s, g_x = stop * g_s / scalars.denominator, (stop * g_x - pull) / scalars.denominator
-    # This carries one division by the denominator, as those two do.
-    g_denominator = -(g_s * along_s + g_x * along_x)
-    g_s2 = -(g_x + g_denominator)
-    g_a, g_b = g_s + g_denominator * scalars.b, g_denominator * scalars.a
-    by_kappa = scalars.s2 * g_s2 + scalars.x2 * g_a + scalars.y2 * g_b
-    return _MobiusDerivatives(stop * along_s, stop * along_x, g_s2, g_a, g_b, by_kappa)
-
-
-class _ExpSum(Function):
-    """exp_0(u) (+) exp_0(v), all stopped at the rim, of vectors `[..., tokens, dim]` and one v.
-
-    The sum is a combination P u + Q v with factors from |u|^2, |v|^2 and <u, v> alone, so that no
-    point between is made; `v [..., 1, dim]` goes through the exponential as one more token.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def _small(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Any, ...]:
-        """Squared norms of u and v, <u, v>, the exponential's factors and their derivatives."""
-        norms = torch.cat([squared_norm(u), squared_norm(v)], dim=-2)
-        return norms, (v @ u.mT).mT, *curved_trig.tangent_rim(kappa * norms, None, with_slope)
-
-    @staticmethod
-    def _scalars(norms: Tensor, product: Tensor, ratios: Tensor, kappa: Tensor) -> MobiusScalars:
-        """Those of x = exp_0(u) and y = exp_0(v)."""
-        squares = ratios * ratios * norms
-        x2, y2 = _tokens(squares)
-        a, b = _tokens(floored_gap(kappa * squares, norms.dtype))
-        of_u, of_v = _tokens(ratios)
-        s2 = torch.addcmul(x2 + y2, of_u * of_v, product, value=2)
-        return MobiusScalars.of(x2, y2, s2, a, b, kappa)
-
-    @staticmethod
-    def forward(u: Tensor, v: Tensor, kappa: Tensor, with_slope: bool) -> tuple[Tensor | None, ...]:
-        norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, with_slope)
-        to_s, to_x = _ExpSum._scalars(norms, product, ratios, kappa).factors(kappa, True)
-        of_u, of_v = _tokens(ratios)
-        result = combination(compiled_rows(u), (u, of_u * (to_s + to_x)), (v, of_v * to_s))
-        return result, norms, product, ratios, slopes
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        ctx.rows = compiled_rows(inputs[0])
-        if inputs[3]:
-            ctx.mark_non_differentiable(*output[1:])
-            ctx.save_for_backward(*inputs[:3], *output[1:])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
+        point, kappa = ctx.saved_tensors
         g = grads[0]
-        u, v, kappa, norms, product, ratios, slopes = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            norms, product, ratios, slopes = _ExpSum._small(u, v, kappa, True)
-        scalars = _ExpSum._scalars(norms, product, ratios, kappa)
-        (u2, v2), (of_u, of_v), (slope, slope_v) = map(_tokens, (norms, ratios, slopes))
-        y, kappa2 = of_v * v, 2 * kappa
-        g_dot_u = dot(g, u)
-        g_dot_x = of_u * g_dot_u
-        by = _derivatives(scalars, kappa, g_dot_x + (y @ g.mT).mT, g_dot_x)
-        # The derivative by x = of_u u is to_g g + to_u u + to_y y; by_u its product with u.
-        to_g, to_y = by.to_s + by.to_x, kappa2 * by.g_s2
-        to_u = kappa2 * of_u * (by.g_a + by.g_s2)
-        by_u = torch.addcmul(to_g * g_dot_u + to_u * u2, to_y * of_v, product)
-        pull = slope * by_u
-        along_y = of_u * to_y
-        g_u = combination(
-            ctx.rows, (g, of_u * to_g), (u, of_u * to_u + kappa2 * pull), (y, along_y)
-        )
-        g_y = by.to_s.mT @ g + along_y.mT @ u
-        g_y = g_y + y * (kappa2 * (by.g_b + by.g_s2)).sum(-2, keepdim=True)
-        pull_v = slope_v * dot(g_y, v)
-        g_v = of_v * g_y + kappa2 * pull_v * v
-        g_kappa = (by.by_kappa + u2 * pull).sum_to_size(kappa.shape)
-        g_kappa = g_kappa + (v2 * pull_v).sum_to_size(kappa.shape)
-        return g_u, g_v.sum_to_size(v.shape), g_kappa, None
+        along = g[..., :1] / point[..., :1]
+        by_kappa = None
+        if ctx.needs_input_grad[1]:
+            by_kappa = (along / (2 * kappa.square())).sum_to_size(kappa.shape)
+        return torch.addcmul(g[..., 1:], point[..., 1:], along), by_kappa
+
+    @staticmethod
+    def jvp(ctx: Any, along_s: Tensor | None, along_kappa: Tensor | None) -> Tensor:
+        point, kappa = ctx.saved_tensors
+        s = point[..., 1:]
+        along_s = torch.zeros_like(s) if along_s is None else along_s
+        of_time = (s * along_s).sum(-1, keepdim=True)
+        if along_kappa is not None:
+            of_time = of_time + along_kappa / (2 * kappa.square())
+        return torch.cat([of_time / point[..., :1], along_s], -1)
 
 
-def _tokens(joined: Tensor) -> tuple[Tensor, Tensor]:
-    """What belongs to the tokens and to the one vector after them."""
-    return joined[..., :-1, :], joined[..., -1:, :]
+def plain_lift(s: Tensor, kappa: Tensor) -> Tensor:
+    """Points `[..., 1 + dim]` of the hyperboloid with space parts `[..., dim]`."""
+    return torch.cat([(plain_squared_norm(s) - 1 / kappa).sqrt(), s], -1)
 
 
-def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
-    """`mobius_add(scale_tan_rim(u), scale_tan_rim(v))`, projected, of tokens and one vector."""
-    return _ExpSum.apply(u, v, kappa, torch.is_grad_enabled())[0]
+def lift(s: Tensor, kappa: Tensor) -> Tensor:
+    """`plain_lift`, of one curvature."""
+    plain = torch.compiler.is_compiling()
+    result: Tensor = plain_lift(s, kappa) if plain else _Lift.apply(s, kappa)
+    return result

@@ -22,10 +22,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import hyperboloid
 from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio, tolerance
-from curvlab.manifolds.hyperboloid import negative_curvature
-from curvlab.manifolds.kernels import curvature_like, dot, squared_norm, working
+from curvlab.manifolds.kernels import (
+    curvature_like,
+    dot,
+    join_time,
+    lift,
+    negative_curvature,
+    split_time,
+    squared_norm,
+    working,
+)
 from curvlab.manifolds.pairwise import pairwise_power
 
 __all__ = [
@@ -56,7 +63,7 @@ __all__ = [
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentzian product -x_0 y_0 + <x_s, y_s>, `[...]` from `[..., 1 + dim]`."""
-    (t, s), (t_y, s_y) = hyperboloid.split_time(x), hyperboloid.split_time(y)
+    (t, s), (t_y, s_y) = split_time(x), split_time(y)
     return torch.linalg.vecdot(s, s_y) - (t * t_y).squeeze(-1)
 
 
@@ -80,7 +87,7 @@ def reflect_time(x: Tensor) -> Tensor:
 def from_space(space: Tensor, kappa: Tensor | float) -> Tensor:
     """The point with the given space part: prepends time sqrt(|s|^2 - 1 / kappa)."""
     w = working(space)
-    return hyperboloid.lift(w, negative_curvature(kappa, w.dtype, w)).to(space.dtype)
+    return lift(w, negative_curvature(kappa, w.dtype, w)).to(space.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -92,7 +99,7 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
     w = working(v)
     k = negative_curvature(kappa, w.dtype, w)
-    return hyperboloid.lift(_along_ray(w, k, sin_ratio), k).to(v.dtype)
+    return lift(_along_ray(w, k, sin_ratio), k).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -107,21 +114,25 @@ def _along_ray(x: Tensor, k: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tenso
 
 
 def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:
-    """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]` in float64.
+    """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]`, of space parts `[..., dim]`.
 
-    h_x - h_y is taken as -kappa <x_s - y_s, x_s + y_s> / (sum of the two roots), and x' - y' from
-    it and x_s - y_s (`squared_half_chord`), so that neighbours far out keep their digits too.
+    u^2 = |x / h_x - y / h_y|^2 h_x h_y / 4 with h = 1 + tau, tau = sqrt(1 - kappa |x|^2), as
+    |e - near gap / h_near|^2 h_near / (4 h_far) of e = x - y and gap = tau_x - tau_y, which is
+    -kappa <e, x + y> / (tau_x + tau_y). `near` is the point with the smaller tau: with the farther
+    one two vectors as long as it would cancel. Swapping x and y changes no digit.
     """
-    x, y = space(x).double(), space(y).double()
-    root_x, root_y = ((1 - k * squared_norm(s)).sqrt() for s in (x, y))
+    tau_x, tau_y = ((1 - k * squared_norm(s)).sqrt() for s in (x, y))
     e = x - y
-    gap = -k * dot(e, x + y) / (root_x + root_y)
-    return hyperboloid.squared_half_chord(x, y, e, root_x, root_y, gap)
+    gap = -k * dot(e, x + y) / (tau_x + tau_y)
+    x_is_far = gap >= 0
+    near, far = (1 + torch.where(x_is_far, *taus) for taus in ((tau_y, tau_x), (tau_x, tau_y)))
+    moved = torch.addcmul(e, torch.where(x_is_far, y, x), -gap / near)
+    return squared_norm(moved) * near / (4 * far)
 
 
 def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     k = negative_curvature(kappa, torch.float64, x)
-    u2 = _half_chord_squared(x, y, k)
+    u2 = _half_chord_squared(space(x).double(), space(y).double(), k)
     return (u2 * arsin_ratio(k * u2).square()).squeeze(-1)
 
 
@@ -182,13 +193,12 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     t2 = squared_norm(s) - 1 / k
     v2 = (squared_norm(v_s) - dot(s, v_s).square() / t2).clamp(min=0)
     z = k * v2
-    return hyperboloid.lift(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
+    return lift(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
 
 
 def _tangent(x_space: Tensor, v_space: Tensor, k: Tensor) -> Tensor:
     """Tangent vector at x with the given space part: its time is <x_s, v_s> / x_0."""
-    time = dot(x_space, v_space) / hyperboloid.time_of(x_space, k)
-    return torch.cat([time, hyperboloid.spread(v_space, time)], -1)
+    return join_time(dot(x_space, v_space) / (squared_norm(x_space) - 1 / k).sqrt(), v_space)
 
 
 def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -197,9 +207,9 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     (S / sqrt(1 - z)) (y - x + 2 kappa u^2 x), z = kappa u^2, S = `arsin_ratio`(z), in float64.
     """
     k = negative_curvature(kappa, torch.float64, x)
-    z = k * _half_chord_squared(x, y, k)
-    s = space(x).double()
-    direction = space(y).double() - s + 2 * z * s
+    s, other = space(x).double(), space(y).double()
+    z = k * _half_chord_squared(s, other, k)
+    direction = other - s + 2 * z * s
     return _tangent(s, direction * arsin_ratio(z) * (1 - z).rsqrt(), k).to(x.dtype)
 
 
@@ -210,9 +220,8 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     rounding.
     """
     k = negative_curvature(kappa, torch.float64, x)
-    z = k * _half_chord_squared(x, y, k)
-    x64 = hyperboloid.lift(space(x).double(), k)
-    y64 = hyperboloid.lift(space(y).double(), k)
+    x64, y64 = (lift(space(p).double(), k) for p in (x, y))
+    z = k * _half_chord_squared(space(x64), space(y64), k)
     v64 = _tangent(space(x64), space(v).double(), k)
     push = -k * inner(y64 - x64, v64).unsqueeze(-1) / (2 * (1 - z))
     return _tangent(space(y64), space(v64 + push * (x64 + y64)), k).to(v.dtype)
@@ -227,17 +236,17 @@ def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """
     k = negative_curvature(kappa, torch.float64, x)
     s = space(x).double()
-    points = hyperboloid.lift(s, k.unsqueeze(-1))
+    points = lift(s, k.unsqueeze(-1))
     m = torch.einsum("...n,...nd->...d", weights.double(), points)
     return _normalise(m, k, torch.float64).to(x.dtype)
 
 
 def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
     """`normalise` in float64 of a sum whose time has the digits of a dtype."""
-    t, s = hyperboloid.split_time(m)
+    t, s = split_time(m)
     t2 = t.square()
     length = torch.maximum(t2 - dot(s, s), tolerance(digits).floor * t2)
-    return hyperboloid.lift(s * (-k * length).rsqrt(), k)
+    return lift(s * (-k * length).rsqrt(), k)
 
 
 def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
@@ -258,14 +267,13 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
 
     Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
-    x_wide, y_wide = working(x), working(y)
-    k = negative_curvature(kappa, x_wide.dtype, x_wide)
-    w = curvature_like(weight, x_wide.dtype, x_wide)
-    if not torch.is_grad_enabled() and x.shape == y.shape and k.numel() == w.numel() == 1:
-        return hyperboloid.midpoint_without_derivative(x_wide, y_wide, k, w).to(x.dtype)
-    p, q = (hyperboloid.spread(space(end), k, w) for end in (x_wide, y_wide))
-    middle = hyperboloid.midpoint(p, q, k, w)
-    return hyperboloid.lift(middle, k).to(x.dtype)
+    p, q = working(space(x)), working(space(y))
+    k = negative_curvature(kappa, p.dtype, p)
+    w = curvature_like(weight, p.dtype, p)
+    h_p, h_q = (1 + (1 - k * squared_norm(s)).sqrt() for s in (p, q))
+    chord = squared_norm(torch.addcmul(p / h_p, q, h_q.reciprocal(), value=-1)) * h_p * h_q
+    n = 1 - w * (1 - w) * k * chord  # kappa <s, s>_L
+    return lift(torch.lerp(p, q, w) * n.rsqrt(), k).to(x.dtype)
 
 
 def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | float) -> Tensor:
@@ -275,7 +283,7 @@ def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | f
     """
     w = working(x)
     k_from, k_to = (negative_curvature(k, w.dtype, w) for k in (kappa_from, kappa_to))
-    return hyperboloid.lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
+    return lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
 
 
 def to_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -290,4 +298,4 @@ def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     w = working(x)
     k = negative_curvature(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
-    return hyperboloid.lift(2 * w / gap, k).to(x.dtype)
+    return lift(2 * w / gap, k).to(x.dtype)

@@ -24,8 +24,8 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import hyperboloid, lorentz
-from curvlab.manifolds.kernels import squared_norm, working
+from curvlab.manifolds import lorentz
+from curvlab.manifolds.kernels import lift, negative_curvature, squared_norm, working
 
 Weight = Tensor | float
 Sum = Callable[[Tensor, Tensor, Tensor | float, Weight, Weight], Tensor]
@@ -46,11 +46,11 @@ def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     y_s / h_y, the sum of the stereographic images, the bracket is h_y / h_x - kappa h_y |c|^2 / 2.
     """
     p, q = working(lorentz.space(x)), working(lorentz.space(y))
-    k = hyperboloid.negative_curvature(kappa, p.dtype, p)
+    k = negative_curvature(kappa, p.dtype, p)
     h_p, h_q = (1 + (1 - k * squared_norm(part)).sqrt() for part in (p, q))
     c = torch.addcmul(q / h_q, p, 1 / h_p)
     along = h_q / h_p - k / 2 * h_q * squared_norm(c)
-    return hyperboloid.lift(torch.addcmul(q, along, p), k).to(x.dtype)
+    return lift(torch.addcmul(q, along, p), k).to(x.dtype)
 
 
 def tangent_space(

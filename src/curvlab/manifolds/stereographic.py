@@ -11,10 +11,13 @@ Source: FPS-T (Curve Your Attention), section 3.1, table 2 and appendix A, as co
 documentation; Bachmann et al. 2020, constant curvature graph convolutional networks.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import curved_trig, kernels, radial
+from curvlab.manifolds import curved_trig as trig
+from curvlab.manifolds import gyro
 from curvlab.manifolds.curved_trig import (
     arsin_k,
     arsin_ratio,
@@ -34,8 +37,6 @@ from curvlab.manifolds.kernels import (
     working,
 )
 from curvlab.manifolds.pairwise import pairwise_power
-from curvlab.manifolds.sums import half_quotient
-from curvlab.manifolds.sums import mobius_add as add_points
 
 __all__ = [
     "arsin_k",
@@ -64,12 +65,24 @@ __all__ = [
     "transport0_back",
 ]
 
+WIDE = torch.float64
+
+
+def _radial(x: Tensor, kappa: Tensor | float, ratio: Callable[[Tensor], Tensor]) -> Tensor:
+    """X times a ratio of kappa |x|^2: a map along the rays from the origin."""
+    w = shortened(working(x))
+    k = curvature_like(kappa, w.dtype, w)
+    return (w * ratio(k * squared_norm(w))).to(x.dtype)
+
+
+def _gap(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """1 + kappa |x|^2 with all its digits, `[..., 1]`."""
+    return gap(x, curvature_like(kappa, x.dtype, x), WIDE)
+
 
 def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
     """lambda_x = 2 / (1 + kappa |x|^2), `[...]` from points `[..., dim]`."""
-    w = working(x)
-    k = curvature_like(kappa, w.dtype, w)
-    return (2 / gap(w, k)).squeeze(-1).to(x.dtype)
+    return (2 / _gap(working(x), kappa)).squeeze(-1).to(x.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -78,8 +91,7 @@ def project(x: Tensor, kappa: Tensor | float) -> Tensor:
     The rim is |x| = (1 - eps) / sqrt(-kappa), eps = 4e-3 in float32 and 1e-5 in float64; there is
     none for kappa >= 0.
     """
-    w = shortened(working(x))
-    return radial.scale_rim(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    return _radial(x, kappa, trig.rim_ratio)
 
 
 def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -89,8 +101,8 @@ def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
     In float64: near the rim of the ball, and near the antipode of the origin, the terms cancel.
     """
-    k = curvature_like(kappa, torch.float64, x)
-    return add_points(shortened(x.double()), shortened(y.double()), k).to(x.dtype)
+    k = curvature_like(kappa, WIDE, x)
+    return gyro.mobius_add(shortened(x.double()), shortened(y.double()), k).to(x.dtype)
 
 
 def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -99,17 +111,15 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
     `r` broadcasts like `kappa`, against the leading dimensions of `x`.
     """
     w = shortened(working(x))
-    k = curvature_like(kappa, w.dtype, w)
-    r = curvature_like(r, w.dtype, w)
-    z = k * squared_norm(w)
-    stretch = r * curved_trig.artan(z, gap(w, k))[0]
-    return (w * (stretch * curved_trig.tangent(z * stretch.square())[0])).to(x.dtype)
+    z = curvature_like(kappa, w.dtype, w) * squared_norm(w)
+    stretch = curvature_like(r, w.dtype, w) * trig.artan_ratio(z, _gap(w, kappa))
+    return (w * (stretch * trig.tan_ratio(z * stretch.square()))).to(x.dtype)
 
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
     """`mobius_scalar_mul(1/2, x, kappa)` in closed form: x / (1 + sqrt(1 + kappa |x|^2))."""
     w = shortened(working(x))
-    return radial.scale_half(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    return (w / (1 + _gap(w, kappa).sqrt())).to(x.dtype)
 
 
 def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -117,28 +127,34 @@ def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
 
     For kappa > 0 it is injective for |v| < pi / (2 sqrt(kappa)) and wraps around beyond.
     """
-    w = shortened(working(v))
-    return radial.scale_tan(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
+    return _radial(v, kappa, trig.tan_ratio)
 
 
 def expmap0_projected(v: Tensor, kappa: Tensor | float) -> Tensor:
     """`project(expmap0(v, kappa), kappa)` with one norm and one multiplication."""
-    w = shortened(working(v))
-    return radial.scale_tan_rim(w, curvature_like(kappa, w.dtype, w)).to(v.dtype)
+    return _radial(v, kappa, trig.tan_rim_ratio)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at the origin, the inverse of `expmap0`: artan_k(|x|) x / |x|."""
     w = shortened(working(x))
-    return radial.scale_artan(w, curvature_like(kappa, w.dtype, w)).to(x.dtype)
+    z = curvature_like(kappa, WIDE, w) * squared_norm(w, WIDE)
+    return (w * trig.artan_ratio(z.to(w.dtype), floored_gap(z, w.dtype).to(w.dtype))).to(x.dtype)
 
 
 def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
     w = working(x)
-    k = curvature_like(kappa, w.dtype, w)
-    step = radial.scale_tan(shortened(v.to(w.dtype) / gap(w, k)), k)
-    return mobius_add(w, step, kappa).to(x.dtype)
+    return mobius_add(w, expmap0(v.to(w.dtype) / _gap(w, kappa), kappa), kappa).to(x.dtype)
+
+
+def _chord(x: Tensor, y: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """|x - y|^2, 1 + kappa |x|^2 and 1 + kappa |y|^2, `[..., 1]` in float64.
+
+    One float32 rounding of |x|^2 would be an error of 3e-4 of the second at distance 10.
+    """
+    a, b = (floored_gap(k * squared_norm(p, WIDE), x.dtype) for p in (x, y))
+    return squared_norm(x - y, WIDE), a, b
 
 
 def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -150,35 +166,27 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
     """
     w = working(x)
-    y = y.to(w.dtype)
-    k, k64 = curvature_like(kappa, w.dtype, w), curvature_like(kappa, torch.float64, w)
-    e2, x2, y2 = kernels.squared_norms(w, y)
-    a, b = floored_gap(k64 * x2, w.dtype), floored_gap(k64 * y2, w.dtype)
-    z = k64 * e2 / (a * b)
+    y, k = y.to(w.dtype), curvature_like(kappa, WIDE, w)
+    e2, a, b = _chord(w, y, k)
+    z = k * e2 / (a * b)
     stretch = arsin_ratio(z) * (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt() / b
-    along_e, along_x = (stretch * a).to(w.dtype), (stretch * e2).to(w.dtype) * k
+    along_e, along_x = (stretch * a).to(w.dtype), (stretch * e2 * k).to(w.dtype)
     return torch.addcmul((y - w) * along_e, w, along_x).to(x.dtype)
 
 
 def _arsin_squared(squared_chord: Tensor, kappa: Tensor) -> Tensor:
-    """arsin_k(u)^2 of u^2 `[..., 1]`, analytic in u^2 and kappa."""
-    return squared_chord * arsin_ratio(kappa * squared_chord).square()
-
-
-def _half_dist_squared(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
-    """(d/2)^2 in float64: arsin_k(u)^2, u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2))."""
-    k = curvature_like(kappa, torch.float64, x)
-    e2, x2, y2 = kernels.squared_norms(x, y)
-    gaps = floored_gap(k * x2, x.dtype) * floored_gap(k * y2, x.dtype)
-    return _arsin_squared(e2 / gaps, k).squeeze(-1)
+    """arsin_k(u)^2 of u^2 `[..., 1]`, analytic in u^2 and kappa, `[...]`."""
+    return (squared_chord * arsin_ratio(kappa * squared_chord).square()).squeeze(-1)
 
 
 def sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Squared geodesic distance `[...]` of points `[..., dim]`, smooth at x = y.
 
-    4 arsin_k(u)^2 with u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2)).
+    4 arsin_k(u)^2 with u^2 = |x - y|^2 / ((1 + kappa |x|^2)(1 + kappa |y|^2)), in float64.
     """
-    return (4 * _half_dist_squared(x, y, kappa)).to(x.dtype)
+    k = curvature_like(kappa, WIDE, x)
+    e2, a, b = _chord(x, y, k)
+    return (4 * _arsin_squared(e2 / (a * b), k)).to(x.dtype)
 
 
 def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -186,11 +194,13 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
     Exactly 0 at x = y, where the gradient is set to 0. Computed in float64 from the points.
     """
-    return (2 * safe_sqrt(_half_dist_squared(x, y, kappa))).to(x.dtype)
+    k = curvature_like(kappa, WIDE, x)
+    e2, a, b = _chord(x, y, k)
+    return (2 * safe_sqrt(_arsin_squared(e2 / (a * b), k))).to(x.dtype)
 
 
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
-    k = curvature_like(kappa, torch.float64, x)
+    k = curvature_like(kappa, WIDE, x)
     x64, y64 = x.double(), y.double()
     alpha, beta = (1 / floored_gap(k.unsqueeze(-1) * squared_norm(p), x.dtype) for p in (x64, y64))
     dtype = working(x).dtype
@@ -200,8 +210,8 @@ def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor
 def pairwise_sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`.
 
-    `kappa` broadcasts against the dimensions before n and m. Through a matrix product, in blocks:
-    forward and backward keep two arrays of the result's size. Not twice differentiable.
+    `kappa` broadcasts against the dimensions before n and m. Through a matrix product; where no
+    derivative is recorded, in blocks.
     """
     return _pairwise(x, y, kappa, 2)
 
@@ -216,10 +226,9 @@ def pairwise_dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
 def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance to the origin, 2 artan_k(|x|), `[...]` from points `[..., dim]`."""
-    k = curvature_like(kappa, torch.float64, x)
-    x2 = squared_norm(x, torch.float64)
-    half_squared = _arsin_squared(x2 / floored_gap(k * x2, x.dtype), k).squeeze(-1)
-    return (2 * safe_sqrt(half_squared)).to(x.dtype)
+    k = curvature_like(kappa, WIDE, x)
+    x2 = squared_norm(x, WIDE)
+    return (2 * safe_sqrt(_arsin_squared(x2 / floored_gap(k * x2, x.dtype), k))).to(x.dtype)
 
 
 def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -231,7 +240,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     float64: far from the origin of a sphere the terms cancel.
     """
     w, y, v = x.double(), y.double(), v.double()
-    k = curvature_like(kappa, torch.float64, x)
+    k = curvature_like(kappa, WIDE, x)
     e = y - w
     a, b = (floored_gap(k * squared_norm(p), x.dtype) for p in (w, y))
     ke2 = k * squared_norm(e)
@@ -245,13 +254,13 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from the origin to y: v (1 + kappa |y|^2)."""
     w = working(y)
-    return (v.to(w.dtype) * gap(w, curvature_like(kappa, w.dtype, w))).to(y.dtype)
+    return (v.to(w.dtype) * _gap(w, kappa)).to(y.dtype)
 
 
 def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from x to the origin: v / (1 + kappa |x|^2)."""
     w = working(x)
-    return (v.to(w.dtype) / gap(w, curvature_like(kappa, w.dtype, w))).to(x.dtype)
+    return (v.to(w.dtype) / _gap(w, kappa)).to(x.dtype)
 
 
 def midpoint_from_sums(
@@ -276,7 +285,7 @@ def midpoint_from_sums(
     w = working(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
     k = curvature_like(kappa, w.dtype, w)
-    return half_quotient(sums, k, printed).to(numerator.dtype)
+    return gyro.half_quotient(sums, k, printed).to(numerator.dtype)
 
 
 def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:

@@ -1,12 +1,14 @@
 """Products of stereographic spaces with curvatures of any sign."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import fused, kernels, radial, sums
+from curvlab.manifolds import curved_trig as trig
+from curvlab.manifolds import gyro, kernels
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.adam_steps import Rates, stereographic_step
 from curvlab.manifolds.base import Space
@@ -66,32 +68,36 @@ class Stereographic(Space):
     def _kappa(self, x: Tensor) -> Tensor:
         """Curvatures in a shape that broadcasts against the blocks of `x`, `[components, ..., 1]`.
 
-        Points of a model are projected, so that its maps need no more digits than theirs
-        (`wide=False` below).
+        Points of a model are projected, so that its maps need no more digits than theirs.
         """
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
+    def _scaled(self, x: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tensor:
+        """Blocks times a ratio of kappa times their squared norms."""
+        blocks = self._blocks(x)
+        return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
+
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin."""
-        return self._join(radial.scale_tan(self._blocks(v), self._kappa(v)))
+        return self._scaled(v, trig.tan_ratio)
 
     def expmap0_projected(self, v: Tensor) -> Tensor:
         """Exponential map at the origin, stopped at the rim of the ball."""
-        return self._join(radial.scale_tan_rim(self._blocks(v), self._kappa(v)))
+        return self._scaled(v, trig.tan_rim_ratio)
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
-        return self._join(radial.scale_artan(self._blocks(x), self._kappa(x), projected=True))
+        return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """`expmap0_projected(v)` and its logarithm, with one norm."""
-        point, clipped = fused.lift(self._blocks(v), self._kappa(v))
+        point, clipped = gyro.exp_and_log(self._blocks(v), self._kappa(v))
         return self._join(point), self._join(clipped)
 
     def clip(self, v: Tensor) -> Tensor:
         """`logmap0(expmap0_projected(v))`."""
-        return self._join(radial.scale_clip(self._blocks(v), self._kappa(v)))
+        return self._scaled(v, trig.log_rim_ratio)
 
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """Moebius sum."""
@@ -106,17 +112,17 @@ class Stereographic(Space):
         if u.dim() == 1:
             return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
-        return self._join(fused.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
+        return self._join(gyro.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
 
     def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
         axes = max(x.dim(), y.dim())
         x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
         blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
-        return self._join(sums.mobius_add(*blocks, projected=projected))
+        return self._join(gyro.mobius_add(*blocks, projected=projected))
 
     def project(self, x: Tensor) -> Tensor:
         """Points beyond the rim of the ball moved back onto it."""
-        return self._join(radial.scale_rim(self._blocks(x), self._kappa(x)))
+        return self._scaled(x, trig.rim_ratio)
 
     @torch.no_grad()
     def shares(self, x: Tensor) -> dict[str, Tensor]:
@@ -136,7 +142,7 @@ class Stereographic(Space):
 
     def conformal_factor(self, x: Tensor) -> Tensor:
         """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
-        gap = kernels.gap(self._blocks(x), self._kappa(x), wide=False)
+        gap = kernels.gap(self._blocks(x), self._kappa(x))
         return (2 / gap).squeeze(-1).movedim(0, -1)
 
     def transport0(self, y: Tensor, v: Tensor) -> Tensor:
