@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
-from curvlab.data.files.cache import fingerprint
 from curvlab.data.files.checks import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform, remember
@@ -68,7 +67,7 @@ class GraphDataModule(Checked, LightningDataModule):
     """Batches of a step."""
 
     shared: Path | None = None
-    """The file of the prepared graph, if another process has written it there (`share`)."""
+    """The file of the graph that another process has prepared (`share`); empty: prepare it here."""
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class GraphDataModule(Checked, LightningDataModule):
     @property
     def graph(self) -> Data:
         """The prepared graph, wherever it is now; made when first asked for."""
-        if self._graph is None and self.shared is not None:
+        if self._graph is None and self.shared is not None and self.shared.stat().st_size:
             # Mapped, so that the processes of a machine have it in memory once.
             self._graph = torch.load(self.shared, mmap=True, weights_only=False)
         elif self._graph is None:
@@ -104,10 +103,6 @@ class GraphDataModule(Checked, LightningDataModule):
     def share(self, path: Path) -> None:
         """Write the prepared graph to a file, from which other processes of the run map it."""
         torch.save(self.graph, path)
-
-    def digest(self) -> str:
-        """SHA-256 of the prepared graph, by which machines of a run see whether theirs are one."""
-        return fingerprint(self.graph, [n for n, v in self.graph if isinstance(v, Tensor)])
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -67,11 +67,8 @@ class TokenDataModule(MiniBatchDataModule):
         self.revision = tokens.revision
 
     def share(self, path: Path) -> None:
-        """Do nothing: the tokens are mapped from their file as it is."""
-
-    def digest(self) -> str:
-        """Nothing: tokens are sums, which no library chooses, and may not fit in memory."""
-        return ""
+        """Leave the file empty: the tokens are mapped from their own file."""
+        path.touch()
 
     def prepare_data(self) -> None:
         """Bring the raw files here, write graph and tokens (in one process only)."""
