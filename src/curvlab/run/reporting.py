@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
 from curvlab.models.polyformer import TokenMixer
 from curvlab.process import DOUBLE
-from curvlab.program import command, plain_console
+from curvlab.program import plain_console
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.statistics import FEWEST, summarise
@@ -138,26 +138,6 @@ def _at_rim(result: Result) -> None:
 def _pictures(folder: Path) -> None:
     for picture in sorted((folder / "plots").glob("*.png")):
         _console.print(f"  picture  {shown(picture)}")
-
-
-def sweep_finished(counts: Mapping[str, int], reasons: Mapping[str, str]) -> None:
-    """Say how many cells of a sweep ended in which way, and why some have no score.
-
-    Args:
-        counts: status to number of cells.
-        reasons: cell to reason.
-    """
-    ways = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-    total = sum(counts.values())
-    _console.print(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {ways}")
-    for cell, reason in reasons.items():
-        _console.print(f"  {cell}: {reason}")
-
-
-def table_hint(table: str, output_dir: Path) -> None:
-    """Say how the table is rendered that a sweep has filled."""
-    elsewhere = "" if output_dir == Path("outputs") else f" --results {output_dir / 'tables'}"
-    _console.print(f"  its table: {command('tables')} {table}{elsewhere}")
 
 
 def _outcome(result: Result) -> str:

@@ -26,12 +26,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.folder import ADDED, added
 from curvlab.errors import of_omegaconf
+from curvlab.program import command
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.leases import SUFFIX, HeldError, look
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
 from curvlab.run.ending import one_sentence
+from curvlab.run.reporting import say, shown
 
 NAME = "hydra_plugins.curvlab.TableSweeper"
 """The address of the sweeper in configurations; Hydra takes plugins from `hydra_plugins` alone."""
@@ -178,13 +180,17 @@ class TableSweeper(BasicSweeper):
         ways = Counter(way for way, _ in ends.values())
         ways["failed"] += len(self._refused)
         ways[NOT_STARTED] += total - ways.total()
-        reasons = {reporting.shown(folder): why for folder, (_, why) in ends.items() if why}
-        table = self.config.hydra.runtime.choices.get("table")
-        reporting.sweep_finished(+ways, reasons | self._refused)
-        if table is not None:
-            reporting.table_hint(table, Path(self.config.paths.output_dir))
-        else:
+        reasons = {shown(folder): why for folder, (_, why) in ends.items() if why}
+        counts = ", ".join(f"{n} {way.replace('_', ' ')}" for way, n in (+ways).items())
+        say(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {counts}")
+        for cell, reason in (reasons | self._refused).items():
+            say(f"  {cell}: {reason}")
+        if (table := self.config.hydra.runtime.choices.get("table")) is None:
             reporting.means_over_seeds(self._folders)
+        else:
+            outputs = Path(self.config.paths.output_dir)
+            elsewhere = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"
+            say(f"  its table: {command('tables')} {table}{elsewhere}")
         return set(+ways)
 
 
