@@ -145,7 +145,10 @@ class RunDirectory:
             copy(path, self.path / path.name)
         if (other.path / BEST).exists():
             (self.path / BEST).parent.mkdir(exist_ok=True)
-            shutil.copy2(other.path / BEST, self.path / BEST)
+            try:
+                os.link(other.path / BEST, self.path / BEST)  # never written to, only replaced
+            except OSError:  # another disk, or a system without links
+                shutil.copy2(other.path / BEST, self.path / BEST)
         ended.experiment, ended.config_hash = result.experiment, result.config_hash
         ended.changed = result.changed
         ended.save(self.path)

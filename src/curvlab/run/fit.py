@@ -21,6 +21,7 @@ from curvlab.callbacks import (
 )
 from curvlab.config.building import in_words_of
 from curvlab.config.resolvers import register_resolvers
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 from curvlab.finite import finite_scores
 from curvlab.layers.compilation import compile_parts
@@ -100,7 +101,7 @@ def _fit(
     """Build, train, test, and write the result."""
     options = config.trainer
     data = build_data(config)
-    if options.devices > 1:
+    if options.devices > 1 and type(data).share is GraphDataModule.share:  # others have a store
         data.shared = folder.path / SHARED_GRAPH
         if not data.shared.exists():
             raise UsageError(f"let all machines of the run see paths.output_dir: no {data.shared}")
