@@ -79,11 +79,6 @@ def test_a_large_graph_has_non_edges_beyond_32_bits():
     assert last == [[0, 2], [10**6 - 2, 10**6 - 1]]
 
 
-def test_a_complete_graph_has_no_non_edges():
-    with pytest.raises(UsageError, match="has 0 pairs of nodes without an edge, but 1 are"):
-        NonEdges(torch.tensor(list(combinations(range(4), 2))).T, 4)
-
-
 def test_parts_have_hgcns_sizes_and_share_no_edge():
     data = random_graph()
     parts = split(data)
