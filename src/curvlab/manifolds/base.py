@@ -85,7 +85,52 @@ class EmbeddingSpace(Checked, ABC):
         return self.logmap0(x), Euclidean(conformal_factor=1.0)
 
 
-class Space(EmbeddingSpace, geoopt.Manifold):
+class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
+    """A space whose points geoopt's optimisers move; a subclass has `expmap` and `project`."""
+
+    ndim = 1
+    reversible = False
+    __repr__ = torch.nn.Module.__repr__
+
+    @abstractmethod
+    def expmap0(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin, `[..., dim]`."""
+
+    @abstractmethod
+    def project(self, x: Tensor) -> Tensor:
+        """Points moved to where the arithmetic is safe, `[..., dim]`."""
+
+    def projx(self, x: Tensor) -> Tensor:
+        """Projection of points under geoopt's name."""
+        return self.project(x)
+
+    def retr(self, x: Tensor, u: Tensor) -> Tensor:
+        """Retraction: the exponential map, which costs little more and is exact."""
+        return self.expmap(x, u)
+
+    def origin(
+        self, *size: int, dtype: torch.dtype | None = None, device: Any = None, seed: int = 42
+    ) -> Tensor:
+        """The origin repeated to `size`, whose last entry is `dim`, as a manifold tensor."""
+        del seed  # the origin is not random; geoopt's signature has it
+        v = torch.zeros(*size[:-1], size[-1] - self.codimension, dtype=dtype, device=device)
+        return geoopt.ManifoldTensor(self.expmap0(v), manifold=self)
+
+    def random_normal(
+        self,
+        *size: int,
+        std: float = 1.0,
+        dtype: torch.dtype | None = None,
+        device: Any = None,
+    ) -> Tensor:
+        """Exponential map of normal tangent vectors at the origin, as a manifold tensor."""
+        v = torch.randn(*size[:-1], size[-1] - self.codimension, dtype=dtype, device=device)
+        return geoopt.ManifoldTensor(self.project(self.expmap0(std * v)), manifold=self)
+
+    random = random_normal
+
+
+class Space(GeooptSpace):
     """A product of `components` equal blocks of coordinates; points are `[..., dim]`.
 
     Subclasses of geoopt's manifold: `geoopt.ManifoldParameter` and `geoopt.optim` take them. The
@@ -97,14 +142,9 @@ class Space(EmbeddingSpace, geoopt.Manifold):
         components: number of blocks that the last axis is split into.
     """
 
-    ndim = 1
-    reversible = False
-
     def __init__(self, components: PositiveInt = 1) -> None:
         super().__init__()
         self.components = components
-
-    __repr__ = torch.nn.Module.__repr__
 
     def extra_repr(self) -> str:
         """Show the number of blocks."""
@@ -141,10 +181,6 @@ class Space(EmbeddingSpace, geoopt.Manifold):
         return x.flatten(-2)
 
     @abstractmethod
-    def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin, `[..., dim]`."""
-
-    @abstractmethod
     def expmap0_projected(self, v: Tensor) -> Tensor:
         """`project(expmap0(v))` in one step, `[..., dim]`."""
 
@@ -159,10 +195,6 @@ class Space(EmbeddingSpace, geoopt.Manifold):
     @abstractmethod
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
         """Sum of points, `[..., dim]`."""
-
-    @abstractmethod
-    def project(self, x: Tensor) -> Tensor:
-        """Points moved to where the arithmetic is safe, `[..., dim]`."""
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """`project(mobius_add(x, y))`, the sum that models take, `[..., dim]`."""
@@ -197,34 +229,6 @@ class Space(EmbeddingSpace, geoopt.Manifold):
         squared = self.sqdist(x, y)
         return squared.unsqueeze(-1) if keepdim else squared
 
-    def projx(self, x: Tensor) -> Tensor:
-        """Projection of points under geoopt's name."""
-        return self.project(x)
-
-    def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        """Retraction: the exponential map, which costs little more and is exact."""
-        return self.expmap(x, u)
-
     def proju(self, x: Tensor, u: Tensor) -> Tensor:  # noqa: ARG002
         """Every vector of coordinates is tangent."""
         return u
-
-    def origin(
-        self, *size: int, dtype: torch.dtype | None = None, device: Any = None, seed: int = 42
-    ) -> Tensor:
-        """The origin, as a manifold tensor of the given size."""
-        del seed  # the origin is not random; geoopt's signature has it
-        return geoopt.ManifoldTensor(torch.zeros(*size, dtype=dtype, device=device), manifold=self)
-
-    def random_normal(
-        self,
-        *size: int,
-        std: float = 1.0,
-        dtype: torch.dtype | None = None,
-        device: Any = None,
-    ) -> Tensor:
-        """Exponential map of normal tangent vectors at the origin, as a manifold tensor."""
-        v = std * torch.randn(*size, dtype=dtype, device=device)
-        return geoopt.ManifoldTensor(self.expmap0_projected(v), manifold=self)
-
-    random = random_normal

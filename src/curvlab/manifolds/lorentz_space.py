@@ -1,15 +1,13 @@
 """The Lorentz model as a space of one component."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from curvlab.manifolds import lorentz
-from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.adam_steps import Rates, lorentz_step
-from curvlab.manifolds.base import EmbeddingSpace, Space
+from curvlab.manifolds.base import GeooptSpace, Space
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.kernels import squared_norm, working
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
@@ -23,7 +21,7 @@ LARGEST_RADIUS = 20.0
 """Distance in units of the curvature to which vectors are lifted: squares are float32 numbers."""
 
 
-class Lorentz(EmbeddingSpace, geoopt.Manifold):
+class Lorentz(GeooptSpace):
     """Hyperboloid of signed curvature kappa < 0; points are `[..., 1 + dim]`, time first.
 
     Tangent vectors at the origin are `[..., dim]` in `expmap0` and `logmap0`, and `[..., 1 + dim]`
@@ -40,8 +38,6 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
     """
 
     name = "Lorentz"
-    ndim = 1
-    reversible = False
     codimension = 1
     decoders = ("prototype", "linear")
     link_decoders = ("lorentzian", "fermi_dirac")
@@ -55,8 +51,6 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
     ) -> None:
         super().__init__()
         self.curvature = Curvature(kappa, None, learnable, min, not_positive(max))
-
-    __repr__ = torch.nn.Module.__repr__
 
     @property
     def kappa(self) -> Tensor:
@@ -144,10 +138,6 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
         """Weighted centroid `[..., 1 + dim]` of points `[..., n, 1 + dim]`."""
         return lorentz.centroid(x, weights, self.kappa)
 
-    def projx(self, x: Tensor) -> Tensor:
-        """Projection of points under geoopt's name."""
-        return self.project(x)
-
     def proju(self, x: Tensor, u: Tensor) -> Tensor:
         """Projection of u onto the tangent space at x: u - kappa <x, u>_L x."""
         return u - self.kappa * lorentz.inner(x, u).unsqueeze(-1) * x
@@ -181,10 +171,6 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
         """Exponential map at x."""
         return lorentz.expmap(x, u, self.kappa)
 
-    def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        """Retraction: the exponential map."""
-        return self.expmap(x, u)
-
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
         """Logarithm at x."""
         return lorentz.logmap(x, y, self.kappa)
@@ -192,27 +178,6 @@ class Lorentz(EmbeddingSpace, geoopt.Manifold):
     def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         """Parallel transport of v from x to y."""
         return lorentz.transport(x, y, v, self.kappa)
-
-    def origin(
-        self, *size: int, dtype: torch.dtype | None = None, device: Any = None, seed: int = 42
-    ) -> Tensor:
-        """The origin repeated to `size`, whose last entry is 1 + dim, as a manifold tensor."""
-        del seed  # the origin is not random; geoopt's signature has it
-        space = torch.zeros(*size[:-1], size[-1] - 1, dtype=dtype, device=device)
-        return geoopt.ManifoldTensor(self.from_space(space), manifold=self)
-
-    def random_normal(
-        self,
-        *size: int,
-        std: float = 1.0,
-        dtype: torch.dtype | None = None,
-        device: Any = None,
-    ) -> Tensor:
-        """Exponential map of normal tangent vectors at the origin, as a manifold tensor."""
-        v = std * torch.randn(*size[:-1], size[-1] - 1, dtype=dtype, device=device)
-        return geoopt.ManifoldTensor(self.expmap0(v), manifold=self)
-
-    random = random_normal
 
     def _check_point_on_manifold(
         self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
