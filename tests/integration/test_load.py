@@ -336,7 +336,7 @@ def test_other_triples_are_ranked_by_name(run_here, tmp_path, capsys, caplog, in
     assert "mrr" in capsys.readouterr().out
     assert "2 triples to score are among those that the model was trained on" in caplog.text
     for wrong, why in (
-        ({"test": [("nobody", "far", "e1")]}, "entity 'nobody'"),
+        ({"test": [("nobody", "far", "e1")]}, "'nobody'"),
         ({"test": [("e1", "none", "e1")]}, "relation 'none'"),
         ({"train": train}, r"neither test\.txt nor valid\.txt"),
     ):

@@ -94,9 +94,7 @@ def train_until_one_fails(rank, config, result, folder, checkpoint):
 def attention():
     torch.manual_seed(0)
     space = Lorentz(kappa=-1.0, learnable=False)
-    layer = LorentzLinearAttention(
-        6, 2, 6, space, power=2.0, phi_on_value=False, heads_fusion="mean"
-    )
+    layer = LorentzLinearAttention(6, 2, space, power=2.0, phi_on_value=False)
     x = space.expmap0(torch.randn(40, 6, dtype=torch.float64))
     return layer.double(), x, torch.randn(40, 7, dtype=torch.float64)
 
