@@ -203,3 +203,8 @@ def test_hgcn_split_entries_follow_the_lists_as_published(monkeypatch):
     rng.shuffle(zeros)
     expected = [{*ones[3:], *zeros[3:]}, {ones[0], zeros[0]}, {*ones[1:3], *zeros[1:3]}]
     assert [set(data[part].nonzero().flatten().tolist()) for part in PARTS] == expected
+
+
+def test_the_unfiltered_graphs_are_the_larger_ones(real):
+    assert real("chameleon", filtered=False).num_nodes == 2277
+    assert real("squirrel", filtered=False).num_edges == 2 * 198353

@@ -102,9 +102,10 @@ def test_fused_map_equals_map_and_projection(kappa, dtype):
         outputs.append(function(*inputs))
         gradients.append(torch.autograd.grad((outputs[-1] * v).sum(), inputs))
     # Next to a pole of the tangent a rounding of |v| is a thousand of the result.
-    torch.testing.assert_close(*outputs, rtol=2e-5 if dtype == torch.float32 else 1e-7, atol=1e-5)
-    loose = {"rtol": 1e-3, "atol": 1e-4} if dtype == torch.float32 else {}
-    torch.testing.assert_close(*gradients, **loose)
+    single = dtype == torch.float32
+    bound = {"rtol": 2e-5, "atol": 1e-5} if single else {"rtol": 1e-7, "atol": 1e-7}
+    torch.testing.assert_close(*outputs, **bound)
+    torch.testing.assert_close(*gradients, **({"rtol": 1e-3, "atol": 1e-4} if single else {}))
 
 
 def test_projection_leaves_points_inside_and_the_curved_outwards_alone():

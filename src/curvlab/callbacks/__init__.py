@@ -2,6 +2,7 @@
 
 from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles
+from curvlab.callbacks.cuda_graphs import CudaGraphs
 from curvlab.callbacks.curves import Curves, curvatures
 from curvlab.callbacks.finite_guard import FiniteGuard, check_weights
 from curvlab.callbacks.loggers import (
@@ -17,6 +18,7 @@ from curvlab.callbacks.timing import StepTimer
 
 __all__ = [
     "BestValidation",
+    "CudaGraphs",
     "Curves",
     "FiniteGuard",
     "LastCheckpoint",

@@ -113,7 +113,7 @@ def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
 
 
 def _loss(module: LightningModule, batch: Any) -> Tensor:
-    loss = module.training_step(batch, 0)
+    loss = type(module).training_step(module, batch, 0)  # not a replay, which calls no hooks
     assert isinstance(loss, Tensor)
     return loss
 

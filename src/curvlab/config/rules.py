@@ -197,6 +197,8 @@ def _selection(config: DictConfig) -> Iterator[str]:
 
 def _devices(config: DictConfig) -> Iterator[str]:
     devices = config.trainer.devices
+    if config.trainer.cuda_graph and (devices > 1 or not config.batching.one_graph):
+        yield "trainer.cuda_graph=true: only steps of one device on one whole graph are recorded"
     if devices == 1:
         return
     for several in ("search", "study"):

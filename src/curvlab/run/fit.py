@@ -9,6 +9,7 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
 from curvlab.callbacks import (
+    CudaGraphs,
     Curves,
     FiniteGuard,
     LastCheckpoint,
@@ -37,6 +38,7 @@ from curvlab.run.hardware import (
     prepare_determinism,
     prepare_processor,
     reset_peak_memory,
+    run_device,
     trainer_accelerator,
 )
 from curvlab.run.parts import (
@@ -119,6 +121,9 @@ def _fit(
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
     facts |= {"versions": package_versions(), "git_commit": git_commit() if first else None}
     last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)
+    on_a_gpu = run_device(accelerator).type == "cuda"
+    if options.cuda_graph and not on_a_gpu:
+        say("trainer.cuda_graph=true changes nothing: this run is not on a GPU")
     callbacks = [
         curves,
         timer,
@@ -127,6 +132,7 @@ def _fit(
         FiniteGuard(folder.path, interval=options.steps_per_epoch),
         RunProgress(curves, label, shown=options.progress and first),
         *([best] if best else []),
+        *([CudaGraphs()] if options.cuda_graph and on_a_gpu else []),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]

@@ -121,6 +121,8 @@ class FixedSteps(Checked):
         threads: processor threads; null: all, or a fair share under a launcher.
         compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
             before faster steps.
+        cuda_graph: on a GPU, record the step on one graph and replay it: fewer launches, the same
+            curve.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.
 
@@ -139,6 +141,7 @@ class FixedSteps(Checked):
     deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
     compile: Incidental[bool] = False
+    cuda_graph: Incidental[bool] = False
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True
 

@@ -1,0 +1,95 @@
+"""CUDA graphs: a GPU gets two launches a training step in place of hundreds."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from torch import Tensor, nn
+from torch.cuda import make_graphed_callables
+from torch.nn.utils import get_total_norm
+
+from curvlab.callbacks.reproducibility import random_state, set_random_state
+from curvlab.errors import UsageError
+
+AGREEMENT = 1e-3
+"""Largest relative difference of loss and gradient norm between a replayed step and another."""
+
+COMPARED = 2
+"""Steps that are compared: a number that the processor counts differs in the second one."""
+
+
+class RecordedStep(nn.Module):
+    """The loss of a training step on one graph, as a module without inputs."""
+
+    def __init__(self, task: LightningModule, batch: Any) -> None:
+        super().__init__()
+        self.task, self.batch = task, batch
+
+    def forward(self) -> Tensor:
+        """The loss, a number."""
+        loss = type(self.task).training_step(self.task, self.batch, 0)
+        assert isinstance(loss, Tensor)
+        return loss
+
+
+class CudaGraphs(Callback):
+    """Records the first training step as a CUDA graph and replays it.
+
+    On a small graph a kernel takes less time than its launch. Dropout draws the same numbers, and
+    evaluations are not recorded.
+    """
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Record the step, once.
+
+        Raises:
+            UsageError: CUDA cannot record it, or a replay is not the step.
+        """
+        if "training_step" in vars(pl_module):
+            return
+        step = RecordedStep(pl_module, batch)
+        expected, why = _measured(step), "a replayed step differs from the step"
+        try:
+            with undone(pl_module):
+                make_graphed_callables(step, (), allow_unused_input=True)
+            replays = torch.allclose(_measured(step), expected, rtol=AGREEMENT, equal_nan=True)
+        except RuntimeError as error:
+            replays, why = False, str(error).strip().partition("\n")[0]
+        if not replays:
+            raise UsageError(f"trainer.cuda_graph=true: CUDA cannot record this step ({why})")
+        pl_module.training_step = lambda *_: step()  # type: ignore[method-assign]
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forget the recording, and free its memory."""
+        vars(pl_module).pop("training_step", None)
+
+
+@contextmanager
+def undone(module: nn.Module) -> Iterator[None]:
+    """Take back what steps change besides gradients: buffers and the state of random numbers."""
+    state = random_state()
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        set_random_state(state)
+
+
+def _measured(step: RecordedStep) -> Tensor:
+    """Loss and norm of the gradient of some steps `[steps, 2]`, without leaving a trace."""
+    weights = [p for p in step.parameters() if p.requires_grad]
+    found = []
+    with undone(step):
+        for _ in range(COMPARED):
+            loss = step()
+            gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+            norm = get_total_norm([gradient for gradient in gradients if gradient is not None])
+            found.append(torch.stack([loss.detach(), norm.to(loss.dtype)]))
+    return torch.stack(found)
