@@ -14,7 +14,6 @@ from tiny_runs import composed
 from torch_geometric.data import Data
 
 from curvlab.callbacks import LastCheckpoint
-from curvlab.errors import UsageError
 from curvlab.models.triples.ball import RotH
 from curvlab.results.folder import BEST
 from curvlab.run import reporting
@@ -161,23 +160,11 @@ def test_a_run_of_every_task_repeats_on_two_threads_also_when_it_is_killed(
     ],
 )
 def test_where_it_costs_time_it_has_to_be_asked_for(monkeypatch, asked, device, deterministic):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     try:
         assert prepare_determinism(asked, device) == deterministic
         assert torch.are_deterministic_algorithms_enabled() == deterministic
-        told = os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
-    finally:
-        torch.use_deterministic_algorithms(False)
-    assert told == (":4096:8" if (asked, device) == (True, "cuda") else None)
-
-
-def test_cuda_that_has_started_cannot_be_told_any_more(monkeypatch):
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    with pytest.raises(UsageError, match="to all runs of a sweep"):
-        prepare_determinism(True, "cuda")
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    try:
-        assert prepare_determinism(True, "cuda")
+        assert os.environ.pop("CUBLAS_WORKSPACE_CONFIG") == ":4096:8"
     finally:
         torch.use_deterministic_algorithms(False)

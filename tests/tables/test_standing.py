@@ -17,6 +17,12 @@ NOT_OPTIONS = {
 }  # fmt: skip
 """Keys that name a part, or that other parts are made of."""
 
+GONE = {
+    "parallel_seeds", "output_scale", "learn_output_scale", "attention", "head_dim",
+    "positional_encoding", "heads_fusion", "cached", "token_fusion",
+}  # fmt: skip
+"""Options of earlier versions, which stored results have at the value that is left."""
+
 EVERY = 11  # cells, and the listed: all take minutes, and `scripts/tables.py older` looks at them
 
 
@@ -49,7 +55,7 @@ def unknown(node):
     signature = options_of(str(node.get("_target_", "")))
     for key, value in node.items() if signature else ():
         option = signature.get(key)
-        if key.startswith("_") or key in NOT_OPTIONS:
+        if key.startswith("_") or key in NOT_OPTIONS or (option is None and key in GONE):
             continue
         if option is None or not option.settable:
             yield node["_target_"], key

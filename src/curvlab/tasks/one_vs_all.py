@@ -49,7 +49,8 @@ def one_vs_all_loss(
         per_query: The mean over the rows in place of the triples.
     """
     dtype = torch.promote_types(sources[0].dtype, torch.float32)
-    counts = query.bincount(minlength=shape[0])[query].double()
+    ones = torch.ones(len(query), device=query.device, dtype=torch.float64)
+    counts = ones.new_zeros(shape[0]).index_add_(0, query, ones)[query]
     among = shape[0] * counts if per_query else torch.full_like(counts, len(query))
     weight = torch.zeros(shape[0], device=query.device, dtype=dtype)
     weight.index_add_(0, query, (1 / among).to(dtype))
