@@ -1,8 +1,9 @@
-"""Upload what was logged to W&B without a connection: finished runs.
+"""Upload runs that were logged to W&B offline; save the report of a table.
 
 curvlab wandb_sync                        all that are finished below outputs/
 curvlab wandb_sync outputs/tables/fpst    those below a folder
 curvlab wandb_sync --dry-run              only name them
+curvlab wandb_sync --report fpst/fig3     a report on W&B with the methods of a table side by side
 """
 
 import argparse
@@ -11,11 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.program import program
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, read_result
+from curvlab.tables import load_table
 from curvlab.tables.folders import workplace
+from curvlab.tables.wandb_report import table_report
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -23,6 +27,9 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of("wandb_sync", __doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
     parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+    parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
+    parser.add_argument("--project", default="curvlab", help="of the report (default: curvlab)")
+    parser.add_argument("--entity", help="of the report (default: the account's)")
     return parser.parse_args(words)
 
 
@@ -75,6 +82,14 @@ def main(arguments: Sequence[str]) -> int:
     args = parse_arguments(arguments)
     folder = args.folder or workplace() / "outputs"
     try:
+        if args.report is not None:
+            specs = load_table(CONFIGS, args.report)
+            require_account()
+            import wandb
+
+            entity = args.entity or str(wandb.Api().default_entity)
+            print(f"saved {table_report(specs, args.project, entity).save().url}")
+            return 0
         runs = offline_runs(folder)
         if not args.dry_run and runs:
             require_account()
