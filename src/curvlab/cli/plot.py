@@ -17,23 +17,12 @@ import argparse
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from matplotlib.figure import Figure
-from torch_geometric.data import Data
 
-from curvlab.analysis.figures import comparison_figure, depth_figure, scaling_figure
-from curvlab.analysis.graph_facts import graph_facts
-from curvlab.analysis.hyperbolicity import hyperbolicity
-from curvlab.analysis.model_figures import filters_figure
-from curvlab.analysis.plots import filter_panel, plot_routing, plot_run, run_curves, run_title
-from curvlab.analysis.routing import FILE, load_routing, routing_table
-from curvlab.analysis.sectional_curvature import sectional_curvature
-from curvlab.analysis.style import save_figure
-from curvlab.analysis.table_figures import curvature_figure, grid_figure, leaderboard_figure
 from curvlab.cli.verbs import answered, write
-from curvlab.config.folder import CONFIGS
-from curvlab.data.datasets.named import dataset_config, dataset_names, named_source
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.errors import UsageError
 from curvlab.program import Words
 from curvlab.program import parser as parser_of
@@ -41,6 +30,11 @@ from curvlab.study.grid import cells_of
 from curvlab.tables import build_report, load_table
 from curvlab.tables.boards import board
 from curvlab.tables.folders import results_folder, workplace
+
+# What draws is imported where it draws, so that --help does not wait for torch.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch_geometric.data import Data
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -73,7 +67,7 @@ def _parser() -> Words:
         command("hyperbolicity", plot_hyperbolicity),
         command("facts", plot_facts, "graphs.csv"),
     ):
-        names = ", ".join(dataset_names(CONFIGS))
+        names = ", ".join(choices(CONFIGS, "dataset"))
         made.add_argument("names", nargs="+", metavar="NAME", help=names)
         made.add_argument("--data-dir", type=Path, help="folder of the raw files (default: data)")
     for made in (command("run", plot_finished_run), command("routing", plot_branches)):
@@ -106,14 +100,20 @@ def _parser() -> Words:
     return parser
 
 
-def load_graphs(arguments: argparse.Namespace) -> dict[str, Data]:
+def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
     """The graphs that the command line names."""
+    from curvlab.data.datasets.named import named_source
+
     names, folder = arguments.names, arguments.data_dir
     return {name: named_source(name, folder, CONFIGS).load() for name in names}
 
 
 def plot_curvature(arguments: argparse.Namespace) -> None:
     """Sectional curvature: histograms and means."""
+    from curvlab.analysis.sectional_curvature import sectional_curvature
+    from curvlab.analysis.table_figures import curvature_figure
+    from curvlab.data.datasets.named import dataset_config
+
     curvatures = {}
     for name, graph in load_graphs(arguments).items():
         label = dataset_config(name, CONFIGS).label
@@ -125,6 +125,9 @@ def plot_curvature(arguments: argparse.Namespace) -> None:
 
 def plot_hyperbolicity(arguments: argparse.Namespace) -> None:
     """Gromov's delta by the four-point condition."""
+    from curvlab.analysis.hyperbolicity import hyperbolicity
+    from curvlab.data.datasets.named import dataset_config
+
     for name, graph in load_graphs(arguments).items():
         found = hyperbolicity(graph.edge_index, graph.num_nodes)
         bound = f"a lower bound, from {found.nodes} random nodes; at most {found.upper:g}"
@@ -135,6 +138,8 @@ def plot_hyperbolicity(arguments: argparse.Namespace) -> None:
 
 def plot_facts(arguments: argparse.Namespace) -> None:
     """Delta, homophily, clustering, degrees, by dataset, as CSV."""
+    from curvlab.analysis.graph_facts import graph_facts
+
     facts = {name: graph_facts(graph) for name, graph in load_graphs(arguments).items()}
     same = ("nodes", "edges", "clustering", "tail_exponent", "homophily", "chance_homophily")
     rows = [
@@ -148,18 +153,26 @@ def plot_facts(arguments: argparse.Namespace) -> None:
 
 def plot_finished_run(arguments: argparse.Namespace) -> None:
     """Curves and embedding of a run, into its folder plots."""
+    from curvlab.analysis.plots import plot_run
+
     for path in plot_run(arguments.run_dir):
         print(f"wrote {path}")
 
 
 def plot_curves(arguments: argparse.Namespace) -> None:
     """One metric of several runs, step by step."""
+    from curvlab.analysis.figures import comparison_figure
+    from curvlab.analysis.plots import run_curves
+
     figure = comparison_figure(run_curves(arguments.folders, arguments.metric), arguments.metric)
     save(figure, arguments.output)
 
 
 def plot_branches(arguments: argparse.Namespace) -> None:
     """Weights of a model's branches in test queries: a triangle, and a table by relation."""
+    from curvlab.analysis.plots import plot_routing
+    from curvlab.analysis.routing import FILE, load_routing, routing_table
+
     routing = load_routing(arguments.run_dir / FILE, "test")
     print(routing_table(routing).to_string(index=False, float_format="{:.3f}".format))
     print(f"wrote {plot_routing(arguments.run_dir)}")
@@ -167,6 +180,8 @@ def plot_branches(arguments: argparse.Namespace) -> None:
 
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """A table whose columns are sizes: both axes logarithmic, with slopes."""
+    from curvlab.analysis.figures import scaling_figure
+
     tables, sizes = table_lines(arguments)
     lines = {title: means(rows) for title, rows in tables.items()}
     save(scaling_figure(lines, sizes), arguments.output)
@@ -174,6 +189,8 @@ def plot_scaling(arguments: argparse.Namespace) -> None:
 
 def plot_depth(arguments: argparse.Namespace) -> None:
     """A table whose columns are depths: scores less those of the first row."""
+    from curvlab.analysis.figures import depth_figure
+
     (title, cells), *_ = table_lines(arguments)[0].items()
     diverged = {label: list(own.index[own["diverged"] > 0]) for label, own in cells.items()}
     save(depth_figure(title, means(cells), next(iter(cells)), diverged), arguments.output)
@@ -201,6 +218,8 @@ def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
 
 def plot_leaderboard(arguments: argparse.Namespace) -> None:
     """A table of models, or a task: mean ranks, costs, curved models less flat ones."""
+    from curvlab.analysis.table_figures import leaderboard_figure
+
     results = results_folder(workplace(), arguments.results)
     found = board(CONFIGS, arguments.table, results, arguments.twins)
     if found.block is None:
@@ -214,6 +233,9 @@ def plot_leaderboard(arguments: argparse.Namespace) -> None:
 
 def plot_filters(arguments: argparse.Namespace) -> None:
     """Learned filters of runs of polyattn_* and unifilter_*, a panel a run."""
+    from curvlab.analysis.model_figures import filters_figure
+    from curvlab.analysis.plots import filter_panel, run_title
+
     found = {run_title(run): filter_panel(run, arguments.clusters) for run in arguments.run_dirs}
     for title, panel in found.items():
         shares = ", ".join(f"{cluster.share:.1%}" for cluster in panel.clusters)
@@ -223,6 +245,8 @@ def plot_filters(arguments: argparse.Namespace) -> None:
 
 def plot_map(arguments: argparse.Namespace) -> None:
     """Studies over a grid of options: a curved space less the flat one, and its numbers as CSV."""
+    from curvlab.analysis.table_figures import grid_figure
+
     x, y, space = arguments.x, arguments.y, arguments.space
     cells = cells_of(arguments.folder, x, y, arguments.model, space)
     title = f"{space.capitalize() or 'Best curved space'} less flat, {cells['seeds'].max()} seeds"
@@ -233,6 +257,8 @@ def plot_map(arguments: argparse.Namespace) -> None:
     print(f"framed: found after Holm's correction, {int(cells['found'].sum())} of {len(cells)}")
 
 
-def save(figure: Figure, output: Path) -> None:
+def save(figure: "Figure", output: Path) -> None:
     """Write a picture and print its path."""
+    from curvlab.analysis.style import save_figure
+
     print(f"wrote {save_figure(figure, output)}")
