@@ -83,7 +83,7 @@ WRONG_IN_A_SWEEP = {
     "table=polyformer/table4 task=link_prediction": "another one: drop task= or table=",
     "dataset=cora trainer.devices=2 seed=0,1": "model trained on one whole graph has one batch",
     "seed=range(0,0)": r"seed=range\(0,0\) has no value, so that nothing would run",
-    "model=gcn model.dim=interval(8,16)": "has no end of values: name them, as in model.dim=1,2",
+    "model=gcn model.dim=interval(8,16)": "has infinitely many values: list them, as in",
     "search=gcn dataset=cora +search.x=1": "no key search.x",
     "search=fpst dataset=texas search.space=null": "search.space=null must be keys with values",
     "search=fpst dataset=texas search.space.model.activation=[foo]": "must be one of relu",

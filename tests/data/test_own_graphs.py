@@ -260,7 +260,7 @@ REFUSED = [
     ({"edges.csv": EDGES, "nodes.csv": "id,,f\nann,1,2\n"}, {}, "a column without a name"),
     ({"edges.csv": EDGES, "nodes.csv": "id,f\nann,1,2\n"}, {}, "cannot be read"),
     ({"edges.csv": EDGES, "nodes.csv": NODES + "ann,x,,1\n"}, {}, "line 6, .*'ann' is there a"),
-    ({"edges.csv": EDGES + "dan,eva\n", "nodes.csv": NODES}, {}, "line 6, .*'eva' is no id of the"),
+    ({"edges.csv": EDGES + "dan,eva\n", "nodes.csv": NODES}, {}, "'eva' not in the table"),
     ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "\n")}, {}, "line 3, .*''"),
     ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "old\n")}, {}, "'old'.*ignore=.age"),
     ({"edges.csv": EDGES, "nodes.csv": NODES}, {"ignore": ["wage"]}, "ignore=.wage. names a"),
@@ -272,8 +272,8 @@ REFUSED = [
     *(
         ({"edges.csv": edges, "features.npy": features}, {}, answer)
         for edges, features, answer in (
-            (EDGES, b"rubbish", "is no array of features"),
-            (EDGES, npy(np.zeros((3, 2))), "'ann' .and 3 more. is no row of the features, 0 to 2"),
+            (EDGES, b"rubbish", "is not an array of features"),
+            (EDGES, npy(np.zeros((3, 2))), "'ann' .and 3 more. not a row of the features, 0 to 2"),
             ("0,1\n", npy(np.zeros(4)), r"of shape \[4\]"),
             ("0,1\n", npy(np.array([[1.0], [np.inf]])), "NaN or infinite, the first is node 1"),
             ("0,1\n", npy(np.array([["a"]])), "write numbers"),

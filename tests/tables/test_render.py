@@ -184,7 +184,7 @@ def test_a_cell_in_a_text(report, dimensions, tmp_path):
     assert "paper 92.00" in sentence(build_report(dimensions, tmp_path), "fpst", "4")
     assert number(report, "fpst", "web_edu") == "99.05"
     assert number(report, "fpst", "power", "paper") == "99.18"
-    with pytest.raises(UsageError, match="has no number of 'ours' for gcn, power"):
+    with pytest.raises(UsageError, match="has no value 'ours' for gcn, power"):
         number(report, "gcn", "power")
 
 

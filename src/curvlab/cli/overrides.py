@@ -148,7 +148,7 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
         raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
     if override.is_interval_sweep():
         raise UsageError(
-            f"{line} has no end of values: name them, as in {key}=1,2, or search them by "
+            f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
             f"search=... and {SPACE}.{key}=[1,2]"
         )
     for pattern, sentence in NOT_FOR_USERS.items():

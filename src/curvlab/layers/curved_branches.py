@@ -197,7 +197,7 @@ class SphericalBranch(Checked, nn.Module):
         learnable: learn the curvature.
         in_proj: map the tokens by W; False takes them as tangent vectors.
         max_angle: largest angle between mu and a point, below pi; None as printed, which folds.
-        ambient: feed all `dim + 1` coordinates of the logarithm, of which the last is 0, to FF.
+        ambient: feed all `dim + 1` coordinates of the logarithm to FF; the last one is 0.
         residual: add the input to the output; the paper does not.
 
     Raises:

@@ -371,11 +371,11 @@ class _DistanceAttention(PointAttention):
         """Sums of values by a softmax of distances, points `[heads, nodes, 1 + dim]`."""
         beta = F.softplus(self.raw_beta)
 
-        def of_rows(rows: slice) -> Tensor:
+        def attend_rows(rows: slice) -> Tensor:
             distances = self.space.pairwise_dist(query[:, rows], key)
             return product((-beta * distances).softmax(-1), value)
 
-        return in_blocks(of_rows, query.shape[1], self.heads * key.shape[1])
+        return in_blocks(attend_rows, query.shape[1], self.heads * key.shape[1])
 
 
 class TangentDistanceAttention(_DistanceAttention):

@@ -218,13 +218,13 @@ class SpatialAttention(nn.Module):
         # A look-up in one array of numbers: by rows, its derivative takes fifty times as long.
         first = torch.arange(self.heads, dtype=torch.int32, device=hops.device) * self.distances
 
-        def of_rows(rows: slice) -> Tensor:
+        def attend_rows(rows: slice) -> Tensor:
             near = hops[rows]
             places = (first[:, None] + near.flatten()).flatten()
             bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *near.shape))
             return F.scaled_dot_product_attention(query[:, rows], key, value, bias.to(query.dtype))
 
-        heads = in_blocks(of_rows, len(x), self.heads * len(x))
+        heads = in_blocks(attend_rows, len(x), self.heads * len(x))
         return self.out(heads.movedim(0, 1).flatten(1))
 
 

@@ -151,7 +151,7 @@ class EarlyStopping(FixedSteps):
     """At most `max_steps` steps; the weights of the best validation score count.
 
     Attributes:
-        validate_every: steps between two validations, of which the best chooses the weights.
+        validate_every: steps between two validations; the best one chooses the weights.
         patience: steps without a better validation score after which a run ends; null: never.
         min_steps: before which it does not end.
     """

@@ -338,7 +338,7 @@ def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
     """
     mean = _cell(report, row, column)["our_mean" if whose == "ours" else "paper_mean"]
     if isnan(mean):
-        raise UsageError(f"{report.title} has no number of '{whose}' for {row}, {column}")
+        raise UsageError(f"{report.title} has no value '{whose}' for {row}, {column}")
     return fixed(mean, report.decimals)
 
 

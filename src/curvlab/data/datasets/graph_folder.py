@@ -138,7 +138,7 @@ def features_of(path: Path) -> np.ndarray:
     except Exception as error:  # damaged archives and pickles can raise nearly anything
         why = " ".join(str(error).split())[:120]
         raise UsageError(
-            f"{path} is no array of features ({why}): write numbers [nodes, features] by "
+            f"{path} is not an array of features ({why}): write numbers [nodes, features] by "
             "numpy.save, numpy.savez or scipy.sparse.save_npz."
         ) from error
     return np.asarray(array, dtype=np.float32)

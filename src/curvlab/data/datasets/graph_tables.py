@@ -121,10 +121,10 @@ def numbered(
             "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
         )
     found = {column: edges.ids(column) for column in ("source", "target")}
-    remedy = "is no id of the table of nodes: add a line for it there, or take the edge out"
+    remedy = "not in the table of nodes: add a line for it there, or remove the edge"
     if ids is None and rows is not None:
         ids = pd.RangeIndex(rows).astype(str)
-        remedy = f"is no row of the features, 0 to {rows - 1}: give a nodes.csv with their ids"
+        remedy = f"not a row of the features, 0 to {rows - 1}: give a nodes.csv with their ids"
     elif ids is None:
         ids = pd.Index(pd.unique(pd.DataFrame(found).to_numpy(object).ravel()))
     ends = {column: ids.get_indexer(pd.Index(texts)) for column, texts in found.items()}

@@ -23,7 +23,7 @@ class ResidualCost(CostTask, Task):
     Source: LRN, Table 3.
 
     Args:
-        encoder: a network with a `LorentzResidual`, of which the first is timed.
+        encoder: a network with a `LorentzResidual`; the first one is timed.
         optimizer: options of the optimiser, which has nothing to do.
         passes: timed additions, after some to warm up.
 

@@ -5,6 +5,7 @@ import gc
 import statistics
 import sys
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ MEGABYTE = 2**20
 class CostTask(LightningModule):
     """Mixin of tasks: the test logs `cost` instead of scores, and validation logs nothing."""
 
+    @abstractmethod
     def cost(self, batch: Data) -> dict[str, float]:
         """Numbers by their names, to be logged as `test/NAME`."""
-        raise NotImplementedError
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log nothing: time and memory do not depend on the weights."""
