@@ -284,6 +284,15 @@ def test_it_evaluates_on_the_whole_graph_and_cuts_from_another_copy():
     assert "chunk" not in data.graph
 
 
+def test_rows_from_parts_are_in_the_order_of_the_nodes():
+    data = module(transforms=[])
+    data.evaluation = "parts"
+    nodes = torch.tensor([250, 3, 17, 299, 4])
+    batch = data.evaluation_batch(data.batch(torch.arange(5)))
+    found = batch.parts.apply(lambda part, rows: part.x[rows], nodes, torch.device("cpu"))
+    assert torch.equal(found, data.graph.x[nodes])
+
+
 def test_without_a_split_it_says_so():
     data = module()
     data.split = None

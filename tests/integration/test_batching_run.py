@@ -1,5 +1,7 @@
 """Runs on mini-batches: `batching=partition` and nothing else."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 import torch
@@ -7,6 +9,8 @@ from hydra.types import RunMode
 from test_command import kill_after
 from tiny_runs import composed
 
+import curvlab
+from curvlab.errors import UsageError
 from curvlab.results.identity import built, identity_hash
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -90,6 +94,33 @@ def test_a_model_that_can_is_evaluated_in_chunks(run_here, monkeypatch):
     assert whole.metrics == result.metrics
     run_here(*LARGE, "model=gcn", folder="full")
     assert len(chunks) == 5
+
+
+def test_parts_of_the_whole_graph_score_as_the_whole_graph(run_here):
+    """An MLP sees no edges, so that a node's logits are the same in any subgraph."""
+    words = (*BATCHES, "model=mlp", "trainer.max_steps=20")
+    whole = run_here(*words, folder="whole")
+    parts = run_here(*words, "batching.evaluation=parts", folder="parts")
+    assert parts.metrics["test"]["accuracy"] == whole.metrics["test"]["accuracy"]
+    assert identity_hash(parts.config) != identity_hash(whole.config)
+
+
+@pytest.mark.parametrize("batching", ["partition", "neighbours"])
+def test_evaluation_in_parts_sees_no_more_than_a_part_and_repeats(run_here, tmp_path, batching):
+    words = (*LARGE, f"batching={batching}", "batching.size=100", "model=hypformer")
+    words += ("batching.evaluation=parts", "trainer.steps_per_epoch=10", "trainer.max_steps=20")
+    result = run_here(*words)
+    assert result.status == "finished"
+    run = curvlab.load(tmp_path / "run")
+    assert run.evaluate()["test"] == result.metrics["test"]
+    assert run.embed().shape == (600, run.model.dim_out)
+    assert len(run.predict()) == 600
+
+
+def test_a_whole_graph_that_does_not_fit_is_refused_before_training(run_here, monkeypatch):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1000))
+    with pytest.raises(UsageError, match=r"at least 0\.\d GB.*batching.evaluation=parts"):
+        run_here(*BATCHES, "model=gcn")
 
 
 def test_full_batches_are_what_they_were_and_the_size_is_part_of_a_runs_identity(run_here):

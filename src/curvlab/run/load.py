@@ -113,7 +113,10 @@ class Run:
             return self.model.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepared(graph)
-            if "chunk" in batch:
+            if "parts" in batch:
+                nodes = torch.arange(batch.num_nodes)
+                points = batch.parts.apply(self.model.of_nodes, nodes, self.device)
+            elif "chunk" in batch:
                 points = self.model.encode_in_chunks(batch, batch.chunk)
             else:
                 points = self.model(batch)

@@ -1,9 +1,11 @@
 """Node classification: which class, or which labels, a node has."""
 
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -43,6 +45,7 @@ class NodeClassification(SelectedTask):
     `all_train_nodes` of those of all processes. A graph with
     `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
     the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
+    A graph with `parts` (`EvaluationParts`) is evaluated in subgraphs instead.
     Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too.
     The processes of a run share the chunks of both.
     The test nodes are scored once, with the weights of the best validation score
@@ -93,7 +96,29 @@ class NodeClassification(SelectedTask):
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         """Logits `[nodes, logits]` and labels of the nodes of a part."""
         nodes, labels = self._part(batch, part)
-        return self._logits(batch, nodes), labels
+        logits = self._logits(batch, nodes)
+        return logits, labels.to(logits.device)
+
+    def on_fit_start(self) -> None:
+        """Refuse a graph whose evaluation as a whole needs more memory than there is.
+
+        The estimate is a lower bound: two embeddings of every node.
+
+        Raises:
+            UsageError: with both numbers.
+        """
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
+            return
+        size = torch.finfo(torch.get_default_dtype()).bits // 8
+        needed = 2 * size * data.num_nodes * self.encoder.dim_out
+        on_gpu = self.device.type == "cuda"
+        free = torch.cuda.mem_get_info()[0] if on_gpu else psutil.virtual_memory().available
+        if needed > free:
+            raise UsageError(
+                f"evaluation on the whole graph needs at least {needed / 1e9:.1f} GB and "
+                f"{free / 1e9:.1f} GB are free: set batching.evaluation=parts"
+            )
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training nodes."""
@@ -185,6 +210,9 @@ class NodeClassification(SelectedTask):
 
         Processes that evaluate together share the chunks.
         """
+        if "parts" in batch:
+            with nullcontext() if self.evaluates_together else alone():
+                return batch.parts.apply(self._logits, nodes, self.device)
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.of_nodes(batch, nodes))
         if self.encoder.node_wise:

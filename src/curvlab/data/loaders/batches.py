@@ -2,9 +2,9 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,8 +18,12 @@ from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
+from curvlab.process import own_share, pieces_of_all
 
 ALL = slice(None)
+
+EVALUATION = 2**31
+"""Number of the pass whose random partition is evaluated on; no training gets there."""
 
 
 class MiniBatches(Dataset[Data]):
@@ -112,6 +116,44 @@ def random_rounds(
     return [parts[i : i + batches] for i in range(0, len(parts), batches)]
 
 
+class EvaluationParts:
+    """Computes rows of nodes from small subgraphs of a graph, which stays where it is.
+
+    The subgraphs are those of `SubgraphDataModule.evaluation_parts`, the same at every evaluation.
+    The processes of a run share them.
+
+    Args:
+        module: What makes the subgraphs.
+    """
+
+    def __init__(self, module: "SubgraphDataModule") -> None:
+        self._module = module
+
+    def apply(
+        self, function: Callable[[Data, Tensor], Tensor], nodes: Tensor, device: torch.device
+    ) -> Tensor:
+        """Rows of nodes `[some nodes, width]`, in their order.
+
+        Args:
+            function: `(subgraph, indices of nodes in it)` to the rows of these nodes.
+            nodes: indices in the graph `[some nodes]`.
+            device: where the subgraphs are computed on.
+        """
+        position = torch.full((self._module.num_nodes,), -1)
+        position[nodes] = torch.arange(len(nodes))
+        parts = self._module.evaluation_parts(nodes)
+        own = []
+        for number, part in own_share(list(enumerate(parts))):
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(self._module.seed + number)
+                batch = self._module.batch(part)
+            rows = (position[part] >= 0).nonzero().squeeze(1)
+            own.append(function(batch.to(str(device)), rows.to(device)))
+        order = torch.cat([position[part] for part in parts])
+        found = torch.cat(pieces_of_all(own, device))
+        return found[order[order >= 0].argsort().to(device)]
+
+
 class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
@@ -179,11 +221,6 @@ class MiniBatchDataModule(GraphDataModule):
             raise UsageError("the graph has no split: choose one of split=..., see --help")
         return mask
 
-    @cached_property
-    def subgraphs(self) -> Subgraphs:
-        """Subgraphs of the graph, without its split."""
-        return Subgraphs(self.graph, self.transforms, without=PARTS)
-
     def next_round(self) -> list[Tensor]:
         """The parts of the stream's next step, those of this process's batches."""
         batches = self._processes * self.accumulate
@@ -242,7 +279,50 @@ class MiniBatchDataModule(GraphDataModule):
         return self._whole
 
 
-class PartitionDataModule(MiniBatchDataModule):
+class SubgraphDataModule(MiniBatchDataModule):
+    """Trains on subgraphs, evaluates on the whole graph or on subgraphs.
+
+    With `evaluation="parts"` each node is evaluated in a subgraph made as those of training are,
+    the same at every evaluation. Memory then does not grow with what the model computes of a node,
+    and the graph stays in main memory when the model is on a GPU.
+
+    Args:
+        size: most nodes that a batch is made from.
+        evaluation: whole or parts.
+        **options: of `MiniBatchDataModule`.
+    """
+
+    def __init__(
+        self,
+        size: PositiveInt = 10000,
+        evaluation: Literal["whole", "parts"] = "whole",
+        **options: Any,
+    ) -> None:
+        super().__init__(size, **options)
+        self.evaluation = evaluation
+
+    @abstractmethod
+    def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
+        """What `batch` makes the subgraphs from in which nodes `[some nodes]` are evaluated.
+
+        Each of the nodes is in one part.
+        """
+
+    @cached_property
+    def subgraphs(self) -> Subgraphs:
+        """Subgraphs of the graph, without its split."""
+        return Subgraphs(self.graph, self.transforms, without=PARTS)
+
+    def _whole_on(self, device: torch.device) -> Data:
+        if self.evaluation == "whole":
+            return super()._whole_on(device)
+        if self._whole is None:
+            self._whole = copy.copy(self.graph)
+            self._whole.parts = EvaluationParts(self)
+        return self._whole
+
+
+class PartitionDataModule(SubgraphDataModule):
     """Batches are the subgraphs induced by the parts of a random partition of all nodes.
 
     Nodes see the neighbours that are in their batch; degrees are those in the batch. The loss of
@@ -250,7 +330,7 @@ class PartitionDataModule(MiniBatchDataModule):
     Source: the code of Hypformer for large graphs, after SGFormer.
 
     Args:
-        **options: of `MiniBatchDataModule`; `size` is the most nodes of a batch.
+        **options: of `SubgraphDataModule`; `size` is the most nodes of a batch.
 
     Raises:
         UsageError: The graph has no split (when it is prepared).
@@ -265,6 +345,13 @@ class PartitionDataModule(MiniBatchDataModule):
         data = self.subgraphs.induced(nodes)
         data.train_nodes = self.train_mask[nodes].nonzero().squeeze(-1)
         return data
+
+    def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
+        """Parts of one random partition of all nodes, those with some of the nodes."""
+        asked = torch.zeros(self.num_nodes, dtype=torch.bool)
+        asked[nodes] = True
+        rounds = random_rounds(self.num_nodes, self.size, 1, self.seed, EVALUATION)
+        return [part.sort().values for (part,) in rounds if asked[part].any()]
 
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """See `random_rounds`; at least one part of every round has a training node."""

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, random_rounds
+from curvlab.data.loaders.batches import ALL, SubgraphDataModule, random_rounds
 from curvlab.errors import UsageError
 from curvlab.options import PositiveInt
 
 
-class NeighbourDataModule(MiniBatchDataModule):
-    """Batches are training nodes with sampled neighbourhoods; evaluation is on the whole graph.
+class NeighbourDataModule(SubgraphDataModule):
+    """Batches are training nodes with sampled neighbourhoods.
 
     A pass takes every training node once, in random order; the loss of a step is the mean over its
     training nodes. Matrices of nodes by nodes are made anew from the drawn edges.
@@ -22,7 +22,7 @@ class NeighbourDataModule(MiniBatchDataModule):
     Args:
         fan_outs: most neighbours drawn of a node, hop by hop, for as many layers.
         size: most training nodes of a batch.
-        **options: of `MiniBatchDataModule`.
+        **options: of `SubgraphDataModule`.
 
     Raises:
         UsageError: There is no fan-out, there are workers, or the graph has no split (when it is
@@ -47,6 +47,10 @@ class NeighbourDataModule(MiniBatchDataModule):
         data = self.subgraphs.sampled(nodes, self.fan_outs)
         data.train_nodes = torch.arange(len(nodes))
         return data
+
+    def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
+        """The nodes, `size` at a time; their neighbours are drawn as those of training nodes."""
+        return list(nodes.split(self.size))
 
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """Parts of the training nodes, see `random_rounds`."""
