@@ -1,4 +1,4 @@
-"""How this program was started, so that what it says can be typed as it stands."""
+"""The parser of a verb's words, and a console that prints text as it is."""
 
 import argparse
 import re
@@ -10,25 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from rich.console import Console
 
-from curvlab.config.folder import REPOSITORY, add
+from curvlab.config.folder import add
 from curvlab.errors import UsageError
-
-SCRIPTS = {"data": "download"}
-"""Verbs whose script in the repository goes by another name."""
-
-
-def program(verb: str) -> str:
-    """What a message begins with: `train.py` of a script, else `curvlab train`."""
-    return Path(sys.argv[0]).name if _is_script() else f"curvlab {verb}"
-
-
-def command(verb: str) -> str:
-    """What is typed for a verb: a script where one was started, else `curvlab VERB`."""
-    if not _is_script():
-        return f"curvlab {verb}"
-    if verb == "train":
-        return "python train.py"
-    return f"python scripts/{SCRIPTS.get(verb, verb)}.py"
 
 
 def with_home(words: Sequence[str]) -> list[str]:
@@ -58,11 +41,10 @@ class Words(argparse.ArgumentParser):
 
 
 def parser(verb: str, doc: str | None) -> Words:
-    """A parser of a verb's words, whose help is the docstring of its module, as typed here."""
-    typed = command(verb).removeprefix("python ")
+    """A parser of a verb's words, whose help is the docstring of its module."""
     made = Words(
-        prog=program(verb),
-        description=(doc or "").replace(f"curvlab {verb}", typed),
+        prog=f"curvlab {verb}",
+        description=doc,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = "take configurations from this folder too, DIR or pkg://PACKAGE"
@@ -76,10 +58,3 @@ def _added(place: str) -> Path:
         return add(place)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _is_script() -> bool:
-    """Whether one of the repository's scripts was started."""
-    started = Path(sys.argv[0]).resolve()  # of `python -c` there is no file
-    places = () if REPOSITORY is None else (REPOSITORY, REPOSITORY / "scripts")
-    return started.is_file() and started.parent in places

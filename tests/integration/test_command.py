@@ -22,7 +22,7 @@ def only_result(command):
 def test_a_wrong_word_is_one_line_and_exit_code_2(command):
     done = command("model=fpts")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "train.py: there is no model=fpts; did you mean fpst?\n"
+    assert done.stderr == "curvlab train: there is no model=fpts; did you mean fpst?\n"
 
 
 def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
@@ -35,7 +35,7 @@ def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
 def test_flags_of_hydra_that_exclude_each_other_are_refused_in_one_line(command):
     ended = command("-m", "model=gcn", "--cfg", "hydra")
     assert ended.returncode == 2
-    assert ended.stderr.startswith("train.py: Only one of --run, --multirun, --cfg")
+    assert ended.stderr.startswith("curvlab train: Only one of --run, --multirun, --cfg")
     assert ended.stderr.count("\n") == 1
 
 

@@ -32,5 +32,5 @@ def test_a_wrong_score_does_not_hold(tmp_path):
     assert faults.judged("flip", "triples", "", command, done).result == "wrong score"
     done.returncode, done.stderr = 1, "Traceback (most recent call last):\n"
     assert not Outcome("flip", "triples", "", *faults.refusal(done)).held
-    done.stderr = "train.py: no.\n"
+    done.stderr = "curvlab train: no.\n"
     assert Outcome("flip", "triples", "", *faults.refusal(done)).held

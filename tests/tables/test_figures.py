@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from curvlab.cli.main import VERBS
 from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
 from curvlab.tables.overview import paper_figures
@@ -70,9 +71,9 @@ def test_each_has_a_state_or_pictures_of_its_paper():
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_commands_are_of_choices_that_there_are(words):
-    script, *rest = words
-    assert (CONFIGS.parent / script).is_file()
-    if script.endswith("plot.py"):
+    verb, *rest = words
+    assert verb in VERBS or (CONFIGS.parent / verb).is_file()
+    if verb == "plot":
         assert f'command("{rest[0]}", plot_' in PLOT.read_text()
     if rest[0] == "curvature":
         rest = [f"dataset={name}" for name in rest[1 : rest.index("--output")]]
@@ -87,7 +88,7 @@ def test_commands_in_tables_files_are_of_choices_that_there_are():
     named = [
         command
         for path in (CONFIGS / "table").rglob("*.yaml")
-        for command in re.findall(r"scripts/plot\.py (\w+)", path.read_text())
+        for command in re.findall(r"curvlab plot (\w+)", path.read_text())
     ]
     assert "scaling" in named
     assert all(f'command("{command}", plot_' in text for command in named), named

@@ -141,14 +141,12 @@ def test_status_links_the_pictures_that_are_there(tables, tmp_path):
     words = ("status", "--results", tmp_path / "tables")
     lines = tables(*words, "--format", "markdown").stdout.splitlines()
     (drawn,) = (line for line in lines if line.startswith("| fpst | Figure 6 "))
-    assert "| [drawn](fpst_fig6.png); without PubMed | `python scripts/plot.py curvature " in drawn
+    assert "| [drawn](fpst_fig6.png); without PubMed | `curvlab plot curvature " in drawn
     (other,) = (line for line in lines if line.startswith("| polyformer | Figure 4 "))
-    assert "| not drawn | `python train.py -m table=polyformer/table3 " in other
+    assert "| not drawn | `curvlab train -m table=polyformer/table3 " in other
     shown = tables(*words).stdout
     assert re.search(r"^fpst +Figure 6 +.* drawn; without PubMed$", shown, re.MULTILINE)
-    assert shown.endswith(
-        "The commands of these: python scripts/tables.py status --format markdown\n"
-    )
+    assert shown.endswith("The commands of these: curvlab tables status --format markdown\n")
     assert max(map(len, shown.splitlines())) <= 120
 
 

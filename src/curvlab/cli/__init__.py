@@ -6,8 +6,6 @@ import sys
 import warnings
 from types import TracebackType
 
-from curvlab.program import program
-
 # PyTorch Geometric 2.8 says it on import, from torch 2.14 on.
 warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", FutureWarning)
 
@@ -37,7 +35,7 @@ class Output(io.TextIOWrapper):
 def _ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say in one line that Ctrl-C has ended a verb; tracebacks are for errors."""
     if issubclass(kind, KeyboardInterrupt):
-        print(f"{program(' '.join(sys.argv[1:2])).strip()}: interrupted", file=sys.stderr)
+        print("curvlab: interrupted", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
 

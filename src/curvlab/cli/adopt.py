@@ -14,7 +14,6 @@ from curvlab.cli.verbs import show
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.program import program
 
 SHOWN = 5
 
@@ -22,7 +21,7 @@ SHOWN = 5
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """The command line's arguments."""
     parser = parser_of("adopt", __doc__)
-    what = "a search's folder, as train.py -m search=... names it, or as from outputs/"
+    what = "a search's folder, as curvlab train -m search=... names it, or as from outputs/"
     parser.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
     parser.add_argument("--show", action="store_true", help="show the best trials, write nothing")
     what = "replace a recipe with a higher validation score, or one that no search has found"
@@ -46,6 +45,6 @@ def main(arguments: Sequence[str]) -> int:
             else:
                 print(adopt(folder, words.configs, words.force))
         except UsageError as error:
-            print(f"{program('adopt')}: {error}", file=sys.stderr)
+            print(f"curvlab adopt: {error}", file=sys.stderr)
             refused = 2
     return refused

@@ -11,7 +11,6 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import add
 from curvlab.config.options import keys_of
 from curvlab.errors import UsageError, shortened
-from curvlab.program import command, program
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
@@ -20,7 +19,7 @@ MULTIRUN = ("-m", "--multirun")
 
 def complain(message: str) -> NoReturn:
     """Print one sentence and leave with exit code 2."""
-    said = f"{program('train')}: {' '.join(message.split()).rstrip('.')}"
+    said = f"curvlab train: {' '.join(message.split()).rstrip('.')}"
     print(shortened(said if said.endswith("?") else f"{said}."), file=sys.stderr)
     sys.exit(2)
 
@@ -47,7 +46,7 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
     topics = [word.partition("=")[2] for word in words if word.startswith("help=")]
     try:
         if {"--help", "-h"}.intersection(arguments):
-            show(screen(config_dir, command("train")))
+            show(screen(config_dir))
             sys.exit(0)
         if topics:
             show("\n\n".join(page(topic, config_dir) for topic in topics) + "\n")
@@ -56,7 +55,7 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
             return arguments
         unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
         if unknown:
-            raise UsageError(f"there is no {unknown[0]} here; see {command('train')} --help")
+            raise UsageError(f"there is no {unknown[0]} here; see curvlab train --help")
         check_overrides(words, config_dir, multirun)
         return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
     except UsageError as error:

@@ -16,7 +16,6 @@ from pathlib import Path
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.program import program
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             files = named_source(name, args.data_dir, CONFIGS).download()
             print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
         except UsageError as error:
-            print(f"{program('data')}: {error}", file=sys.stderr)
+            print(f"curvlab data: {error}", file=sys.stderr)
             code = 2
             if not everything:  # of all datasets, some can always not be had
                 break

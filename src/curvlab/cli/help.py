@@ -17,12 +17,12 @@ from curvlab.errors import refuse
 SCREEN = """\
 curvlab: transformers and graph networks in curved spaces.
 
-  {program} model=fpst dataset=web_edu            train, evaluate, plot
-  {program} model=fpst manifold=euclidean         the same model in another space
-  {program} model.dim=8 optimizer.lr=1e-3 seed=3  any option
-  {program} -m model=gcn,gat seed=0,1,2           several runs
-  {program} -m table=fpst/fig3 seed=0,1           a table of a paper, or some of its cells
-  {program} -m search=fpst dataset=texas          hyperparameters, by validation scores
+  curvlab train model=fpst dataset=web_edu            train, evaluate, plot
+  curvlab train model=fpst manifold=euclidean         the same model in another space
+  curvlab train model.dim=8 optimizer.lr=1e-3 seed=3  any option
+  curvlab train -m model=gcn,gat seed=0,1,2           several runs
+  curvlab train -m table=fpst/fig3 seed=0,1           a table of a paper, or some of its cells
+  curvlab train -m search=fpst dataset=texas          hyperparameters, by validation scores
 
 Groups, chosen by group=choice:
 
@@ -30,10 +30,10 @@ Groups, chosen by group=choice:
 
 What to type next:
 
-  {program} help=model             the models, a line each
-  {program} help=model/fpst        the options of one: type, bounds, default
-  {program} help=trainer           how long a run is, and on what
-  {program} ... print_config=true  the configuration of a run, with the origin of each value
+  curvlab train help=model             the models, a line each
+  curvlab train help=model/fpst        the options of one: type, bounds, default
+  curvlab train help=trainer           how long a run is, and on what
+  curvlab train ... print_config=true  the configuration of a run, with the origin of each value
 """
 SWEEPS = ("table", "search", "study")
 LISTED = (
@@ -42,14 +42,14 @@ LISTED = (
 )
 
 
-def screen(configs: Path, program: str) -> str:
+def screen(configs: Path) -> str:
     """What `--help` prints, on one screen."""
     lines = []
     for group in LISTED:
         names = choices(configs, group)
         listed = textwrap.shorten(", ".join(names), 60, placeholder=" ...")
         lines.append(f"  {group:<10} {len(names):>3}  {listed}")
-    return SCREEN.format(program=program, groups="\n".join(lines))
+    return SCREEN.format(groups="\n".join(lines))
 
 
 def page(topic: str, configs: Path) -> str:

@@ -21,7 +21,6 @@ from curvlab.config.options import check_options, keys_of
 from curvlab.config.rules import check_devices, validate
 from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError, of_omegaconf, refuse
-from curvlab.program import command
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.twins import check_study
 
@@ -59,7 +58,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     if {"table", "search"} <= {o.key_or_group for o in overrides}:
         raise UsageError(
             "table= and search= are two sweeps: search first, take over the winner with "
-            f"{command('adopt')}, then fill the table"
+            "curvlab adopt, then fill the table"
         )
     planned = _sweep_of_table(overrides, config_dir)
     all_of_them = [*planned, *overrides]
@@ -143,7 +142,7 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
     key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
-        raise UsageError(f"{line} {what}: add -m, as in {command('train')} -m {line}")
+        raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
     if override.is_range_sweep() and not _values(override):
         raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
     if override.is_interval_sweep():

@@ -28,7 +28,7 @@ from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.rules import validate
 from curvlab.errors import NO_ROOM, UsageError, of_import, of_omegaconf, of_system
-from curvlab.program import command, program, with_home
+from curvlab.program import with_home
 from curvlab.run import signals
 from curvlab.run.group import end_others, end_with_parent, follow, group
 
@@ -88,7 +88,7 @@ def _run(config: DictConfig) -> float | None:
     except UsageError as error:
         complain(str(error))
     except RunFailedError as error:
-        print(f"{program('train')}: {error}", file=sys.stderr)
+        print(f"curvlab train: {error}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments = _with_devices(arguments, own.size)
     words = with_home(arguments) or list(FIRST)
     if not arguments:
-        print(f"a first short run: {command('train')} {' '.join(FIRST)}")
+        print(f"a first short run: curvlab train {' '.join(FIRST)}")
     with _in_sentences():
         words = _with_seeds(take_folders(words))
         shown = "print_config=true" in words
@@ -119,12 +119,12 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 sweep = import_module("curvlab.run.sweep")  # Hydra would only say that it failed
             except Exception as error:
-                print(f"{program('train')}: {of_import(error)}", file=sys.stderr)
+                print(f"curvlab train: {of_import(error)}", file=sys.stderr)
                 return 1
             sweep.register()
             run()
     if not arguments:
-        print(f"next: {command('train')} model=fpst dataset=web_edu (a real graph), or --help")
+        print("next: curvlab train model=fpst dataset=web_edu (a real graph), or --help")
     return 0
 
 
@@ -201,5 +201,5 @@ def _end_without_room(error: OSError) -> NoReturn:
     """Say what the system refused: the file, or where Hydra's are if the error names none."""
     folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
     place = folders[-1][2] if folders else "the folder of paths.output_dir"
-    print(f"{program('train')}: {of_system(error, place)}; {NO_ROOM}", file=sys.stderr)
+    print(f"curvlab train: {of_system(error, place)}; {NO_ROOM}", file=sys.stderr)
     sys.exit(1)

@@ -15,7 +15,6 @@ from pathlib import Path
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.program import program
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, read_result
 from curvlab.tables import load_table
 from curvlab.tables.folders import workplace
@@ -94,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         if not args.dry_run and runs:
             require_account()
     except UsageError as error:
-        print(f"{program('wandb_sync')}: {error}", file=sys.stderr)
+        print(f"curvlab wandb_sync: {error}", file=sys.stderr)
         return 2
     failed = 0
     for run in runs:

@@ -16,8 +16,6 @@ from signal import Signals
 from types import FrameType
 from typing import Any
 
-from curvlab.program import program
-
 GRACE_SECONDS = {Signals.SIGTERM: 20.0, Signals.SIGUSR1: 60.0, Signals.SIGINT: 0.0}
 """How long a training may take to its next checkpoint; SLURM kills 30 s after SIGTERM."""
 
@@ -129,4 +127,4 @@ def _on_signal(number: int, _: FrameType | None) -> None:
 def _tell() -> None:
     if _state.received is not None:
         what = _state.sentence or f"ended by {_state.received.name}; the same command goes on"
-        print(f"{program('train')}: {what}.", file=sys.stderr)
+        print(f"curvlab train: {what}.", file=sys.stderr)

@@ -26,7 +26,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.folder import ADDED, added
 from curvlab.errors import of_omegaconf
-from curvlab.program import command
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.leases import SUFFIX, HeldError, look
@@ -190,7 +189,7 @@ class TableSweeper(BasicSweeper):
         else:
             outputs = Path(self.config.paths.output_dir)
             elsewhere = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"
-            say(f"  its table: {command('tables')} {table}{elsewhere}")
+            say(f"  its table: curvlab tables {table}{elsewhere}")
         return set(+ways)
 
 

@@ -22,7 +22,6 @@ from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
-from curvlab.program import command as typed
 from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, look, take
@@ -259,7 +258,7 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
         f"{result.model} on {result.dataset}: mean validation {metric} {best.value:.2f} by trial "
         f"{best.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes\n"
         f"  winner   {_words(best.params)}\n"
-        f"  adopt    {typed('adopt')} {shown(folder)}"
+        f"  adopt    curvlab adopt {shown(folder)}"
     )
 
 
@@ -291,4 +290,4 @@ def command() -> str:
     """The command line of this search, without the folders of this machine."""
     words = HydraConfig.get().overrides.task
     kept = [word for word in words if not word.startswith("paths.")]
-    return f"{typed('train')} {shlex.join(['-m', *kept])}"
+    return f"curvlab train {shlex.join(['-m', *kept])}"

@@ -17,7 +17,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from curvlab.config.building import build
 from curvlab.errors import UsageError
-from curvlab.program import command
 from curvlab.results.leases import SUFFIX, Holder, held, look
 
 JOURNAL = "study.journal"
@@ -57,7 +56,7 @@ def read_study(folder: Path) -> optuna.Study:
     if not journal.is_file():
         raise UsageError(
             f"there is no search in {folder}: name the folder that "
-            f"{command('train')} -m search=... wrote"
+            f"curvlab train -m search=... wrote"
         )
     return optuna.load_study(study_name=None, storage=_storage(journal))
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.program import command
 from curvlab.tables.render import markdown_table, terminal_table, terminal_text
 from curvlab.tables.report import Report, build_report, deviations
 from curvlab.tables.spec import TableSpec
@@ -128,7 +127,7 @@ def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -
         figures["command"] = figures["command"].map(lambda text: f"`{text}`" if text else "")
         listed = "".join(f"- {sentence}\n" for sentence in remarks)
         return f"{markdown_table(texts)}\n{LEGEND}\n\n{listed}\n{markdown_table(figures)}"
-    commands = f"The commands of these: {command('tables')} status --format markdown\n"
+    commands = "The commands of these: curvlab tables status --format markdown\n"
     notes = terminal_text(LEGEND.replace("*", ""), *remarks)
     pictures = terminal_table(figures.drop(columns="command"))
     return "\n".join([terminal_table(texts), notes, pictures, commands])

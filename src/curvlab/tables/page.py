@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from curvlab.errors import UsageError
-from curvlab.program import command
 from curvlab.tables.overview import paper_figures, verdicts
 from curvlab.tables.render import fixed, html, plus_minus
 from curvlab.tables.report import Report, build_report
@@ -50,7 +49,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
     reports = [build_report(s, results) for name in names for s in load_table(configs, name)]
     sections = [
         f"<section>\n<h2>{escape(report.title)}</h2>\n"
-        f"<p><code>{command('train')} -m table={escape(report.spec.name)}</code></p>\n"
+        f"<p><code>curvlab train -m table={escape(report.spec.name)}</code></p>\n"
         f"{heatmap(report)}\n"
         "<details><summary>in words: intervals, differences, ranks, protocol</summary>\n"
         f"{html(report)}\n</details>\n</section>"

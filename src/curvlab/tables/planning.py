@@ -16,7 +16,6 @@ from curvlab.config.compose import compose as compose_run
 from curvlab.config.folder import find
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
-from curvlab.program import command
 from curvlab.results.folder import LEASE, RunDirectory
 from curvlab.results.identity import built, canonical, identity_hash, stored
 from curvlab.results.leases import Holder, look
@@ -71,7 +70,7 @@ class PlannedCell:
         """The command that runs these seeds of it."""
         numbers = ",".join(map(str, seeds))
         words = (f"table={table}", *self.words, *self.fixed, f"seed={numbers}")
-        return " ".join([f"{command('train')} -m", *words])
+        return " ".join(["curvlab train -m", *words])
 
 
 def planned_runs(configs: Path, table: str, words: Sequence[str] = ()) -> list[PlannedRun]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from curvlab.errors import UsageError
-from curvlab.program import command
 from curvlab.tables.spec import SCORE, TableSpec
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Repo
     group = f"Metric('Group') == '{name}' and Metric('JobType') != 'table'"
     blocks: list[Any] = [
         wr.MarkdownBlock(
-            f"Runs of `{command('train')} -m table={name} logger=wandb`. The paper's "
+            f"Runs of `curvlab train -m table={name} logger=wandb`. The paper's "
             "numbers stand in curvlab's `docs/results`."
         )
     ]
