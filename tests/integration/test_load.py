@@ -149,7 +149,10 @@ def test_features_of_another_graph_are_scaled_as_those_of_the_first(run_here, tm
     result = run_here("task=node_classification", *words)
     run = curvlab.load(tmp_path / "run" / BEST)
     found = run.predict(nodes=["n0", "n59"])
-    assert found.columns.tolist() == ["node", "predicted", "p_a", "p_b"]
+    assert found.columns.tolist() == ["node", "predicted", "label", "part", "p_a", "p_b"]
+    of_all = run.predict().set_index("node")
+    for part in ("train", "val", "test"):
+        assert (of_all["part"] == part).sum() == run.data.graph[f"{part}_mask"].sum()
     assert found["node"].tolist() == ["n0", "n59"]
     x = run.data.source.load().x
     scaling = run.kept["normalisation"][0]["fitted"]

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 import curvlab
 from composing import with_hydra
+from curvlab.cli.export import geometry
 from curvlab.config.rules import _direction
 from curvlab.errors import UsageError
 
@@ -44,6 +45,23 @@ def test_ids_and_classes_come_back_with_the_embeddings(run_here, friends, tmp_pa
     assert stored["ids"].tolist() == ["ann", "bob", "cem", "dan", "eva", "fay"]
     assert stored["class_names"].tolist() == ["blue", "red"]
     assert stored["classes"].tolist() == [1, 1, 1, 0, 0, 0]
+    assert result.dataset == "friends"
+    with pytest.raises(UsageError, match="each of these nodes has a label"):
+        curvlab.load(tmp_path / "run").predict(unlabelled=True)
+
+
+def test_nodes_without_a_label_are_predicted_alone(run_here, friends, tmp_path):
+    nodes = (friends / "nodes.csv").read_text()
+    (friends / "nodes.csv").write_text(nodes + "gus,,,30\n")
+    run_here(*words(friends, "model=gcn", "task=node_classification"))
+    run = curvlab.load(tmp_path / "run")
+    found = run.predict().set_index("node")
+    assert found.loc["ann", ["label", "part"]].tolist() == ["red", "train"]
+    assert found.loc["gus", ["label", "part"]].tolist() == ["", "unlabelled"]
+    alone = run.predict(unlabelled=True)
+    assert alone["node"].tolist() == ["gus"]
+    assert alone["p_red"].item() == pytest.approx(found.loc["gus", "p_red"])
+    assert "flat: GCN has no curved layer" in geometry(run)
 
 
 def test_without_a_task_it_is_reconstructed_and_another_content_is_another_run(run_here, friends):

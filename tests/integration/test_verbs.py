@@ -46,7 +46,7 @@ def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypat
 
     assert verb("predict", folder, "--output", "p.csv") == 0
     assert verb("predict", folder, "--output", "p.parquet") == 0
-    found = pd.read_csv("p.csv", dtype={"node": str, "predicted": str})
+    found = pd.read_csv("p.csv", dtype={"node": str, "predicted": str, "label": str})
     pd.testing.assert_frame_equal(found, run.predict(), check_dtype=False, rtol=1e-6)
     pd.testing.assert_frame_equal(pd.read_parquet("p.parquet"), run.predict(), check_dtype=False)
     assert verb("predict", folder, "--node", "3", "--node", "5") == 0
@@ -63,6 +63,8 @@ def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypat
         assert verb("export", folder, "--format", kind, "--output", file) == 0
         space = json.loads((tmp_path / f"{file}.json").read_text())
         assert space["space"] == type(run.space).__name__
+        assert f"{run.config.model.label}" in space["layer"]
+        assert f"curvature {run.space.kappa[0]:.3g}" in space["geometry"]
         assert space["curvature"] == pytest.approx(run.space.kappa.tolist())
     points = run.embed().numpy()
     for table in (pd.read_csv("e.csv"), pd.read_parquet("e.parquet")):

@@ -18,7 +18,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz
 from curvlab.models import FPST, LDS, MERGED, KappaGCN
 from curvlab.models.encoder import Encoder
-from curvlab.run.parts import Known, build_encoder
+from curvlab.run.parts import DataSpec, build_encoder
 
 NODES, FEATURES, CLASSES = 40, 8, 3
 OF_GRAPHS = [name for name in different_models() if set(tasks_of(name)) != {"kg_completion"}]
@@ -189,7 +189,7 @@ def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
     """A configuration names the transforms that the class does, with the same options."""
     config = composed(f"model={name}")
     taken = {"num_classes": CLASSES, "classes": CLASSES, "graph": bare, "steps_per_pass": 1}
-    model = build_encoder(config, Known({"inputs": {"in_channels": FEATURES}, "taken": taken}))
+    model = build_encoder(config, DataSpec({"inputs": {"in_channels": FEATURES}, "taken": taken}))
     asked = {build(transform).cache_key for transform in transforms_of(config)}
     assert {transform.cache_key for transform in model.transforms()} <= asked
 
@@ -205,7 +205,7 @@ def test_arguments_are_named_as_where_they_were_written():
     with pytest.raises(UsageError, match=r"^heads=3 does not divide dim=8; 1, 2, 4, 8 do$"):
         FPST(FEATURES, dim=8, heads=3)
     config = composed("model=fpst", "model.dim=8", "model.heads=3")
-    known = Known({"inputs": {"in_channels": FEATURES}, "taken": {}})
+    known = DataSpec({"inputs": {"in_channels": FEATURES}, "taken": {}})
     says = r"^model\.heads=3 does not divide model\.dim=8; 1, 2, 4, 8 do$"
     with pytest.raises(UsageError, match=says):
         build_encoder(config, known)

@@ -5,7 +5,7 @@ curvlab export RUN --format parquet --output points.parquet
 curvlab export RUN --format word2vec         text that gensim reads; blanks in ids become _
 curvlab export RUN --format npz --tangent    logarithms at the origin, for tools that think flat
 
-A file of the same name with .json beside it says which space the points lie in, and its
+A file of the same name that ends in .json has the layer and the space of the points, and its
 curvatures. RUN is a run's folder or its best.ckpt.
 """
 
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, write
+from curvlab.config.schema import spaces_of
 from curvlab.program import parser as parser_of
 from curvlab.results.files import arriving, atomic_write
 
@@ -45,6 +46,7 @@ def _export(args: argparse.Namespace) -> None:
     writer(path, ids, points, space)
     atomic_write(path.with_name(f"{path.name}.json"), json.dumps(space, indent=2) + "\n")
     print(f"{len(ids):,} points of {points.shape[1]} coordinates in {path}")
+    print(f"  {space['layer']}, {space['coordinates']} in {space['geometry']}")
 
 
 def embeddings(
@@ -69,13 +71,31 @@ def embeddings(
         "model": run.config.model.name,
         "dataset": run.config.dataset.name,
         "config_hash": run.kept["config_hash"],
+        "layer": f"last layer of {run.config.model.label}",
         "space": type(space).__name__,
+        "geometry": geometry(run),
         "curvature": [0.0] if kappa is None else kappa.detach().reshape(-1).tolist(),
         "components": getattr(space, "components", 1),
         "time_coordinates": 0 if tangent else space.codimension,
         "coordinates": "logarithms at the origin" if tangent else "points",
     }
     return run.ids(graph), points.detach().cpu().numpy(), said
+
+
+def geometry(run: "Run") -> str:
+    """The space of a run's embeddings and its curvature in words; why it is flat, if it is."""
+    space, kappa = run.space, getattr(run.space, "kappa", None)
+    name = type(space).__name__
+    if kappa is not None and kappa.detach().any():
+        return f"{name} of curvature {', '.join(f'{k:.3g}' for k in kappa.detach().flatten())}"
+    from curvlab.callbacks import curvatures
+
+    label, learned = run.config.model.label, curvatures(run.model)
+    if any(bool(values.any()) for values in learned.values()):
+        return f"{name}, flat: {label} maps the points of its curved layers to a tangent space"
+    if len(spaces_of(run.config.model._target_)) > 1 and run.result is not None:
+        return f"{name}, flat: manifold={run.config.manifold.name} has curvature 0"
+    return f"{name}, flat: {label} has no curved layer; choose model=fpst or hypformer for one"
 
 
 def _write_table(path: Path, ids: Sequence[str], points: Any, space: dict[str, Any]) -> None:

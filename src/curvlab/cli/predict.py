@@ -2,6 +2,7 @@
 
 curvlab predict RUN                              classes of all nodes, or the links of each
 curvlab predict RUN --node ID --k 10             of one node (--node may be repeated)
+curvlab predict RUN --unlabelled                 classes of the nodes without a label
 curvlab predict RUN --all-pairs --k 100          the likeliest links of the whole graph
 curvlab predict RUN --head X --relation R        tails that complete a triple
 curvlab predict RUN --relation R --tail Y        heads that do
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--node", action="append", help="id of a node (default: all)")
     parser.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
     parser.add_argument("--all-pairs", action="store_true", help="the k likeliest links over all")
+    parser.add_argument("--unlabelled", action="store_true", help="only nodes without a label")
     parser.add_argument("--head", help="name of an entity")
     parser.add_argument("--relation", help="name of a relation")
     parser.add_argument("--tail", help="name of an entity")
@@ -48,8 +50,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _predict(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run)
-    asked = {"nodes": args.node, "k": args.k, "queries": _queries(args), "known": args.known}
-    found = run.predict(graph_in(args.data, run), **asked, all_pairs=args.all_pairs)
+    query = {name: getattr(args, name) for name in ("k", "known", "all_pairs", "unlabelled")}
+    graph = graph_in(args.data, run)
+    found = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
     if args.output:
         write(found, args.output)
         print(f"{len(found):,} rows in {args.output}")

@@ -12,7 +12,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
 from curvlab.results.result import Result, package_versions
-from curvlab.run.parts import facts_of
+from curvlab.run.parts import data_spec
 
 
 def save_best(
@@ -54,7 +54,7 @@ def save_best(
         "revisions": result.revisions,
         "versions": package_versions(),
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
-        "facts": facts_of(config, data),
+        "facts": data_spec(config, data),
         "normalisation": [
             {"tied": made.tied, "fitted": {k: v.cpu() for k, v in made.fitted.items()}}
             for made in data.transforms

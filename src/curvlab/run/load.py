@@ -31,8 +31,8 @@ from curvlab.results.result import Result, SchemaError, check_schema, read_resul
 from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part
 from curvlab.run.hardware import prepare_determinism, prepare_processor
-from curvlab.run.parts import Known, build_data, build_task, build_trainer, build_transforms
-from curvlab.run.predictions import Asked, predictions
+from curvlab.run.parts import DataSpec, build_data, build_task, build_trainer, build_transforms
+from curvlab.run.predictions import PredictionQuery, predictions
 from curvlab.tasks.task import Task
 
 PLACES = ("data_dir", "mirror", "path")
@@ -56,7 +56,7 @@ class Run:
         config: DictConfig,
         kept: dict[str, Any],
         result: Result | None,
-        known: Known,
+        known: DataSpec,
     ) -> None:
         self.task, self.config, self.kept, self.result = task, config, kept, result
         self._known = known
@@ -136,10 +136,11 @@ class Run:
         return [str(number) if names is None else names[number] for number in numbers]
 
     @torch.no_grad()
-    def predict(self, graph: Data | None = None, **asked: Any) -> pd.DataFrame:
+    def predict(self, graph: Data | None = None, **query: Any) -> pd.DataFrame:
         """What the model predicts, a row each.
 
-        Node classification: `node`, `predicted` and the probability of every class by its name.
+        Node classification (`nodes`, `unlabelled=False`): `node`, `predicted`, its `label` and
+        `part` (train, val, test, unlabelled), and the probability of every class by its name.
         Links (`nodes`, `k=10`, `known=False`): the k likeliest neighbours of these nodes, by name,
         or of all; with `all_pairs=True` the k likeliest links over all pairs. Knowledge graphs
         (`queries`, `k=10`, `known=True`): the k best tails of pairs `(head, relation, None)` or
@@ -147,17 +148,17 @@ class Run:
 
         Args:
             graph: see `embed`.
-            **asked: fields of `curvlab.run.predictions.Asked`.
+            **query: fields of `curvlab.run.predictions.PredictionQuery`.
 
         Raises:
             UsageError: there is no such node, entity or relation, or no such prediction.
             DivergedError: a prediction is not finite.
         """
         with default_dtype(self.config.trainer.precision):
-            query = Asked(**asked)
-            found = predictions(self.task, self, graph, query)
+            fields = PredictionQuery(**query)
+            found = predictions(self.task, self, graph, fields)
             numbers = found.select_dtypes("number").to_numpy(copy=True)
-            act = partial(predictions, self.task, self, graph, query)
+            act = partial(predictions, self.task, self, graph, fields)
             check_finite("predictions", numbers, self.task, act)
             return found
 
@@ -277,7 +278,7 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     config = OmegaConf.create(_placed(kept.pop("config"), places, start))
     assert isinstance(config, DictConfig)
     register_resolvers()
-    known = Known(kept.pop("facts"))
+    known = DataSpec(kept.pop("facts"))
     with isolate_rng(), default_dtype(config.trainer.precision):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
         task = build_task(config, known)

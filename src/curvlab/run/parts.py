@@ -58,11 +58,11 @@ def build_data(config: DictConfig) -> GraphDataModule:
     )
 
 
-class Known:
+class DataSpec:
     """What constructors take of a data module, for building a run's task without its data.
 
     Args:
-        facts: what `facts_of` returned.
+        facts: what `data_spec` returned.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
@@ -77,8 +77,8 @@ class Known:
             raise AttributeError(name) from None
 
 
-def facts_of(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
-    """What `build_task` takes of a data module, as plain values and tensors (see `Known`)."""
+def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
+    """What `build_task` takes of a data module, as plain values and tensors (see `DataSpec`)."""
     taken = {}
     for name in (*_from_data(config.model), *_from_data(config.task)):
         value = getattr(data, name)
@@ -89,7 +89,7 @@ def facts_of(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
     return {"inputs": dict(data.inputs), "taken": taken}
 
 
-def build_encoder(config: DictConfig, data: GraphDataModule | Known) -> nn.Module:
+def build_encoder(config: DictConfig, data: GraphDataModule | DataSpec) -> nn.Module:
     """Build the model from its configuration without what only describes it.
 
     The size of the inputs and what else the constructor takes of the data come from there, the
@@ -106,7 +106,7 @@ def build_encoder(config: DictConfig, data: GraphDataModule | Known) -> nn.Modul
     return build(kept, "model", **data.inputs)
 
 
-def build_task(config: DictConfig, data: GraphDataModule | Known) -> Any:
+def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
     """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
 
     What its constructor takes of the data comes from there. A task that is not about embeddings of

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
+from curvlab.run.transfer import part_masks
 from curvlab.tasks.filter_regression import FilterRegression
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.link_prediction import LinkPrediction
@@ -28,23 +29,30 @@ if TYPE_CHECKING:
 ENTRIES = 2**22
 """Numbers held at a time while all pairs are scored."""
 
+UNLABELLED = "unlabelled"
+"""The part of a node without a label."""
+
+ANSWERS = {"all_pairs": "links between nodes", "unlabelled": "classes of nodes"}
+"""Answers of the fields of a query that some tasks alone have."""
+
 PARTS_OF_LINKS = ("train_edges", "val_edges", "test_edges")
 
 Query = tuple[str | None, str, str | None]
-"""Head, relation and tail by name, one end None: what is asked for."""
+"""Head, relation and tail by name; None for the end to predict."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be predicted.
+class PredictionQuery:
+    """The nodes, links or triples to predict.
 
     Attributes:
-        k: answers a node or query.
-        nodes: whose links; None for all nodes.
+        k: answers per node or query.
+        nodes: whose classes or links; None for all nodes.
         queries: of a knowledge graph.
         known: whether answers that the data have are listed too; None: of knowledge graphs.
         all_pairs: the k likeliest links among all pairs (of `nodes` and all others), not of each
             node.
+        unlabelled: only nodes without a label.
     """
 
     k: int = 10
@@ -52,6 +60,7 @@ class Asked:
     queries: Sequence[Query] = ()
     known: bool | None = None
     all_pairs: bool = False
+    unlabelled: bool = False
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -63,7 +72,7 @@ def predictions(
     task: Task,  # noqa: ARG001 - it is dispatched on
     run: "Run",
     graph: Data | None,  # noqa: ARG001
-    asked: Asked,  # noqa: ARG001
+    query: PredictionQuery,  # noqa: ARG001
 ) -> pd.DataFrame:
     """The predictions of a run; a task of another package registers its own function.
 
@@ -71,7 +80,7 @@ def predictions(
         task: of the run.
         run: loaded.
         graph: another graph than the run's; None for that.
-        asked: what is to be predicted.
+        query: the nodes, links or triples to predict.
 
     Raises:
         UsageError: there is nothing that it predicts, or a name is unknown.
@@ -81,23 +90,45 @@ def predictions(
 
 @predictions.register(NodeClassification)
 def _classes(
-    task: NodeClassification, run: "Run", graph: Data | None, asked: Asked
+    task: NodeClassification, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    _check_links(run, asked)
+    _refuse(run, query, "all_pairs")
     batch, ids = run.prepared(graph), run.ids(graph)
     nodes = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
-    chosen = _numbers(asked.nodes, ids, "node")
-    found = task.probabilities(batch, nodes[chosen].to(batch.edge_index.device)).cpu()
-    names = class_names(task, run)
-    if task.labels.exclusive:
-        predicted = [names[i] for i in found.argmax(1).tolist()]
-    else:
-        predicted = [
-            " ".join(name for name, there in zip(names, row, strict=True) if there)
-            for row in (found > 0.5).tolist()
-        ]
+    chosen, names = _numbers(query.nodes, ids, "node"), class_names(task, run)
+    frame = _labels_and_parts(batch, names).iloc[nodes[chosen].numpy()]
+    frame.insert(0, "node", [ids[i] for i in chosen])
+    if query.unlabelled:
+        frame = frame[frame["part"] == UNLABELLED] if "part" in frame else frame
+        if frame.empty:
+            raise UsageError("unlabelled=true, but each of these nodes has a label: drop it")
+    rows = torch.tensor(frame.index.tolist(), device=run.device)
+    found = task.probabilities(batch, rows).cpu()
+    predicted = found.argmax(1) if task.labels.exclusive else found > 0.5
+    frame.insert(1, "predicted", _class_texts(predicted, names))
     columns = {f"p_{name}": found[:, i].numpy() for i, name in enumerate(names)}
-    return pd.DataFrame({"node": [ids[i] for i in chosen], "predicted": predicted, **columns})
+    return frame.assign(**columns).reset_index(drop=True)
+
+
+def _labels_and_parts(graph: Data, names: Sequence[str]) -> pd.DataFrame:
+    """`label` and `part` of each node; no columns for a graph without labels."""
+    frame = pd.DataFrame(index=range(int(graph.num_nodes or 0)))
+    if graph.get("y") is None:
+        return frame
+    frame["label"], frame["part"] = _class_texts(graph.y, names), ""
+    for part, mask in part_masks(graph).items():
+        frame.loc[mask.cpu().numpy(), "part"] = part
+    if "labelled" in graph:
+        frame.loc[~graph.labelled.cpu().numpy()] = "", UNLABELLED
+    return frame
+
+
+def _class_texts(labels: Tensor, names: Sequence[str]) -> list[str]:
+    """Names of classes `[nodes]`, or of all labels that `[nodes, labels]` has."""
+    if labels.dim() == 1:
+        return [names[i] for i in labels.long().tolist()]
+    rows = labels.bool().tolist()
+    return [" ".join(n for n, there in zip(names, row, strict=True) if there) for row in rows]
 
 
 def class_names(task: NodeClassification, run: "Run") -> list[str]:
@@ -109,14 +140,15 @@ def class_names(task: NodeClassification, run: "Run") -> list[str]:
 
 @predictions.register(LinkPrediction)
 def _likely_links(
-    task: LinkPrediction, run: "Run", graph: Data | None, asked: Asked
+    task: LinkPrediction, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
+    _refuse(run, query, "unlabelled")
     points = run.embed(graph)
 
     def scores(rows: Tensor, columns: Tensor) -> Tensor:
         return task.decoder(points[rows].unsqueeze(1), points[columns].unsqueeze(0))
 
-    links = _links(run, graph, asked, scores, points.shape[1])
+    links = _links(run, graph, query, scores, points.shape[1])
     probability = task.decoder.probability(torch.tensor(links["score"].to_numpy()))
     if probability is not None:
         links["probability"] = probability.numpy()
@@ -128,40 +160,43 @@ def _near_nodes(
     task: Reconstruction,  # noqa: ARG001 - it has no decoder
     run: "Run",
     graph: Data | None,
-    asked: Asked,
+    query: PredictionQuery,
 ) -> pd.DataFrame:
+    _refuse(run, query, "unlabelled")
     points = run.embed(graph).double()
 
     def scores(rows: Tensor, columns: Tensor) -> Tensor:
         return -run.space.pairwise_sqdist(points[rows], points[columns])
 
-    links = _links(run, graph, asked, scores, 1)
+    links = _links(run, graph, query, scores, 1)
     links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
     return links
 
 
 @predictions.register(FilterRegression)
-def _values(task: FilterRegression, run: "Run", graph: Data | None, asked: Asked) -> pd.DataFrame:
-    _check_links(run, asked)
+def _values(
+    task: FilterRegression, run: "Run", graph: Data | None, query: PredictionQuery
+) -> pd.DataFrame:
+    _refuse(run, query, "all_pairs", "unlabelled")
     points, ids = run.embed(graph), run.ids(graph)
-    chosen = _numbers(asked.nodes, ids, "node")
+    chosen = _numbers(query.nodes, ids, "node")
     values = task.read_out(points[chosen]).squeeze(-1)
     return pd.DataFrame({"node": [ids[i] for i in chosen], "predicted": values.cpu().numpy()})
 
 
 @predictions.register(KnowledgeGraphCompletion)
 def _completions(
-    task: KnowledgeGraphCompletion, run: "Run", graph: Data | None, asked: Asked
+    task: KnowledgeGraphCompletion, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    _check_links(run, asked)
+    _refuse(run, query, "all_pairs", "unlabelled")
     if graph is not None:
         run.check_own()
-    if not asked.queries:
+    if not query.queries:
         raise UsageError(
             "give pairs to complete: a head and a relation, or a relation and a tail, by name"
         )
     entities = run.ids()
-    end, relation = _numbered(task, run, asked.queries, entities)
+    end, relation = _numbered(task, run, query.queries, entities)
     known, rows = _known_tails(run), []
     for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
         batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
@@ -169,18 +204,18 @@ def _completions(
         there = torch.zeros(scores.shape, dtype=torch.bool)
         if known is not None:
             there[known.of(end[at], relation[at])] = True
-        ranked = scores if asked.known is not False else scores.masked_fill(there, -torch.inf)
-        best, places = ranked.topk(min(asked.k, len(entities)), dim=1)
+        ranked = scores if query.known is not False else scores.masked_fill(there, -torch.inf)
+        best, places = ranked.topk(min(query.k, len(entities)), dim=1)
         shares = scores.softmax(1)
-        for query, row in enumerate(at.tolist()):
-            for rank, place in enumerate(places[query][best[query] != -torch.inf].tolist()):
+        for i, row in enumerate(at.tolist()):
+            for rank, place in enumerate(places[i][best[i] != -torch.inf].tolist()):
                 rows.append(
                     {
-                        **_completed(asked.queries[row], entities[place]),
+                        **_completed(query.queries[row], entities[place]),
                         "rank": rank + 1,
-                        "score": float(scores[query, place]),
-                        "probability": float(shares[query, place]),
-                        "known": None if known is None else bool(there[query, place]),
+                        "score": float(scores[i, place]),
+                        "probability": float(shares[i, place]),
+                        "known": None if known is None else bool(there[i, place]),
                     }
                 )
     return pd.DataFrame(rows)
@@ -203,9 +238,11 @@ def _numbered(
             )
     ends = [head if tail is None else tail for head, _, tail in queries]
     end = torch.tensor(_numbers([str(name) for name in ends], entities, "entity"))
-    asked = torch.tensor(_numbers([relation for _, relation, _ in queries], forward, "relation"))
+    relation_numbers = torch.tensor(
+        _numbers([relation for _, relation, _ in queries], forward, "relation")
+    )
     of_heads = torch.tensor([head is None for head, _, _ in queries])
-    return end, asked + of_heads * len(forward)
+    return end, relation_numbers + of_heads * len(forward)
 
 
 def _completed(query: Query, name: str) -> dict[str, str]:
@@ -226,7 +263,7 @@ def _known_tails(run: "Run") -> KnownTails | None:
 def _links(
     run: "Run",
     graph: Data | None,
-    asked: Asked,
+    query: PredictionQuery,
     scores: Callable[[Tensor, Tensor], Tensor],
     width: int,
 ) -> pd.DataFrame:
@@ -235,9 +272,9 @@ def _links(
     Scores `[rows, columns]` are computed for a few rows at a time, of which the best are kept.
     """
     ids = run.ids(graph)
-    chosen = torch.tensor(_numbers(asked.nodes, ids, "node"))
+    chosen = torch.tensor(_numbers(query.nodes, ids, "node"))
     edges = _edges(run.data.graph if graph is None else graph, len(ids))
-    if asked.all_pairs:
+    if query.all_pairs:
         chosen = chosen.unique()
     place = torch.full((len(ids),), -1)  # among the chosen nodes
     place[chosen] = torch.arange(len(chosen))
@@ -245,19 +282,19 @@ def _links(
     for rows in chosen.split(max(1, ENTRIES // (width * len(ids)))):
         known = torch.from_numpy(edges[rows.numpy()].toarray())
         left_out = rows[:, None] == columns
-        if asked.all_pairs:  # a pair of two chosen nodes would be seen twice
+        if query.all_pairs:  # a pair of two chosen nodes would be seen twice
             left_out = (place >= 0) & (place[rows][:, None] >= place)
-        if not asked.known:
+        if not query.known:
             left_out = left_out | known
         tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
         found = [tile, rows[:, None].expand_as(tile), columns.expand_as(tile), known]
-        if asked.all_pairs:
+        if query.all_pairs:
             found = [
                 torch.cat([old[None], new.reshape(1, -1).double()], 1)
                 for old, new in zip(kept, found, strict=True)
             ]
             kept = kept[:, :0]
-        best = found[0].topk(min(asked.k, found[0].shape[1]), dim=1).indices
+        best = found[0].topk(min(query.k, found[0].shape[1]), dim=1).indices
         top = torch.stack([each.gather(1, best).double().flatten() for each in found])
         kept = torch.cat([kept, top[:, top[0] != -torch.inf]], 1)  # NaN is for the caller to refuse
     score, node, neighbour, known = kept
@@ -271,13 +308,14 @@ def _links(
     )
 
 
-def _check_links(run: "Run", asked: Asked) -> None:
-    """Refuse all pairs to a task that predicts no links between nodes."""
-    if asked.all_pairs:
-        raise UsageError(
-            f"all_pairs=true asks for links between nodes, which task={run.config.task.name} does "
-            "not predict: ask without it"
-        )
+def _refuse(run: "Run", query: PredictionQuery, *unused: str) -> None:
+    """Refuse a query that the run's task does not answer."""
+    for name in unused:
+        if getattr(query, name):
+            raise UsageError(
+                f"{name}=true asks for {ANSWERS[name]}, which task={run.config.task.name} does not "
+                "predict: ask without it"
+            )
 
 
 def _edges(graph: Data, nodes: int) -> csr_array:

@@ -55,7 +55,7 @@ def _of_nodes(task: NodeClassification, run: "Run", graph: Data) -> Scores:
     with default_dtype(run.config.trainer.precision):
         batch = run.prepared(graph)
         found = {}
-        for part, mask in _parts(graph).items():
+        for part, mask in part_masks(graph).items():
             nodes = mask.nonzero().squeeze(-1).to(run.device)
             logits = task.logits(batch, nodes)
             scores = task.labels.scores(logits, batch.y[nodes])
@@ -63,9 +63,14 @@ def _of_nodes(task: NodeClassification, run: "Run", graph: Data) -> Scores:
     return found
 
 
-def _parts(graph: Data) -> dict[str, Tensor]:
-    """Masks of the parts that a graph comes with, without empty ones, or of all labelled nodes."""
-    labelled = graph.get("labelled", torch.ones(len(graph.y), dtype=torch.bool))
+def part_masks(graph: Data) -> dict[str, Tensor]:
+    """Masks of the parts of a graph's split that are not empty; else `all` of the labelled nodes.
+
+    Args:
+        graph: with `y`, and `train_mask`, ... or `given_train`, ..., of which the first split.
+    """
+    every = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
+    labelled = graph.get("labelled", every)
     masks: dict[str, Tensor] = {}
     for part, given in zip(PARTS, GIVEN, strict=True):
         mask = graph.get(f"{part}_mask", graph.get(given))
