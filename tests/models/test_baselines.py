@@ -16,7 +16,7 @@ from graphs import dense_adjacency, symmetric
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-KINDS = {"mlp": MLP, "gcn": GCN, "gat": GAT, "sage": GraphSAGE, "sgc": SGC}
+KINDS = {"mlp": MLP, "gcn": GCN, "gat": GAT, "sage": GraphSAGE}
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 CLASSES = {"logits": True, "classes": 3}
 

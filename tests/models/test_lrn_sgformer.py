@@ -35,7 +35,7 @@ def data(float64):
 
 
 def branches(encoder, data):
-    return encoder.by_attention(data), encoder.by_graph(data)
+    return encoder.attend(data), encoder.convolve(data)
 
 
 @pytest.mark.parametrize("kappa", [-0.5, -1.0])

@@ -22,7 +22,7 @@ class TAG(GraphNetwork):
     """
 
     def __init__(self, in_channels: int, hops: PositiveInt = 2, **options: Any) -> None:
-        super().__init__(in_channels, lambda *size: TAGConv(*size, K=hops), "edge_index", **options)
+        super().__init__(in_channels, layer=lambda *size: TAGConv(*size, K=hops), **options)
 
 
 class RingOfStars(Generated):

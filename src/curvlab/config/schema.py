@@ -202,8 +202,7 @@ def _inspected(found: Any) -> Signature:
     options: dict[str, Option] = {}
     for above in made:
         function = vars(above)["__init__"]
-        documented = classes if dataclasses.is_dataclass(above) else [above]
-        options |= {k: v for k, v in _arguments(function, *documented).items() if k not in options}
+        options |= {k: v for k, v in _arguments(function, *classes).items() if k not in options}
         if not _is_variadic(function):
             break
     attributes = {

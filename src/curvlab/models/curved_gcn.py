@@ -46,7 +46,8 @@ class CurvedGCN(Encoder, Generic[S]):
     Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns `[nodes, dim]`.
 
     Args:
-        space: space of the embeddings.
+        space: space of the embeddings; the models below make it of their `manifold` and have the
+            other arguments, too.
         dim: width of layers and embeddings.
         layers: number of layers.
         activation: of the tangent vectors.
@@ -127,7 +128,6 @@ class HGCN(StereographicGCN):
 
     Args:
         manifold: makes the space of a layer.
-        **options: those of `CurvedGCN`.
 
     Paper: HGCN: Hyperbolic graph convolutional neural networks (Chami et al. 2019,
     arXiv:1910.12933).
@@ -136,19 +136,27 @@ class HGCN(StereographicGCN):
     means at the origin, without attention.
     """
 
+    attends = False
+
     def __init__(
         self,
         in_channels: int,
         manifold: SpaceMaker[Stereographic] = PoincareBall,
-        **options: Any,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
     ) -> None:
-        super().__init__(manifold(), **options)
+        super().__init__(manifold(), dim, layers, activation, dropout, skip_average)
         self.linears = nn.ModuleList(
-            StereographicLinear(width, self.dim_out, manifold(), weight_dropout=self.dropout)
+            StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
             for width in self.widths(in_channels)
         )
         for linear in self.linears:
             nn.init.xavier_uniform_(linear.get_parameter("weight"), gain=2**0.5)
+        for linear in self.linears if self.attends else ():
+            linear.attention = nn.Linear(2 * dim, 1)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Logarithms `[nodes, dim]` and their aggregation."""
@@ -165,24 +173,12 @@ class HGAT(HGCN):
 
     `u` are the logarithms that HGCN takes the mean of; the weights do not add up to 1.
 
-    Args:
-        manifold: makes the space of a layer.
-        **options: those of `CurvedGCN`.
-
     Paper: HGAT: HGCN with the attention of its released code (Chami et al. 2019, arXiv:1910.12933).
 
     Source: HGCN's code with attention, which is what Hypformer's Table 2 calls HGAT.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        manifold: SpaceMaker[Stereographic] = PoincareBall,
-        **options: Any,
-    ) -> None:
-        super().__init__(in_channels, manifold, **options)
-        for linear in self.linears:
-            linear.attention = nn.Linear(2 * self.dim_out, 1)
+    attends = True
 
     def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:
         """The weighted mean; a score is a sum of two numbers, the target's and the source's."""
@@ -204,7 +200,6 @@ class HAT(StereographicGCN):
     Args:
         manifold: makes a space of as many components as heads.
         heads: of the attention, which divide `dim`.
-        **options: those of `CurvedGCN`.
 
     Paper: HAT: Hyperbolic graph attention network (Zhang et al. 2021, arXiv:1912.03046).
 
@@ -216,10 +211,15 @@ class HAT(StereographicGCN):
         in_channels: int,
         manifold: SpaceMaker[Stereographic] = FIXED_BALL,
         heads: PositiveInt = 2,
-        **options: Any,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
     ) -> None:
-        super().__init__(manifold(components=heads), **options)
-        check_divides("heads", heads, self.dim_out)
+        check_divides("heads", heads, dim)
+        space = manifold(components=heads)
+        super().__init__(space, dim, layers, activation, dropout, skip_average)
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
@@ -241,8 +241,8 @@ class HGNN(StereographicGCN):
 
     Args:
         manifold: makes the space.
+        layers: number of layers after the map of the features.
         dropout: of the means over neighbours.
-        **options: those of `CurvedGCN`; `layers` are those behind the features' map.
 
     Paper: HGNN: Hyperbolic graph neural networks (Liu et al. 2019, arXiv:1910.12892).
 
@@ -253,13 +253,15 @@ class HGNN(StereographicGCN):
         self,
         in_channels: int,
         manifold: SpaceMaker[Stereographic] = FIXED_BALL,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
         dropout: Dropout = 0.0,
-        **options: Any,
+        skip_average: bool = True,
     ) -> None:
-        super().__init__(manifold(), dropout=dropout, **options)
-        dim = self.dim_out
+        super().__init__(manifold(), dim, layers, activation, dropout, skip_average)
         self.features = FeatureLinear(in_channels, dim)
-        self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(self.depth))
+        self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(layers))
         for linear in (self.features, *self.linears):
             nn.init.xavier_uniform_(linear.weight)
         # Next to random ones all nodes look the same, and relu goes silent: features are small.
@@ -292,7 +294,6 @@ class KappaGCN(StereographicGCN):
         components: of the product, which divide `dim`.
         midpoint: of neighbours; null: on their side of a sphere; `paper`: the printed quotient,
             which jumps to the antipode beyond the equator.
-        **options: those of `CurvedGCN`.
 
     Paper: kappa-GCN: Constant curvature graph convolutional networks. Bachmann et al. 2020,
     arXiv:1911.05076.
@@ -308,10 +309,15 @@ class KappaGCN(StereographicGCN):
         manifold: SpaceMaker[Stereographic] = Stereographic,
         components: PositiveInt = 2,
         midpoint: Midpoint | None = None,
-        **options: Any,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
     ) -> None:
-        super().__init__(manifold(components=components), **options)
-        check_divides("components", components, self.dim_out)
+        check_divides("components", components, dim)
+        space = manifold(components=components)
+        super().__init__(space, dim, layers, activation, dropout, skip_average)
         self.printed = midpoint == "paper"
         self.linears = self.linear_maps_from(in_channels)
 
@@ -365,7 +371,6 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
     Args:
         manifold: makes the space of a layer.
         dim: coordinates of the embeddings, times among them.
-        **options: those of `CurvedGCN`.
 
     Raises:
         UsageError: The space has more axes of time than there are coordinates.
@@ -381,16 +386,19 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
         in_channels: int,
         manifold: SpaceMaker[PseudoHyperboloid] = PseudoHyperboloid,
         dim: PositiveInt = 16,
-        **options: Any,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
     ) -> None:
-        super().__init__(manifold(), dim, **options)
+        super().__init__(manifold(), dim, layers, activation, dropout, skip_average)
         if self.space.time_dims > dim:
             raise UsageError(
                 f"time_dims={self.space.time_dims} are more axes than the coordinates, dim={dim}"
             )
         self.linears = nn.ModuleList(
-            PseudoLinear(width, dim - 1, manifold(), self.dropout)
-            for width in [in_channels] + [dim - 1] * (self.depth - 1)
+            PseudoLinear(width, dim - 1, manifold(), dropout)
+            for width in [in_channels] + [dim - 1] * (layers - 1)
         )
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,6 @@ curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised atten
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -221,10 +220,6 @@ class FPST(Encoder):
 class TokenGT(FPST):
     """FPS-T on the Euclidean space, on which no map is computed.
 
-    Args:
-        manifold: makes the Euclidean space.
-        **options: those of `FPST`.
-
     Paper: TokenGT (Kim et al. 2022, arXiv:2207.02505) with kernelised attention, FPS-T's flat
     counterpart.
 
@@ -234,6 +229,24 @@ class TokenGT(FPST):
     revision = 2  # 2: as `Encoder`; flat space has no other side
 
     def __init__(
-        self, in_channels: int, manifold: SpaceMaker[Euclidean] = Euclidean, **options: Any
+        self,
+        in_channels: int,
+        manifold: SpaceMaker[Euclidean] = Euclidean,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 2,
+        head_dim: PositiveInt | None = None,
+        ffn_ratio: PositiveInt = 1,
+        activation: Activation = "relu",
+        layer_norm: bool = True,
+        attention: AttentionKind = "linear",
+        out_proj: bool = True,
+        dropout: Dropout = 0.0,
+        eigenvectors: PositiveInt = 32,
+        sign_flips: bool = False,
+        shared_identifiers: bool = False,
     ) -> None:
-        super().__init__(in_channels, manifold, **options)
+        shape = dim, layers, heads, head_dim, ffn_ratio
+        block = activation, layer_norm, attention, out_proj
+        tokens = eigenvectors, sign_flips, shared_identifiers
+        super().__init__(in_channels, manifold, *shape, *block, None, dropout, *tokens)

@@ -28,6 +28,7 @@ from curvlab.layers.sparse_graph import (
 from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
+Normalisation = Literal["none", "batch", "layer"]
 NORMALISATIONS = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}
 
 
@@ -47,47 +48,52 @@ class GraphNetwork(FlatEncoder):
     `[nodes, dim_out]`.
 
     Args:
-        layer: makes one layer from its input and output widths; with several heads it takes
-            `concat=False` for their mean.
-        adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a `SparseMatrix`
-            (None for a graph without edges).
         dim: width of hidden layers and embeddings.
         layers: number of layers.
         activation: of the layers.
         dropout: of every layer's input.
         skip_average: average the last layer without and with the graph (for reconstruction).
+        logits: the last layer makes the logits, over heads their mean; not with `last_activation`.
+        classes: number of logits; None: there are none.
         normalisation: of every activated layer.
         residual: add a linear map of every layer's input to its output.
         input_layer: map the features to `dim` before the first layer.
         last_activation: normalise, activate and drop out the last layer's output too, so that the
             decoder reads hidden features.
         input_dropout: drop out the features too.
-        logits: the last layer makes the logits, over heads their mean; not with `last_activation`.
-        classes: number of logits; None: there are none.
+        layer: makes one layer from its input and output widths; with several heads it takes
+            `concat=False` for their mean. None: the model's own.
         heads: outputs of width `dim / heads` that a layer concatenates.
         last_heads: heads of the layer that makes the logits; None: as many as the others.
+
+    Attributes:
+        own_layer: makes a layer of the model.
+        adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a `SparseMatrix`
+            (None for a graph without edges).
 
     Source: the options are those with which Luo et al. 2024 ("Classic GNNs are strong baselines")
     bring these networks level with graph transformers.
     """
 
+    own_layer: Callable[..., nn.Module]
+    adjacency: Literal["none", "edge_index", "csr"] = "edge_index"
+
     def __init__(
         self,
         in_channels: int,
-        layer: Callable[..., nn.Module],
-        adjacency: Literal["none", "edge_index", "csr"],
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         activation: Activation = "relu",
         dropout: Dropout = 0.0,
         skip_average: bool = True,
-        normalisation: Literal["none", "batch", "layer"] = "none",
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
+        normalisation: Normalisation = "none",
         residual: bool = False,
         input_layer: bool = False,
         last_activation: bool = False,
         input_dropout: bool = True,
-        logits: bool = False,
-        classes: FromData[PositiveInt | None] = None,
+        layer: Passed[Callable[..., nn.Module] | None] = None,
         heads: Passed[PositiveInt] = 1,
         last_heads: Passed[PositiveInt | None] = None,
     ) -> None:
@@ -102,6 +108,7 @@ class GraphNetwork(FlatEncoder):
         self.dim_out = classes if self.gives_logits and classes else dim
         inputs = [dim if input_layer else in_channels] + [dim] * (layers - 1)
         outputs = [dim] * (layers - 1) + [self.dim_out]
+        layer = layer or type(self).own_layer
         made = [layer(width, dim // heads) for width in inputs[:-1]]
         if self.gives_logits:
             options: dict[str, Any] = {"concat": False} if heads > 1 else {}
@@ -120,7 +127,6 @@ class GraphNetwork(FlatEncoder):
             self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=first)
         activated = layers if last_activation else layers - 1
         self.norms = nn.ModuleList(NORMALISATIONS[normalisation](dim) for _ in range(activated))
-        self.adjacency = adjacency
         self.activation = activation_function(activation)
         self.dropout = dropout
         self.skip_average = skip_average
@@ -197,8 +203,8 @@ class MLP(GraphNetwork):
     Paper: MLP: the multi-layer perceptron, which sees features and no edge.
     """
 
-    def __init__(self, in_channels: int, **options: Any) -> None:
-        super().__init__(in_channels, nn.Linear, "none", **options)
+    own_layer = nn.Linear
+    adjacency = "none"
 
 
 class SIGN(MLP):
@@ -227,8 +233,8 @@ class GCN(GraphNetwork):
     2017, arXiv:1609.02907.
     """
 
-    def __init__(self, in_channels: int, **options: Any) -> None:
-        super().__init__(in_channels, MatrixGCN, "csr", **options)
+    own_layer = MatrixGCN
+    adjacency = "csr"
 
     def transforms(self) -> Sequence[GraphTransform]:
         """None: `graph` normalises the edges."""
@@ -257,14 +263,25 @@ class DropEdge(GCN):
 
     Args:
         edge_dropout: p, the probability that a step leaves out an undirected edge.
-        **options: those of `GraphNetwork`.
 
     Paper: DropEdge: towards deep graph convolutional networks on node classification. Rong et al.
     2020, arXiv:1907.10903.
     """
 
-    def __init__(self, in_channels: int, edge_dropout: Dropout = 0.3, **options: Any) -> None:
-        super().__init__(in_channels, **options)
+    def __init__(
+        self,
+        in_channels: int,
+        edge_dropout: Dropout = 0.3,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
+    ) -> None:
+        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
+        super().__init__(*common)
         self.edge_dropout = edge_dropout
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
@@ -296,7 +313,6 @@ class GAT(GraphNetwork):
         heads: of width `dim / heads`, concatenated.
         last_heads: heads of the layer that makes the logits; null: as many as the others.
         attention_dropout: of the attention's weights.
-        **options: those of `GraphNetwork`.
 
     Paper: GAT: Graph attention networks (Velickovic et al. 2018, arXiv:1710.10903).
     """
@@ -307,11 +323,23 @@ class GAT(GraphNetwork):
         heads: PositiveInt = 2,
         last_heads: PositiveInt | None = None,
         attention_dropout: Dropout = 0.0,
-        **options: Any,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
+        normalisation: Normalisation = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        last_activation: bool = False,
+        input_dropout: bool = True,
     ) -> None:
         layer = partial(GATConv, heads=heads, dropout=attention_dropout, add_self_loops=False)
-        options |= {"heads": heads, "last_heads": last_heads}
-        super().__init__(in_channels, layer, "edge_index", **options)
+        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
+        more = normalisation, residual, input_layer, last_activation, input_dropout
+        super().__init__(*common, *more, layer, heads, last_heads)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """Edges, those of nodes to themselves last: made once, not by a layer in every step."""
@@ -328,14 +356,25 @@ class ChebNet(GraphNetwork):
 
     Args:
         K: number of polynomials, one more than the highest order.
-        **options: those of `GraphNetwork`.
 
     Paper: ChebNet: Convolutional neural networks on graphs with fast localized spectral filtering.
     Defferrard et al. 2016, arXiv:1606.09375.
     """
 
-    def __init__(self, in_channels: int, K: PositiveInt = 3, **options: Any) -> None:
-        super().__init__(in_channels, partial(ChebConv, K=K), "edge_index", **options)
+    def __init__(
+        self,
+        in_channels: int,
+        K: PositiveInt = 3,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
+    ) -> None:
+        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
+        super().__init__(*common, layer=partial(ChebConv, K=K))
 
 
 class MeanSAGE(nn.Module):
@@ -379,17 +418,32 @@ class GraphSAGE(GraphNetwork):
     Args:
         project_first: read `edge_index` instead of `adj_t`, and draw both weights as one matrix
             (`MeanSAGE`).
-        **options: those of `GraphNetwork`.
 
     Paper: GraphSAGE: Inductive representation learning on large graphs. Hamilton et al. 2017,
     arXiv:1706.02216.
     """
 
-    def __init__(self, in_channels: int, project_first: bool = False, **options: Any) -> None:
-        if project_first:
-            super().__init__(in_channels, MeanSAGE, "edge_index", **options)
-        else:
-            super().__init__(in_channels, MatrixSAGE, "csr", **options)
+    def __init__(
+        self,
+        in_channels: int,
+        project_first: bool = False,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
+        normalisation: Normalisation = "none",
+        residual: bool = False,
+        input_layer: bool = False,
+        last_activation: bool = False,
+        input_dropout: bool = True,
+    ) -> None:
+        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
+        more = normalisation, residual, input_layer, last_activation, input_dropout
+        super().__init__(*common, *more, layer=MeanSAGE if project_first else MatrixSAGE)
+        self.adjacency = "edge_index" if project_first else "csr"
 
 
 class MatrixSGC(SGConv):
@@ -410,19 +464,27 @@ class SGC(GraphNetwork):
     Args:
         K: hops of a layer.
         cached: read by earlier versions only, which kept the propagated features.
-        **options: those of `GraphNetwork`.
 
     Paper: SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153).
     """
+
+    adjacency = "csr"
 
     def __init__(
         self,
         in_channels: int,
         K: PositiveInt = 1,
         cached: bool = False,  # noqa: ARG002
-        **options: Any,
+        dim: PositiveInt = 16,
+        layers: PositiveInt = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
+        skip_average: bool = True,
+        logits: bool = False,
+        classes: FromData[PositiveInt | None] = None,
     ) -> None:
-        super().__init__(in_channels, partial(MatrixSGC, K=K), "csr", **options)
+        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
+        super().__init__(*common, layer=partial(MatrixSGC, K=K))
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """The normalised adjacency."""

@@ -83,8 +83,15 @@ class FrontGCN(GCN):
     def __init__(
         self, in_channels: int, dim: int, layers: PositiveInt = 2, dropout: Dropout = 0.0
     ) -> None:
-        fixed = {"skip_average": False, "normalisation": "batch", "last_activation": True}
-        super().__init__(in_channels, dim=dim, layers=layers, dropout=dropout, **fixed)
+        super().__init__(
+            in_channels,
+            dim,
+            layers,
+            dropout=dropout,
+            skip_average=False,
+            normalisation="batch",
+            last_activation=True,
+        )
 
 
 class GraphTrans(FlatEncoder):

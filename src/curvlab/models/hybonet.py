@@ -1,7 +1,7 @@
 """HyboNet: Fully hyperbolic neural networks (Chen et al. 2022, arXiv:2105.14686)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -108,7 +108,6 @@ class LRN(HyboNet):
         residual: makes a layer's connection of `space`.
         skip_mode: see above.
         layers: number of layers.
-        **options: those of `HyboNet`.
 
     Paper: LRN: Lorentzian residual neural networks (He et al. 2024, arXiv:2412.14695).
 
@@ -122,9 +121,15 @@ class LRN(HyboNet):
         residual: Callable[..., LorentzResidual] = LorentzResidual,
         skip_mode: Literal["sequential", "aggregate_all"] = "sequential",
         layers: PositiveInt = 3,
-        **options: Any,
+        dim: PositiveInt = 15,
+        dropout: Dropout = 0.0,
+        activation: Activation | None = None,
+        time_offset: PositiveFloat = 0.5,
+        max_scale: PositiveFloat | None = None,
     ) -> None:
-        super().__init__(in_channels, manifold, layers=layers, activate_features=True, **options)
+        super().__init__(
+            in_channels, manifold, dim, layers, dropout, activation, time_offset, max_scale, True
+        )
         self.skip_mode = skip_mode
         self.residuals = nn.ModuleList(residual(space=self.space) for _ in range(layers - 1))
 

@@ -6,7 +6,7 @@ attention by itself, PolyAttn, and its control, UniFilter.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.dropout import dropout
-from curvlab.models.token_network import TokenNetwork
-from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
+from curvlab.models.token_network import Basis, TokenNetwork
+from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 FILTERED_NODES = 10_000
 """Nodes whose coefficients are taken at a time."""
@@ -44,7 +44,6 @@ class TokenMixer(TokenNetwork):
         dropout: of the head.
         attention_lr: learning rate of the mixers; None: `optimizer.lr`.
         attention_weight_decay: weight decay of the mixers; None: `optimizer.weight_decay`.
-        **options: those of `TokenNetwork`.
 
     Source: PolyFormer, Section 3.3; the head has biases and ReLU.
     """
@@ -53,17 +52,19 @@ class TokenMixer(TokenNetwork):
         self,
         in_channels: int,
         mixer: Callable[..., nn.Module],
-        feed_forward: Passed[Callable[..., nn.Module]] = nn.Identity,
+        feed_forward: Callable[..., nn.Module],
         layers: PositiveInt = 1,
         hidden: bool = True,
         dropout: Dropout = 0.0,
         attention_lr: PositiveFloat | None = None,
         attention_weight_decay: NonNegativeFloat | None = None,
-        **options: Any,
+        basis: Basis = "mono",
+        orders: NonNegativeInt = 10,
+        dim: PositiveInt = 64,
+        input_bias: bool = True,
     ) -> None:
-        super().__init__(in_channels, **options)
-        dim = self.dim_out
-        self.mixers = nn.ModuleList(mixer(orders=self.orders, dim=dim) for _ in range(layers))
+        super().__init__(in_channels, basis, orders, dim, input_bias)
+        self.mixers = nn.ModuleList(mixer(orders=orders, dim=dim) for _ in range(layers))
         for part in self.mixers:  # read by `parameter_groups`
             vars(part).update(lr=attention_lr, weight_decay=attention_weight_decay)
         self.feed_forwards = nn.ModuleList(feed_forward(dim=dim) for _ in range(layers))
@@ -135,7 +136,6 @@ class PolyFormer(TokenMixer):
         heads: heads of attention, a divisor of `dim`.
         ffn_dim: inner width of the feed-forward networks; None: `dim`.
         attention_dropout: of the scores and of the outputs of attention and feed-forward networks.
-        **options: those of `TokenMixer` and `TokenNetwork`.
 
     Source: PolyFormer, Section 3.3, with the differences of `PolynomialAttention`.
     """
@@ -147,11 +147,20 @@ class PolyFormer(TokenMixer):
         heads: PositiveInt = 1,
         ffn_dim: PositiveInt | None = None,
         attention_dropout: Dropout = 0.0,
-        **options: Any,
+        layers: PositiveInt = 1,
+        hidden: bool = True,
+        dropout: Dropout = 0.0,
+        attention_lr: PositiveFloat | None = None,
+        attention_weight_decay: NonNegativeFloat | None = None,
+        basis: Basis = "mono",
+        orders: NonNegativeInt = 10,
+        dim: PositiveInt = 64,
+        input_bias: bool = True,
     ) -> None:
         mixer = partial(layer, heads=heads, dropout=attention_dropout)
         feed_forward = partial(TokenFeedForward, hidden=ffn_dim, dropout=attention_dropout)
-        super().__init__(in_channels, mixer, feed_forward, **options)
+        head = layers, hidden, dropout, attention_lr, attention_weight_decay
+        super().__init__(in_channels, mixer, feed_forward, *head, basis, orders, dim, input_bias)
 
 
 class PolyAttn(TokenMixer):
@@ -161,7 +170,6 @@ class PolyAttn(TokenMixer):
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
         heads: heads of attention, a divisor of `dim`.
         attention_dropout: of the scores and of the output of attention.
-        **options: those of `TokenMixer` and `TokenNetwork`.
 
     Paper: PolyAttn alone, the attention of PolyFormer (Ma et al. 2024, arXiv:2407.14459), Section
     3.2.
@@ -173,24 +181,40 @@ class PolyAttn(TokenMixer):
         layer: Callable[..., nn.Module] = BARE,
         heads: PositiveInt = 1,
         attention_dropout: Dropout = 0.0,
-        **options: Any,
+        layers: PositiveInt = 1,
+        hidden: bool = True,
+        dropout: Dropout = 0.0,
+        attention_lr: PositiveFloat | None = None,
+        attention_weight_decay: NonNegativeFloat | None = None,
+        basis: Basis = "mono",
+        orders: NonNegativeInt = 10,
+        dim: PositiveInt = 64,
+        input_bias: bool = True,
     ) -> None:
         mixer = partial(layer, heads=heads, dropout=attention_dropout)
-        super().__init__(in_channels, mixer, **options)
+        head = layers, hidden, dropout, attention_lr, attention_weight_decay
+        super().__init__(in_channels, mixer, nn.Identity, *head, basis, orders, dim, input_bias)
 
 
 class UniFilter(TokenMixer):
     """One polynomial filter for all nodes, in the place of PolyAttn.
 
-    Args:
-        basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
-        **options: those of `TokenMixer` and `TokenNetwork`.
-
     Paper: UniFilter, PolyAttn's control in PolyFormer (Ma et al. 2024, arXiv:2407.14459), Table 3.
     """
 
     def __init__(
-        self, in_channels: int, basis: Literal["mono", "cheb"] = "mono", **options: Any
+        self,
+        in_channels: int,
+        layers: PositiveInt = 1,
+        hidden: bool = True,
+        dropout: Dropout = 0.0,
+        attention_lr: PositiveFloat | None = None,
+        attention_weight_decay: NonNegativeFloat | None = None,
+        basis: Basis = "mono",
+        orders: NonNegativeInt = 10,
+        dim: PositiveInt = 64,
+        input_bias: bool = True,
     ) -> None:
         mixer = partial(SharedCoefficients, basis=basis)
-        super().__init__(in_channels, mixer, basis=basis, **options)
+        head = layers, hidden, dropout, attention_lr, attention_weight_decay
+        super().__init__(in_channels, mixer, nn.Identity, *head, basis, orders, dim, input_bias)

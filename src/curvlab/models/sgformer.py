@@ -5,7 +5,6 @@ network. LRN's form of it merges the two on the hyperboloid.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -67,11 +66,20 @@ class _SimpleAttention(nn.Module):
         return simple_attention(q, k, v).mean(1)
 
 
-class _SimpleTransformer(nn.Module):
+class SimpleTransformer(nn.Module):
     """The attention's branch, see `TwoBranches`: features `[nodes, in]` to `[nodes, dim]`."""
 
     def __init__(
-        self, in_channels: int, dim: int, layers: int, heads: int, value_map: bool, layer_norm: bool
+        self,
+        in_channels: int,
+        dim: int,
+        layers: int,
+        heads: int,
+        dropout: float,
+        averages: bool,
+        value_map: bool,
+        layer_norm: bool,
+        weight_decay: float | None,
     ) -> None:
         super().__init__()
         norm = nn.LayerNorm if layer_norm else nn.Identity
@@ -79,13 +87,17 @@ class _SimpleTransformer(nn.Module):
         self.feature_norm = norm(dim)
         self.layers = nn.ModuleList(_SimpleAttention(dim, heads, value_map) for _ in range(layers))
         self.norms = nn.ModuleList(norm(dim) for _ in range(layers))
+        self.dropout, self.averages = dropout, averages
+        self.weight_decay = weight_decay  # read by `parameter_groups`
 
-    def forward(self, features: Tensor | Features, p: float, averages: bool) -> Tensor:
+    def forward(self, features: Tensor | Features) -> Tensor:
+        """Map features and let all nodes attend to all."""
         x = F.relu(self.feature_norm(self.features(features)))
-        x = dropout(x, p, self.training)
+        x = dropout(x, self.dropout, self.training)
         for attention, norm in zip(self.layers, self.norms, strict=True):
             mixed = attention(x)
-            x = dropout(norm((mixed + x) / 2 if averages else mixed), p, self.training)
+            mixed = norm((mixed + x) / 2 if self.averages else mixed)
+            x = dropout(mixed, self.dropout, self.training)
         return x
 
 
@@ -134,7 +146,6 @@ class TwoBranches(Encoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
-        averages: average a layer of attention's output with its input.
         graph_branch: makes the graph's branch of the numbers of features and of its output:
             `GCNBranch` or, for large graphs, `GraphConvolutionBranch`.
         dim: width of both branches and of every head.
@@ -148,39 +159,18 @@ class TwoBranches(Encoder):
     """
 
     directed = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        averages: bool,
-        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
-        dim: PositiveInt = 16,
-        graph_weight: Share = 0.5,
-        layers: PositiveInt = 1,
-        heads: PositiveInt = 1,
-        dropout: Dropout = 0.0,
-        value_map: bool = False,
-        layer_norm: bool = False,
-        transformer_weight_decay: NonNegativeFloat | None = None,
-    ) -> None:
-        super().__init__()
-        self.transformer = _SimpleTransformer(
-            in_channels, dim, layers, heads, value_map, layer_norm
-        )
-        vars(self.transformer)["weight_decay"] = transformer_weight_decay
-        self.graph_branch = graph_branch(in_channels, dim)
-        self.averages, self.dropout, self.graph_weight = averages, dropout, graph_weight
-        self.dim_out = dim
+    transformer: SimpleTransformer
+    graph_branch: nn.Module
 
     def transforms(self) -> Sequence[GraphTransform]:
         """The graph's branch reads the adjacency with self-loops."""
         return (NormalisedAdjacency(),)
 
-    def by_attention(self, batch: Data) -> Tensor:
+    def attend(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]` of the attention's branch."""
-        return self.transformer(SparseGraph.of(batch).features, self.dropout, self.averages)
+        return self.transformer(SparseGraph.of(batch).features)
 
-    def by_graph(self, batch: Data) -> Tensor:
+    def convolve(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]` of the graph's branch."""
         graph = SparseGraph.of(batch)
         return self.graph_branch(graph.features, graph.matrix("normalised_adj"))
@@ -198,7 +188,6 @@ class SGFormer(TwoBranches, FlatEncoder):
 
     Args:
         residual: average a layer's output with its input.
-        **options: those of `TwoBranches`; alpha is `graph_weight`.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
     returns `[nodes, dim]`.
@@ -207,14 +196,32 @@ class SGFormer(TwoBranches, FlatEncoder):
     values, and neither norms nor residual connections.
     """
 
-    def __init__(self, in_channels: int, residual: bool = False, **options: Any) -> None:
-        super().__init__(in_channels, residual, **options)
+    def __init__(
+        self,
+        in_channels: int,
+        residual: bool = False,
+        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
+        dim: PositiveInt = 16,
+        graph_weight: Share = 0.5,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        dropout: Dropout = 0.0,
+        value_map: bool = False,
+        layer_norm: bool = False,
+        transformer_weight_decay: NonNegativeFloat | None = None,
+    ) -> None:
+        super().__init__()
+        shape = in_channels, dim, layers, heads, dropout
+        self.transformer = SimpleTransformer(
+            *shape, residual, value_map, layer_norm, transformer_weight_decay
+        )
+        self.graph_branch = graph_branch(in_channels, dim)
+        self.graph_weight, self.dim_out = graph_weight, dim
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
-        of_graph = self.by_graph(batch)
-        alone = self.by_attention(batch).to(of_graph.dtype)
-        return torch.lerp(alone, of_graph, self.graph_weight)
+        convolved = self.convolve(batch)
+        return torch.lerp(self.attend(batch).to(convolved.dtype), convolved, self.graph_weight)
 
 
 class BranchSum(LorentzResidual):
@@ -265,7 +272,6 @@ class LRNSGFormer(TwoBranches):
         manifold: makes the Lorentz space.
         residual: makes the sum of `space` and `graph_weight`.
         residual_attention: average a layer's output with its input, in flat space.
-        **options: those of `TwoBranches`.
 
     Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,
     arXiv:2412.14695).
@@ -282,12 +288,24 @@ class LRNSGFormer(TwoBranches):
         manifold: SpaceMaker[Lorentz] = Lorentz,
         residual: Callable[..., BranchSum] = BranchSum,
         residual_attention: bool = True,
-        **options: Any,
+        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
+        dim: PositiveInt = 16,
+        graph_weight: Share = 0.5,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        dropout: Dropout = 0.0,
+        value_map: bool = False,
+        layer_norm: bool = False,
+        transformer_weight_decay: NonNegativeFloat | None = None,
     ) -> None:
-        super().__init__(in_channels, residual_attention, **options)
-        self.space = manifold()
-        self.residual = residual(space=self.space, graph_weight=self.graph_weight)
-        self.dim_out += 1
+        super().__init__()
+        shape = in_channels, dim, layers, heads, dropout
+        self.transformer = SimpleTransformer(
+            *shape, residual_attention, value_map, layer_norm, transformer_weight_decay
+        )
+        self.graph_branch = graph_branch(in_channels, dim)
+        self.space, self.dim_out = manifold(), 1 + dim
+        self.residual = residual(space=self.space, graph_weight=graph_weight)
 
     @property
     def manifold_out(self) -> Lorentz:
@@ -296,4 +314,4 @@ class LRNSGFormer(TwoBranches):
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""
-        return self.residual(self.by_attention(batch), self.by_graph(batch))
+        return self.residual(self.attend(batch), self.convolve(batch))

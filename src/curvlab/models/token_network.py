@@ -17,6 +17,8 @@ from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import NonNegativeInt, PositiveInt
 
+Basis = Literal["mono", "cheb"]
+
 
 class TokenNetwork(FlatEncoder):
     """Embeds each node v by its tokens `h_k = (g_k(A) X)_v`, mapped by `H = W h + b`.
@@ -44,7 +46,7 @@ class TokenNetwork(FlatEncoder):
     def __init__(
         self,
         in_channels: int,
-        basis: Literal["mono", "cheb"] = "mono",
+        basis: Basis = "mono",
         orders: NonNegativeInt = 10,
         dim: PositiveInt = 64,
         input_bias: bool = True,
