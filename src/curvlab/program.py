@@ -26,6 +26,15 @@ def plain_console(**options: Any) -> "Console":
     return Console(markup=False, emoji=False, highlight=False, **options)
 
 
+def in_time(seconds: float) -> str:
+    """A time in two digits: `40 s`, `42 min`, `7.5 h`, `120 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36000 else f"{seconds / 3600:,.0f} h"
+
+
 class Words(argparse.ArgumentParser):
     """A parser that answers wrong words in one sentence and leaves with exit code 2."""
 

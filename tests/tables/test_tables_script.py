@@ -164,6 +164,23 @@ def test_estimate_prints_commands_within_a_budget(tables, tmp_path):
 
 
 @pytest.mark.slow
+def test_an_interrupted_estimate_ends_with_what_it_has(tables, tmp_path, monkeypatch):
+    """Ctrl-C, in the second cell."""
+
+    def cost(config, device):
+        if config.model.name == "sgc":
+            raise KeyboardInterrupt
+        return Cost(1.0, 0.0, 3600.0)
+
+    monkeypatch.setattr("curvlab.cli.estimate.cost", cost)
+    words = ("model=gcn,sgc,hgcn", "dataset=disease_synthetic", "seed=0,1")
+    run = tables("estimate", "hypformer/table2", *words, "--results", str(tmp_path))
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"^all that can run here +2 +2.00$", run.stdout, re.MULTILINE)
+    assert "Interrupted after 1 of 3 cells." in run.stdout
+
+
+@pytest.mark.slow
 def test_a_cell_that_fails_does_not_cost_the_others_their_estimate(tables, tmp_path, monkeypatch):
     """Whether it is out of memory or cannot be computed here."""
     failures = {"gcn": torch.OutOfMemoryError("no memory"), "sgc": RuntimeError("no\nkernel")}

@@ -1,22 +1,18 @@
 """What the unfinished cells of a table cost on this machine, from a few of their steps."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 import torch
 from omegaconf import DictConfig
-from rich import box
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
-from curvlab.program import plain_console
 from curvlab.run.ending import one_sentence
 from curvlab.run.hardware import run_device
 from curvlab.run.parts import build_data, build_task
@@ -116,26 +112,6 @@ def within_budget(
     return [(cells[i][0], sorted(seeds)) for i, seeds in sorted(chosen.items())]
 
 
-def costs_table(cells: Sequence[tuple[PlannedCell, Cost]]) -> Table:
-    """Cells with their costs, and the sum; runs that are only copied are counted, for no hours."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("cell", no_wrap=True)
-    for column in ("runs", "ms a step", "ms a look", "hours a run", "hours"):
-        table.add_column(column, justify="right", no_wrap=True)
-    total = 0.0
-    for cell, found in cells:
-        hours = found.seconds / 3600
-        own = hours * (len(cell.seeds) - len(cell.copies))
-        total += own
-        look = f"{found.look_ms:.1f}" if found.look_ms else ""
-        numbers = (f"{found.step_ms:.1f}", look, f"{hours:.2f}", f"{own:.2f}")
-        table.add_row(cell.name, str(len(cell.seeds)), *numbers)
-    table.add_section()
-    runs = sum(len(cell.seeds) for cell, _ in cells)
-    table.add_row("all that can run here", str(runs), "", "", "", f"{total:.2f}")
-    return table
-
-
 def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
     """What keeps cells from running, each reason once, with their number and some names."""
     names: dict[str, list[str]] = {}
@@ -151,8 +127,10 @@ def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
 
 def estimate(
     configs: Path, table: str, results: Path, words: Sequence[str], device: str, budget: str | None
-) -> str:
-    """The output of `curvlab tables estimate`.
+) -> Iterator[str]:
+    """Lines of the output of `curvlab tables estimate`, each as soon as it is known.
+
+    Ctrl-C ends the timing; the sum, or the commands, are of the cells timed until then.
 
     Args:
         configs: the folder of configurations.
@@ -166,32 +144,47 @@ def estimate(
         UsageError: the words name no cells, the device or the budget are wrong, or nothing fits
             into it.
     """
-    seconds = None if budget is None else parse_budget(budget)
+    limit = None if budget is None else parse_budget(budget)
     check_cells(configs, table, words)
     known: list[tuple[PlannedCell, Cost]] = []
     kept: list[tuple[PlannedCell, str]] = []
-    with quiet():
-        planned = planned_cells(configs, table, results, words)
-        screen = Console(stderr=True)
+    hours, planned = 0.0, planned_cells(configs, table, results, words)
+    width = max((len(cell.name) for cell in planned), default=0)
+    if limit is None:
+        yield f"{'cell':<{width}}  runs  ms a step  ms a look  hours a run    hours"
+    screen, ended = Console(stderr=True), ""
+    try:
         for cell in track(planned, f"timing steps of {table}", console=screen, transient=True):
             try:
-                known.append((cell, cost(cell.config, run_device(device))))
+                with quiet():
+                    found = cost(cell.config, run_device(device))
             except (UsageError, RuntimeError, ArithmeticError, MemoryError) as error:
                 kept.append((cell, one_sentence(error)))  # as its result would say
-    if seconds is not None:
-        if fitting := within_budget(known, seconds):
-            return "".join(f"{cell.command(table, seeds)}\n" for cell, seeds in fitting)
+                continue
+            known.append((cell, found))
+            own = found.seconds / 3600 * (len(cell.seeds) - len(cell.copies))
+            hours += own
+            if limit is None:
+                yield (
+                    f"{cell.name:<{width}}  {len(cell.seeds):>4}  {found.step_ms:>9.1f}  "
+                    f"{found.look_ms:>9.1f}  {found.seconds / 3600:>11.2f}  {own:>7.2f}"
+                )
+    except KeyboardInterrupt:
+        ended = f"Interrupted after {len(known) + len(kept)} of {len(planned)} cells. "
+    if limit is not None:
+        fitting = within_budget(known, limit)
+        yield from (cell.command(table, seeds) for cell, seeds in fitting)
+        if fitting:
+            return
         least = min((found.seconds for _, found in known), default=None)
         if least is None:
             raise UsageError(f"--budget={budget}: no unfinished cell of {table} can run here")
         raise UsageError(f"--budget={budget}: the cheapest run of {table} takes {least:,.0f} s")
-    out = StringIO()
-    console = plain_console(file=out, width=1000, no_color=True, soft_wrap=True)
-    console.print(costs_table(known))
-    for line in obstacles(kept):
-        console.print(f"\n{line}")
-    console.print(
-        f"\nOn {run_device(device)}, {torch.get_num_threads()} threads. At most: runs that "
-        "patience ends early take less; looks are validations."
+    runs = sum(len(cell.seeds) for cell, _ in known)
+    yield f"{'all that can run here':<{width}}  {runs:>4}  {hours:>41.2f}"
+    yield from (f"\n{line}" for line in obstacles(kept))
+    yield (
+        f"\n{ended}On {run_device(device)}, {torch.get_num_threads()} threads. At most: runs that "
+        "patience ends early take less; looks are validations. Runs that are only copied cost "
+        "nothing."
     )
-    return out.getvalue()

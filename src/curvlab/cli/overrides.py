@@ -60,14 +60,14 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             "table= and search= are two sweeps: search first, take over the winner with "
             "curvlab adopt, then fill the table"
         )
-    planned = _sweep_of_table(overrides, config_dir)
+    planned = swept_by_table(overrides, config_dir)
     all_of_them = [*planned, *overrides]
     try:
-        for chosen in _variations(all_of_them):
+        for chosen in variations(all_of_them):
             config = compose(chosen, config_dir)
             check_options(config)
             _check_are_used(overrides, config, chosen)
-        config = compose(next(_variations(all_of_them)), config_dir)
+        config = compose(next(variations(all_of_them)), config_dir)
         if not multirun:
             validate(config)
         check_devices(config)
@@ -105,7 +105,7 @@ def chooses(key: str, config_dir: Path) -> bool:
 
 def choosing(overrides: Iterable[Override], config_dir: Path) -> list[Override]:
     """Those that choose from groups, but for sweeps that only Hydra can spell out."""
-    return [o for o in overrides if chooses(o.key_or_group, config_dir) and _values(o)]
+    return [o for o in overrides if chooses(o.key_or_group, config_dir) and spelt_out(o)]
 
 
 def first(override: Override) -> str:
@@ -121,11 +121,12 @@ def _alone(override: Override) -> Iterator[str]:
         yield from (f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator())
 
 
-def _values(override: Override) -> list[Any]:
+def spelt_out(override: Override) -> list[Any]:
+    """The values of an override; none of a sweep that only Hydra can spell out."""
     return [OverridesParser.create().parse_override(word).value() for word in _alone(override)]
 
 
-def _variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
+def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
     """Words that compose: the first values of all, then one override's other values at a time."""
     spelt = [o for o in overrides if not o.key_or_group.startswith(("hydra", f"{SPACE}.", "table"))]
     kept = [str(o.input_line) for o in overrides if o.key_or_group.startswith(f"{SPACE}.")]
@@ -143,7 +144,7 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
         raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
-    if override.is_range_sweep() and not _values(override):
+    if override.is_range_sweep() and not spelt_out(override):
         raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
     if override.is_interval_sweep():
         raise UsageError(
@@ -153,7 +154,7 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
     for pattern, sentence in NOT_FOR_USERS.items():
         if re.fullmatch(pattern, key):
             raise UsageError(f"{line}: {sentence.format(group=key.partition('.')[0])}")
-    for choice in _values(override) if chooses(key, config_dir) else ():
+    for choice in spelt_out(override) if chooses(key, config_dir) else ():
         if key == "recipe" and choice != "none":
             raise UsageError(
                 f"{line}: a run takes the recipe of its task, model, data set and split; "
@@ -195,7 +196,7 @@ def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: li
                 refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
 
 
-def _sweep_of_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
+def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
     """What a table sweeps beside the command line.
 
     Raises:

@@ -5,6 +5,7 @@ curvlab tables fpst/fig3 --format latex --output fig3.tex
 curvlab tables status                                  all of them, a line each
 curvlab tables status fpst/fig3 --watch                one of them: who is at which run
 curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
+curvlab tables plan fpst/fig3 seed=0,1                 its runs, the finished ones, hours here
 curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
@@ -51,6 +52,7 @@ from curvlab.tables.report import Report
 FORMATS = ["terminal", "markdown", "latex", "csv"]
 NEEDS = {
     "page": "a paper, for instance page fpst",
+    "plan": "a table, for instance plan fpst/fig3",
     "estimate": "a table, for instance estimate fpst/fig3",
     "refresh": "a text, for instance refresh docs/results/*.md",
     "leaderboard": "a task, for instance leaderboard reconstruction",
@@ -67,7 +69,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "words",
         nargs="+",
         metavar="WORD",
-        help="a table, or status [TABLE], page PAPER, estimate TABLE, refresh TEXT, "
+        help="a table, or status [TABLE], page PAPER, plan TABLE, estimate TABLE, refresh TEXT, "
         "leaderboard TASK|TABLE [CURVED:FLAT], older, add FOLDER",
     )
     parser.add_argument("--format", choices=FORMATS, default="terminal")
@@ -100,7 +102,7 @@ def make_text(arguments: argparse.Namespace) -> str:
         if not (in_markdown and form == "markdown"):
             instead = "use --format markdown" if in_markdown else "drop --format"
             raise UsageError(f"{' '.join(arguments.words)} is not written as {form}: {instead}")
-    if words and (verb == "estimate" or verb == "status"):
+    if words and verb in ("plan", "estimate", "status"):
         return of_sweep(verb, words[0], words[1:], arguments)
     if verb == "add":
         if given is None and REPOSITORY is None:
@@ -229,11 +231,20 @@ def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namesp
     load_table(CONFIGS, table)
     check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
     given: Path | None = arguments.results
+    if verb == "plan":
+        from curvlab.cli.forecast import forecast
+
+        return f"{forecast([f'table={table}', *words])}\n"
     if verb == "estimate":
         from curvlab.cli.estimate import estimate
 
         results = own_results(workplace()) if given is None else results_folder(workplace(), given)
-        return estimate(CONFIGS, table, results, words, arguments.device, arguments.budget)
+        lines = estimate(CONFIGS, table, results, words, arguments.device, arguments.budget)
+        if arguments.output is not None:
+            return "".join(f"{line}\n" for line in lines)
+        for line in lines:
+            print(line, flush=True)
+        return ""
     results = given or own_results(workplace())
     look = partial(progress, table, planned_runs(CONFIGS, table, words), results)
     if not arguments.watch:

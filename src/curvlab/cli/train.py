@@ -17,11 +17,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.command_line import (
+    INFORMATION,
     check_command_line,
     complain,
     show,
     take_folders,
 )
+from curvlab.cli.forecast import forecast
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
@@ -39,6 +41,9 @@ FIRST = (
     "trainer.steps_per_epoch=10",
 )
 """What a command without words runs: a minute or two, with pictures."""
+
+DRY_RUN = "--dry-run"
+"""The flag with which a command prints its forecast and stops."""
 
 SEEDS = "trainer.parallel_seeds="
 
@@ -108,9 +113,17 @@ def main(arguments: Sequence[str]) -> int:
         print(f"a first short run: curvlab train {' '.join(FIRST)}")
     with _in_sentences():
         words = _with_seeds(take_folders(words))
+        only_forecast = DRY_RUN in words
+        words = [word for word in words if word != DRY_RUN]
         shown = "print_config=true" in words
         words = with_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words, CONFIGS)
+        if not (shown or INFORMATION.intersection(words)):
+            expected = forecast(sys.argv[1:])
+            if only_forecast or expected.runs > 1 or expected.seconds:
+                show(f"{expected}\n")
+        if only_forecast:
+            return 0
         if shown:
             with TemporaryDirectory() as nowhere:
                 sys.argv[1:] = _without_traces(sys.argv[1:], nowhere)

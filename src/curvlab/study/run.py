@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from statistics import mean
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from omegaconf import DictConfig, open_dict
 from curvlab.analysis.graph_facts import graph_facts
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
+from curvlab.program import in_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
 from curvlab.run.ending import conclude
@@ -27,13 +29,34 @@ from curvlab.run.reporting import shown
 from curvlab.run.train import describe, train_in
 from curvlab.study.floor import Floor, feature_warnings, floor_of
 from curvlab.study.page import console, facts_lines, publish
-from curvlab.study.twins import FLAT, Twin, given, trials_of, twins_of
+from curvlab.study.twins import FLAT, Twin, given, number_of_runs, trials_of, twins_of
 from curvlab.study.verdict import Report, best_of, compared, recommend
 
 TRIAL_SEED = 10_000
 """Added to the first seed: trials are scored on a draw that the comparison does not see."""
 
 Cell = tuple[DictConfig, Path]
+
+
+class Progress:
+    """Runs of a study that have ended, and the time left.
+
+    Args:
+        total: number of all runs.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self._started = total, 0, monotonic()
+
+    def line(self, result: Result) -> str:
+        """Count a run: `[12/148] fpst, sphere, seed 3: 91.20, about 14 min left`."""
+        self.done += 1
+        score = f"{result.score:.2f}" if result.score is not None else result.error
+        what = f"{result.model}, {result.manifold}, seed {result.seed}: {score}"
+        left = (monotonic() - self._started) / self.done * max(0, self.total - self.done)
+        return f"[{self.done}/{self.total}] {what}" + (
+            f", about {in_time(left)} left" if left else ""
+        )
 
 
 def study(config: DictConfig) -> Result:
@@ -84,7 +107,9 @@ def _study(config: DictConfig, words: Sequence[str], folder: Path) -> float:
         spaces = ", ".join(twin.space for twin in own)
         console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {spaces}")
     console.print("\n".join([f"runs are in {shown(folder / 'runs')}", *warnings]))
-    reports = [_report(own, config, folder, floor) for own in twins.values()]
+    total = sum(number_of_runs(len(own), options) for own in twins.values())
+    progress = Progress(total)
+    reports = [_report(own, config, folder, floor, progress) for own in twins.values()]
     found = {
         "dataset": config.dataset.name,
         "label": config.dataset.label,
@@ -100,14 +125,20 @@ def _study(config: DictConfig, words: Sequence[str], folder: Path) -> float:
     return max(report.score for report in reports)
 
 
-def _report(twins: Sequence[Twin], config: DictConfig, folder: Path, floor: Floor | None) -> Report:
+def _report(
+    twins: Sequence[Twin],
+    config: DictConfig,
+    folder: Path,
+    floor: Floor | None,
+    progress: Progress,
+) -> Report:
     """Run all twins of a model and compare them.
 
     Raises:
         UsageError: the flat twin, or every other one, has no scores.
     """
-    chosen = {twin: best_trial(twin, config, folder) for twin in twins}
-    table = _outcomes(chosen, config, folder)
+    chosen = {twin: best_trial(twin, config, folder, progress) for twin in twins}
+    table = _outcomes(chosen, config, folder, progress)
     others = table.iloc[1:].dropna(subset="scores")
     errors = table["error"].dropna()
     if 0 in errors or others.empty:
@@ -121,13 +152,13 @@ def _report(twins: Sequence[Twin], config: DictConfig, folder: Path, floor: Floo
         if twin.space in both and twin.dim // by
     }
     if cut:
-        narrower = _outcomes(cut, config, folder).dropna(subset="scores")
+        narrower = _outcomes(cut, config, folder, progress).dropna(subset="scores")
         table = pd.concat([table, narrower], ignore_index=True)
     label = str(twins[0].config(config.seed).model.label)
     return recommend(label, compared(table), floor)
 
 
-def best_trial(twin: Twin, config: DictConfig, folder: Path) -> tuple[str, ...]:
+def best_trial(twin: Twin, config: DictConfig, folder: Path, progress: Progress) -> tuple[str, ...]:
     """The combination of values that has the best score, by validation where there is one.
 
     Raises:
@@ -140,14 +171,16 @@ def best_trial(twin: Twin, config: DictConfig, folder: Path) -> tuple[str, ...]:
         (twin.with_words(values).config(seed), place / str(number))
         for number, values in enumerate(trials)
     ]
-    scores = np.array([result.objective for result in run_cells(cells, config)], dtype=float)
+    scores = np.array(
+        [result.objective for result in run_cells(cells, config, progress)], dtype=float
+    )
     if np.isnan(scores).all():
         raise UsageError(f"no trial of {twin.model} in {twin.space} space has a score")
     return trials[int(np.nanargmax(scores))]
 
 
 def _outcomes(
-    chosen: Mapping[Twin, tuple[str, ...]], config: DictConfig, folder: Path
+    chosen: Mapping[Twin, tuple[str, ...]], config: DictConfig, folder: Path, progress: Progress
 ) -> pd.DataFrame:
     """Run twins with the values of their trials over the seeds: a row each."""
     seeds = range(config.seed, config.seed + config.study.seeds)
@@ -156,7 +189,7 @@ def _outcomes(
         for twin, values in chosen.items()
         for seed in seeds
     ]
-    results = iter(run_cells(cells, config))
+    results = iter(run_cells(cells, config, progress))
     return pd.DataFrame(
         outcome_of(twin, values, [next(results) for _ in seeds]) for twin, values in chosen.items()
     )
@@ -166,7 +199,7 @@ def _folder(folder: Path, twin: Twin) -> Path:
     return folder / "runs" / twin.model / f"{twin.space}_{twin.dim}"
 
 
-def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
+def run_cells(cells: Sequence[Cell], config: DictConfig, progress: Progress) -> list[Result]:
     """Run configurations in their folders, a process a core, and return their results in order."""
     if not cells:
         return []
@@ -179,9 +212,7 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
     with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
         for result in (map if workers == 1 else pool.map)(run_cell, cells):
             results.append(result)
-            score = f"{result.score:.2f}" if result.score is not None else result.error
-            where = f"{result.model}, {result.manifold}, seed {result.seed}"
-            console.print(f"[{len(results)}/{len(cells)}] {where}: {score}")
+            console.print(progress.line(result))
     return results
 
 

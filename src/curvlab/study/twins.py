@@ -117,6 +117,12 @@ def trials_of(options: DictConfig) -> list[tuple[str, ...]]:
     return Random(0).sample(combinations, drawn)
 
 
+def number_of_runs(spaces: int, options: DictConfig) -> int:
+    """Runs of one model: its trials and seeds in each space, and two spaces at smaller widths."""
+    each = options.seeds + len(trials_of(options))
+    return spaces * each + 2 * len(options.cuts) * options.seeds
+
+
 def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str]) -> None:
     """Check a study before its first run.
 

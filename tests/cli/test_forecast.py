@@ -1,0 +1,108 @@
+"""The forecast of a command: its runs, those that are finished, and the time of the others."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from curvlab.cli import forecast as home
+from curvlab.cli.forecast import forecast
+from curvlab.config.compose import compose
+from curvlab.program import in_time
+from curvlab.run.train import describe
+
+SWEEP = ("-m", "model=mlp,gcn", "dataset=texas", "seed=0,1")
+
+
+@pytest.fixture
+def outputs(tmp_path, monkeypatch):
+    """An empty folder of runs; only those in it are known."""
+    monkeypatch.setattr(home, "REPOSITORY", None)
+    return tmp_path / "outputs"
+
+
+def finish(outputs, *words, steps=100, seconds=50.0, folder="default", most=1000):
+    """Store a finished run."""
+    config = compose([*words, f"trainer.max_steps={most}", f"paths.output_dir={outputs}"])
+    result = describe(config)
+    result.status, result.steps, result.wall_seconds = "finished", steps, seconds
+    place = outputs / result.model / folder / f"seed{result.seed}"
+    place.mkdir(parents=True)
+    result.save(place)
+
+
+def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
+    where = f"paths.output_dir={outputs}"
+    assert str(forecast([*SWEEP, where])).startswith("4 runs, 0 finished, no stored run of 4")
+    finish(outputs, "model=mlp", "dataset=texas", "seed=1")
+    finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0", folder="dim=2")
+    found = forecast([*SWEEP, where])
+    assert (found.runs, found.finished, found.unknown) == (4, 1, 2)
+    assert forecast([*SWEEP, where, "rerun=true"]).finished == 0
+    alone = forecast(["model=mlp", "dataset=texas", "seed=1", where])
+    assert (alone.runs, alone.finished) == (1, 1)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1000, 50.0), (100, 50.0), (10, 5.0)])
+def test_time_follows_the_steps_that_a_run_like_it_took(outputs, most, expected):
+    finish(outputs, "model=mlp", "dataset=texas", "seed=7", steps=100, seconds=50.0)
+    words = ["model=mlp", "dataset=texas", f"trainer.max_steps={most}"]
+    assert forecast([*words, f"paths.output_dir={outputs}"]).seconds == pytest.approx(expected)
+
+
+def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
+    finish(outputs, "model=mlp", "dataset=texas", "seed=8", seconds=50.0)
+    finish(outputs, "model=mlp", "dataset=texas", "seed=9", "model.dim=2", seconds=7200.0)
+    words = ["-m", "model=mlp", "dataset=texas", "seed=0,1", f"paths.output_dir={outputs}"]
+    wide = forecast([*words, "model.dim=2"])
+    assert wide.seconds == pytest.approx(14400)
+    assert "To run less" in str(wide)
+    at_once = forecast([*words, "model.dim=2", "hydra.launcher.n_jobs=2"])
+    assert at_once.seconds == pytest.approx(7200)
+
+
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        (["table=fpst/fig3"], 240),
+        (["table=fpst/fig3", "dataset=power", "seed=0"], 12),
+        (["search=fpst", "dataset=texas", "search.trials=5"], 50),
+        (["study=spaces", "study.models=[kappa_gcn]", "study.trials=0", "study.cuts=[]"], 30),
+    ],
+)
+def test_tables_searches_and_studies(words, runs):
+    assert forecast(["-m", *words]).runs == runs
+
+
+def test_shipped_runs_are_scaled_by_the_speed_of_the_users_own(tmp_path):
+    where = f"paths.output_dir={tmp_path / 'outputs'}"
+    words = ["model=fpst", "dataset=web_edu", where]
+    before = forecast(words).seconds
+    row = next(run for run in home._shipped() if run.kind == ("reconstruction", "mlp", "web_edu"))
+    usual = home._factor([row], list(home._shipped()))
+    slow = {**row.result, "wall_seconds": row.result["wall_seconds"] * 3}
+    (tmp_path / "outputs" / "mlp").mkdir(parents=True)
+    (tmp_path / "outputs" / "mlp" / "result.json").write_text(json.dumps(slow))
+    assert forecast(words).seconds == pytest.approx(before * usual * 3)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(40, "40 s"), (2520, "42 min"), (27000, "7.5 h"), (432000, "120 h")]
+)
+def test_times_have_two_digits(seconds, said):
+    assert in_time(seconds) == said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["model=mlp"], [*SWEEP], ["-m", "study=spaces"]])
+def test_a_dry_run_prints_the_forecast_waits_for_no_torch_and_leaves_nothing(tmp_path, words):
+    code = (
+        "import sys; from curvlab.cli.main import main; done = main(sys.argv[1:]); "
+        "sys.exit(done or 3 * ('torch' in sys.modules))"
+    )
+    command = [sys.executable, "-c", code, "train", *words, "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert " run" in done.stdout
+    assert not list(tmp_path.iterdir())
