@@ -15,7 +15,7 @@ features = torch.randn(200, 8)
 labels = (features[:, 0] * features[:, 1] > 0).long()
 
 # Two components, each with a learnable curvature that starts at 0, where the space is flat.
-space = Stereographic(components=2)
+space = Stereographic(components=2, learnable=True)
 layer = StereographicLinear(8, 8, space)
 readout = torch.nn.Linear(8, 2)
 model = torch.nn.ModuleList([layer, readout])
@@ -24,7 +24,7 @@ model = torch.nn.ModuleList([layer, readout])
 optimizer = RiemannianAdam(model.parameters(), lr=0.05)
 
 for step in range(100):
-    points = layer(space.expmap0_projected(0.3 * features))
+    points = layer(space.expmap0(0.3 * features))
     loss = functional.cross_entropy(readout(space.logmap0(points)), labels)
     optimizer.zero_grad()
     loss.backward()

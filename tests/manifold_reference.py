@@ -1,8 +1,8 @@
-"""The geometry in 50-digit arithmetic, straight from the textbook formulas."""
+"""The geometry in 60-digit arithmetic, straight from the textbook formulas."""
 
 from mpmath import mp, mpf
 
-mp.dps = 50
+mp.dps = 60
 
 
 def exact(values):
@@ -71,6 +71,80 @@ def lorentz_dist(x, y, kappa):
     """Distance of the hyperboloid points with space parts x and y."""
     time_x, time_y = (mp.sqrt(dot(s, s) - 1 / kappa) for s in (x, y))
     return mp.acosh(kappa * (dot(x, y) - time_x * time_y)) / mp.sqrt(-kappa)
+
+
+def plus(x, y):
+    return [a + b for a, b in zip(x, y, strict=True)]
+
+
+def gyration(x, y, v, kappa):
+    inner = mobius_add(x, mobius_add(y, v, kappa), kappa)
+    return mobius_add(scale(-1, mobius_add(x, y, kappa)), inner, kappa)
+
+
+def geodesic(t, x, y, kappa):
+    step = mobius_add(scale(-1, x), y, kappa)
+    return mobius_add(x, expmap0(scale(t, logmap0(step, kappa)), kappa), kappa)
+
+
+def geodesic_unit(t, x, v, kappa):
+    return mobius_add(x, expmap0(scale(t / (2 * mp.sqrt(dot(v, v))), v), kappa), kappa)
+
+
+def dist2plane(x, p, a, kappa):
+    z = mobius_add(scale(-1, p), x, kappa)
+    sine = 2 * dot(z, a) / ((1 + kappa * dot(z, z)) * mp.sqrt(dot(a, a)))
+    return arsin_k(sine, kappa)
+
+
+def inversion(x):
+    """In the sphere of radius sqrt 2 around (0, ..., 0, 1)."""
+    pole = [mpf(0)] * (len(x) - 1) + [mpf(1)]
+    away = plus(x, scale(-1, pole))
+    return plus(pole, scale(2 / dot(away, away), away))
+
+
+def to_half_space(x, kappa):
+    *rest, last = inversion(scale(mp.sqrt(-kappa), x))
+    return [*rest, -last]
+
+
+def from_half_space(y, kappa):
+    return scale(1 / mp.sqrt(-kappa), inversion([*y[:-1], -y[-1]]))
+
+
+def to_sphere(x, kappa):
+    root, norm = mp.sqrt(kappa), mp.sqrt(dot(x, x))
+    angle = 2 * mp.atan(root * norm)
+    return [mp.cos(angle) / root, *scale(mp.sin(angle) / (root * norm), x)]
+
+
+def from_sphere(x, kappa):
+    return scale(1 / (1 + mp.sqrt(kappa) * x[0]), x[1:])
+
+
+def antipode(x, kappa):
+    return from_sphere(scale(-1, to_sphere(x, kappa)), kappa)
+
+
+def lorentz_transport(x, y, v, kappa):
+    """v + <y, v> / (-1 / kappa - <x, y>) (x + y) of whole vectors, time first."""
+
+    def inner(a, b):
+        return dot(a[1:], b[1:]) - a[0] * b[0]
+
+    factor = inner(y, v) / (-1 / kappa - inner(x, y))
+    return plus(v, scale(factor, plus(x, y)))
+
+
+def wrapped_normal(x, mean, scales, kappa):
+    """Logarithm of the density."""
+    v = scale(2 / (1 + kappa * dot(mean, mean)), logmap(mean, x, kappa))
+    length = mp.sqrt(dot(v, v))
+    flat = [
+        -((a / b) ** 2) / 2 - mp.log(b * mp.sqrt(2 * mp.pi)) for a, b in zip(v, scales, strict=True)
+    ]
+    return mp.fsum(flat) - (len(v) - 1) * mp.log(sin_k(length, kappa) / length)
 
 
 def slope(function, kappa):

@@ -95,7 +95,7 @@ def test_a_compiled_block_is_the_block(space, side_by_side):
 
 @pytest.mark.nightly
 def test_nothing_is_compiled_again_for_other_weights_and_curvatures_or_the_next_block():
-    blocks = [traced(block(Stereographic(2, (-0.1, 0.1)))) for _ in range(12)]
+    blocks = [traced(block(Stereographic(2, (-0.1, 0.1), learnable=True))) for _ in range(12)]
     made = blocks[0]
     optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
     x, kappas = torch.randn(16, 8), []

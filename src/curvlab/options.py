@@ -7,7 +7,8 @@ in the docstring's `Args:` says what it is. Nothing here imports torch.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Interval, Lt, Predicate
 
@@ -55,6 +56,17 @@ FROM_DATA = "from_data"
 
 PASSED = "passed"
 """Mark of an argument with a default that code passes and no configuration names."""
+
+
+@dataclass(frozen=True)
+class Configured:
+    """Mark of an argument whose default in a configuration differs from the one in code."""
+
+    default: Any
+
+
+Learnable = Annotated[bool, Configured(True)]
+"""Whether a curvature is a parameter. A configuration learns it unless it says otherwise."""
 
 Incidental = Annotated[T, INCIDENTAL]
 FromData = Annotated[T, FROM_DATA]

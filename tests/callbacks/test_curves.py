@@ -10,7 +10,13 @@ from curvlab.manifolds import Euclidean, Stereographic
 
 
 def test_curvatures_are_numbered_and_signed():
-    module = nn.ModuleList([Stereographic(2, -1.5), Euclidean(2), Stereographic(3, 0.25)])
+    module = nn.ModuleList(
+        [
+            Stereographic(2, -1.5, learnable=True),
+            Euclidean(2),
+            Stereographic(3, 0.25, learnable=True),
+        ]
+    )
     found = curvatures(module)
     assert {name: kappa.tolist() for name, kappa in found.items()} == {
         "kappa/0": [-1.5, -1.5],
@@ -20,7 +26,7 @@ def test_curvatures_are_numbered_and_signed():
 
 
 def test_a_space_in_many_layers_is_one_curvature():
-    space = Stereographic(2)
+    space = Stereographic(2, learnable=True)
     module = nn.ModuleList([nn.ModuleDict({"space": space}), nn.ModuleDict({"space": space})])
     assert list(curvatures(module)) == ["kappa/0"]
 

@@ -213,7 +213,7 @@ def note_what_listens(rank, folder):
 PAIR_NODES = 30
 PAIR_CASES = [
     (space, size, power, kernel, clamp)
-    for space in (Euclidean(2), Stereographic(2, (-1.0, 0.5)))
+    for space in (Euclidean(2), Stereographic(2, (-1.0, 0.5), learnable=True))
     for size in (7, 16, PAIR_NODES, None)  # 15, 3 and 1 tiles; None: by the number of processes
     for power in (1, 2)
     for kernel in (None, PairKernel())

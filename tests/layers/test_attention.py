@@ -166,7 +166,7 @@ def attended(kappa, midpoint):
     Those are on the other half of the sphere than the sum of the values as vectors.
     """
     torch.manual_seed(0)
-    space = Stereographic(2, kappa)
+    space = Stereographic(2, kappa, learnable=True)
     layer = StereographicAttention(16, 2, 8, space, "linear", False, midpoint)
     # Short of the antipode of the origin, where coordinates, and queries with them, are infinite.
     x, v = space.lift(1.9 * functional.normalize(torch.randn(40, 2, 8), dim=-1).flatten(-2))
@@ -203,7 +203,7 @@ def test_outputs_of_a_fresh_layer_are_on_the_values_side_and_smooth_in_the_curva
 def test_layer_follows_its_definition_head_by_head(kind, out_proj):
     """Equations 5 to 8: transport to the origin, similarity, midpoint; heads side by side."""
     kappas = (-1.0, 0.5, 0.0)
-    space = Stereographic(3, kappas)
+    space = Stereographic(3, kappas, learnable=True)
     layer = attention(space, kind, out_proj=out_proj)
     x = space.expmap0(tokens(5, 6))
     query, key, value = (part(x).chunk(3, -1) for part in (layer.query, layer.key, layer.value))

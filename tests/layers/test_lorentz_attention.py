@@ -88,7 +88,7 @@ def test_equals_the_quadratic_form(power):
 @pytest.mark.parametrize("phi_on_value", [False, True])
 def test_layer_is_its_definition(phi_on_value):
     """Head after head, without the shortcut that psi of the mean is."""
-    space = Lorentz(-0.6)
+    space = Lorentz(-0.6, learnable=True)
     layer = LorentzLinearAttention(6, 3, space, phi_on_value=phi_on_value)
     with torch.no_grad():
         layer.projection.bias.copy_(draw(54))
@@ -131,7 +131,7 @@ def test_scores_of_softmax_attention(inner):
 @pytest.mark.parametrize("make", ATTENTIONS)
 def test_extreme_rows_in_float32(make):
     """Rows of zeros, queries and keys that are all negative, points far out."""
-    space = Lorentz(-0.6)
+    space = Lorentz(-0.6, learnable=True)
     layer = make(6, 2, space)
     s = torch.cat([draw(2, 6, size=size) for size in (0.0, 1.0, 100.0)]).requires_grad_()
     for bias in (0.0, -1e3):
@@ -148,7 +148,7 @@ def test_extreme_rows_in_float32(make):
 @pytest.mark.parametrize("heads", [1, 2])
 def test_memory_by_the_number_of_nodes(heads):
     """No array beyond the scores in softmax attention, none quadratic in linear attention."""
-    space, nodes, dim = Lorentz(-0.6), 4_000 // heads, 16
+    space, nodes, dim = Lorentz(-0.6, learnable=True), 4_000 // heads, 16
     x = space.from_space(draw(nodes, dim)).detach().requires_grad_()
     bounds = [
         (LorentzLinearAttention(dim, heads, space), 3 * dim * nodes),
@@ -175,7 +175,7 @@ def fully_connected(space, weight, offset):
 def test_coordinates_of_the_layer_are_distances_to_hyperplanes():
     """v_k = 2 |z_k| d(x, H_k), H_k through exp_0(r_k z_k / |z_k|) across z_k, as geoopt has it."""
     c, r = 0.7, 0.4
-    space = Lorentz(-c)
+    space = Lorentz(-c, learnable=True)
     z = torch.tensor([0.3, -0.5, 0.2])
     x = points(space, 9, 3)
     root = c**0.5
@@ -189,7 +189,7 @@ def test_coordinates_of_the_layer_are_distances_to_hyperplanes():
 def test_attention_of_hyperbolic_networks_in_the_ball():
     """Distances and gyromidpoints of geoopt's ball, with the weights of a softmax."""
     c, dim = 0.8, 3
-    space = Lorentz(-c)
+    space = Lorentz(-c, learnable=True)
     layer, x = PoincareDistanceAttention(dim, 1, space), points(space, 7, dim)
     layer.raw_beta.data.fill_(0.3)
     q, k, v = (
@@ -206,7 +206,7 @@ def test_attention_of_hyperbolic_networks_in_the_ball():
 def test_attention_of_hyperbolic_attention_networks_in_the_klein_model():
     """exp_0(W log_0 x), and sums with Lorentz factors of points of the Klein model."""
     dim = 3
-    space = Lorentz(-1.0)
+    space = Lorentz(-1.0, learnable=True)
     layer, x = TangentDistanceAttention(dim, 1, space), points(space, 7, dim)
     tangents = space.logmap0(x) @ layer.projection.weight.T
     q, k, v = (space.expmap0(part) for part in tangents.split(dim, dim=1))
@@ -220,7 +220,7 @@ def test_attention_of_hyperbolic_attention_networks_in_the_klein_model():
 
 @pytest.mark.parametrize("attention", [TangentDistanceAttention, PoincareDistanceAttention])
 def test_blocks_of_queries_change_nothing(attention, monkeypatch):
-    space = Lorentz(-0.6)
+    space = Lorentz(-0.6, learnable=True)
     layer, x = attention(4, 2, space), points(space, 13, 4)
 
     def found():

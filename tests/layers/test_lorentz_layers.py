@@ -69,7 +69,7 @@ def test_recalibration_changes_the_order_of_distances():
 @pytest.mark.parametrize("mode", get_args(CurvatureMode))
 def test_derivatives_of_the_linear_map(mode):
     """First and second, by points, weights and both curvatures."""
-    layer = LorentzLinear(3, 2, Lorentz(-1.3), Lorentz(-0.6), mode)
+    layer = LorentzLinear(3, 2, Lorentz(-1.3, learnable=True), Lorentz(-0.6, learnable=True), mode)
     names, values = zip(*layer.named_parameters(), strict=True)
     s = draw(2, 4, 3, seed=1).requires_grad_()
 
@@ -116,7 +116,7 @@ def test_features_take_the_way_of_points(kind, mode, density):
     generator = torch.Generator().manual_seed(3)
     x = draw(40, 30) * (torch.rand(40, 30, generator=generator) < density)
     x[3], x[4] = 0.0, 20.0 * x[4].sign()
-    spaces = Lorentz(-0.7), Lorentz(-1.6)
+    spaces = Lorentz(-0.7, learnable=True), Lorentz(-1.6, learnable=True)
     features = LorentzFeatureLinear(30, 4, *spaces, mode, kind)
     points = LorentzLinear(30, 4, *spaces, mode)
     with_weights(points, features.weight, features.bias)
@@ -172,11 +172,11 @@ FAR = [0.0, 1e-20, 1.0, 1e2, 1e4]
 @pytest.mark.parametrize("kappa", [-0.3, -1.0, -2.0])
 def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
     """Zero rows, rows of one sign, and points 10 / sqrt(-kappa) away."""
-    space = Lorentz(kappa)
+    space = Lorentz(kappa, learnable=True)
     s = torch.cat([size * draw(3, 16, seed=i) for i, size in enumerate(FAR)] + [-torch.ones(1, 16)])
     s.requires_grad_()
     x = space.from_space(s)
-    features = LorentzFeatureLinear(16, 16, Lorentz(-1.5), space, "rescale", "exp0")
+    features = LorentzFeatureLinear(16, 16, Lorentz(-1.5, learnable=True), space, "rescale", "exp0")
     linear = LorentzLinear(16, 16, space, space, "rescale")
     for point in [
         x,
@@ -197,7 +197,7 @@ def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
 @pytest.mark.parametrize("kappa", [-1e-2, -1.0, -100.0])
 def test_lifts_do_not_overflow(input_lift, kappa):
     """They shorten vectors by the curvature too: sinh(100) is no number of single precision."""
-    space = Lorentz(kappa).float()
+    space = Lorentz(kappa, learnable=True).float()
     v = torch.tensor([[6e17, -8e17], [6, -8], [0.3, -0.4]], dtype=torch.float32, requires_grad=True)
     x = lift_vectors(v, space, input_lift)
     assert x.isfinite().all()

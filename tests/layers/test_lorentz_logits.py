@@ -32,7 +32,7 @@ def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner
 @pytest.mark.parametrize("inner", [None, "as_released"])
 def test_derivatives_by_points_and_curvature(inner):
     """The prototypes' time follows a curvature that is learned."""
-    layer = LorentzPrototypes(3, 5, Lorentz(-0.7), inner)
+    layer = LorentzPrototypes(3, 5, Lorentz(-0.7, learnable=True), inner)
     raw = layer.space.curvature.raw
 
     def function(s, raw):

@@ -44,7 +44,7 @@ def filled(layer, seed=1):
 @pytest.mark.parametrize("kappas", CURVATURES)
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_is_exp_of_matrix_times_log_plus_bias(kappas, bias):
-    layer = filled(StereographicLinear(4, 6, Stereographic(2, kappas), bias))
+    layer = filled(StereographicLinear(4, 6, Stereographic(2, kappas, learnable=True), bias))
     x = by_blocks(stereographic.expmap0, kappas, tangents(5, 4))
     moved = by_blocks(stereographic.logmap0, kappas, x) @ layer.weight.T
     expected = by_blocks(stereographic.expmap0, kappas, moved)
@@ -76,7 +76,7 @@ def test_dropout_of_a_linear_layer_is_of_its_weights():
 
 @pytest.mark.parametrize("kappas", [(0.0, 0.0), (-1.0, 0.05), (-0.5, -3.9)])
 def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
-    layer = filled(StereographicLayerNorm(6, Stereographic(2, kappas)))
+    layer = filled(StereographicLayerNorm(6, Stereographic(2, kappas, learnable=True)))
     v = tangents(5, 6)
     x = by_blocks(stereographic.expmap0, kappas, v)
     expected = functional.layer_norm(v, (6,), layer.weight, layer.bias, 1e-5)
@@ -88,7 +88,7 @@ def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
 @pytest.mark.parametrize("kappas", CURVATURES)
 def test_activation_acts_on_the_logarithm(name, kappas):
     function = activation_function(name)
-    layer = StereographicActivation(function, Stereographic(2, kappas))
+    layer = StereographicActivation(function, Stereographic(2, kappas, learnable=True))
     v = tangents(5, 6)
     result = layer(by_blocks(stereographic.expmap0, kappas, v))
     expected = by_blocks(stereographic.expmap0, kappas, function(v))
@@ -97,7 +97,7 @@ def test_activation_acts_on_the_logarithm(name, kappas):
 
 @pytest.mark.parametrize("kappas", CURVATURES)
 def test_feed_forward_is_linear_activation_linear(kappas):
-    space = Stereographic(2, kappas)
+    space = Stereographic(2, kappas, learnable=True)
     layer = filled(StereographicFeedForward(4, 8, torch.tanh, space))
     x = by_blocks(stereographic.expmap0, kappas, tangents(5, 4))
     activation = StereographicActivation(torch.tanh, space)
@@ -110,7 +110,7 @@ def test_feed_forward_is_linear_activation_linear(kappas):
 @pytest.mark.parametrize("kappa", SIGNS)
 def test_layers_stay_finite_in_single_precision(kappa, scale):
     """Tokens at the origin and far out: finite points, inside the ball, and finite gradients."""
-    space = Stereographic(2, kappa)
+    space = Stereographic(2, kappa, learnable=True)
     v = tangents(6, 8, scale=scale).requires_grad_()
     x = space.expmap0_projected(v)
     for layer in (

@@ -34,13 +34,16 @@ def logits(space, curvature="geometric", normals=NORMALS, offsets=OFFSETS):
 
 @pytest.mark.parametrize(("kappa", "expected"), GEOMETRIC.items())
 def test_worked_example(kappa, expected):
-    layer = logits(Stereographic(2, kappa))
+    layer = logits(Stereographic(2, kappa, learnable=True))
     assert torch.allclose(layer(POINTS), torch.tensor(expected, dtype=torch.float64), atol=1e-6)
 
 
 @pytest.mark.parametrize(("kappa", "expected"), PAPER.items())
 def test_worked_example_with_the_curvature_of_the_paper(kappa, expected):
-    values, expected = logits(Stereographic(2, kappa), "paper")(POINTS), torch.tensor(expected)
+    values, expected = (
+        logits(Stereographic(2, kappa, learnable=True), "paper")(POINTS),
+        torch.tensor(expected),
+    )
     defined = ~expected.isnan()
     assert torch.allclose(values[defined], expected.double()[defined], atol=1e-6)
     assert torch.isfinite(values).all()
@@ -51,7 +54,9 @@ def test_worked_example_with_the_curvature_of_the_paper(kappa, expected):
     [(0.0, [[0.4, 2.4], [2.0, -1.6]]), (-2.0, [[0.437436, 2.592980], [2.547451, -2.324241]])],
 )
 def test_one_component(kappa, expected):
-    layer = logits(Stereographic(1, kappa), normals=NORMALS[:, :2], offsets=OFFSETS[:, :2])
+    layer = logits(
+        Stereographic(1, kappa, learnable=True), normals=NORMALS[:, :2], offsets=OFFSETS[:, :2]
+    )
     values = layer(POINTS[:, :2])
     assert torch.allclose(values, torch.tensor(expected, dtype=torch.float64), atol=1e-6)
 
@@ -70,7 +75,7 @@ def test_is_the_distance_to_the_hyperplane_by_definition(kappa):
     generator = torch.Generator().manual_seed(0)
     x, a, p = (0.3 * torch.randn(5, 3, generator=generator, dtype=torch.float64) for _ in range(3))
     x = stereographic.expmap0(x, kappa)
-    values = logits(Stereographic(1, kappa), normals=a, offsets=p)(x)
+    values = logits(Stereographic(1, kappa, learnable=True), normals=a, offsets=p)(x)
     for c in range(5):
         offset = stereographic.expmap0(p[c], kappa)
         normal = stereographic.transport0(offset, a[c], kappa)
@@ -83,7 +88,7 @@ def test_is_the_distance_to_the_hyperplane_by_definition(kappa):
 @pytest.mark.parametrize("kappa", [(-3.0, 2.0), (0.0, 0.0), (1e-8, -1e-8)])
 def test_gradients_are_finite_at_initialisation_and_on_the_hyperplane(kappa):
     torch.manual_seed(0)
-    space = Stereographic(2, kappa)
+    space = Stereographic(2, kappa, learnable=True)
     layer = StereographicLogits(4, 3, space)
     x = torch.cat([torch.zeros(1, 4), 0.2 * torch.randn(6, 4)]).requires_grad_()
     layer(x).square().sum().backward()

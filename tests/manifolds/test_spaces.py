@@ -7,17 +7,26 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Stereographic, stereographic
+from curvlab.manifolds import (
+    Euclidean,
+    Lorentz,
+    PoincareBall,
+    PseudoHyperboloid,
+    Sphere,
+    Stereographic,
+    lorentz,
+    stereographic,
+)
 from curvlab.manifolds._geoopt import geoopt
 
 SPACES = {
-    "hyperbolic": lambda: Stereographic(2, -1.0),
+    "hyperbolic": lambda: Stereographic(2, -1.0, learnable=True),
     "spherical": lambda: Stereographic(2, 0.3, learnable=False),
-    "flat limit": lambda: Stereographic(2, 0.0),
-    "bounded": lambda: Stereographic(1, -0.5, max=0.0),
+    "flat limit": lambda: Stereographic(2, 0.0, learnable=True),
+    "bounded": lambda: Stereographic(1, -0.5, max=0.0, learnable=True),
     "euclidean": lambda: Euclidean(2),
     "ordinary euclidean": lambda: Euclidean(1, conformal_factor=1.0),
-    "lorentz": lambda: Lorentz(-0.7),
+    "lorentz": lambda: Lorentz(-0.7, learnable=True),
 }
 
 
@@ -55,6 +64,29 @@ def test_maps_invert_and_transport_keeps_lengths(space):
     there = space.transp(x, y, u)
     torch.testing.assert_close(space.inner(y, there), space.inner(x, u))
     torch.testing.assert_close(space.expmap0(space.logmap0(x)), x)
+    origin = space.origin(*x.shape, dtype=x.dtype)
+    double = 2 * torch.eye(4 - space.codimension, dtype=x.dtype)
+    torch.testing.assert_close(space.mobius_matvec(double, x), space.geodesic(2, origin, x))
+    torch.testing.assert_close(space.dist0(x), space.dist(origin, x))
+    for share in (0.3, torch.linspace(0, 1, 5, dtype=x.dtype)):
+        torch.testing.assert_close(
+            space.dist(x, space.geodesic(share, x, y)), share * space.dist(x, y)
+        )
+
+
+@pytest.mark.parametrize("kind", [Stereographic, PoincareBall, Sphere, Lorentz, PseudoHyperboloid])
+def test_curvatures_are_fixed_unless_learnable(kind):
+    assert not list(kind().parameters())
+    assert len(list(kind(learnable=True).parameters())) == 1
+
+
+@pytest.mark.parametrize("name", ["k", "c"])
+@pytest.mark.parametrize(
+    "make", [PoincareBall, Lorentz, Euclidean, stereographic.dist, lorentz.dist]
+)
+def test_names_of_other_libraries_are_answered_with_kappa(make, name):
+    with pytest.raises(UsageError, match=f"takes no {name}=: pass the signed curvature as kappa="):
+        make(**{name: 1.0})
 
 
 def test_pairwise_distances_equal_distances(space):
@@ -104,22 +136,22 @@ def test_components_are_independent_spaces():
 
 
 def sum_of_points(space, v, make):
-    x, y = space.expmap0_projected(v[0]), space.expmap0_projected(v[1])
+    x, y = space.expmap0(v[0]), space.expmap0(v[1])
     return space.add(x, y) if make == "fused" else space.project(space.mobius_add(x, y))
 
 
 def sum_with_one_exponential(space, v, make):
-    y = space.expmap0_projected(v[1, 0])
+    y = space.expmap0(v[1, 0])
     if make == "fused":
         return space.expmap0_sum(v[0], v[1, 0])
-    return space.project(space.mobius_add(space.expmap0_projected(v[0]), y.expand_as(v[0])))
+    return space.project(space.mobius_add(space.expmap0(v[0]), y.expand_as(v[0])))
 
 
 def point_and_logarithm(space, v, make):
     if make == "fused":
         point, tangent = space.lift(v[0])
         return point - 2 * tangent + 3 * space.clip(v[1])
-    point, other = space.expmap0_projected(v[0]), space.expmap0_projected(v[1])
+    point, other = space.expmap0(v[0]), space.expmap0(v[1])
     return point - 2 * space.logmap0(point) + 3 * space.logmap0(other)
 
 
@@ -158,7 +190,7 @@ def test_half_precision_is_computed_in_single(dtype):
     """What mixed precision makes of a linear map loses no more than its own rounding."""
     space = Stereographic(2, (-1.0, 0.5))
     v = (0.5 * torch.randn(5, 6)).to(dtype)
-    for name in ("expmap0", "expmap0_projected", "logmap0", "clip", "project"):
+    for name in ("expmap0", "expmap0_unprojected", "logmap0", "clip", "project"):
         result = getattr(space, name)(v)
         assert result.dtype == torch.float32
         assert torch.equal(result, getattr(space, name)(v.float()))
@@ -191,7 +223,7 @@ def test_flat_space_is_the_limit_of_the_curved_without_a_map():
             getattr(flat, name)(*arguments), getattr(curved, name)(*arguments)
         )
     assert torch.equal(flat.add(x, y), x + y)
-    for name in ("expmap0", "expmap0_projected", "logmap0", "project", "projx"):
+    for name in ("expmap0", "expmap0_unprojected", "logmap0", "project", "projx"):
         assert getattr(flat, name)(x) is x
     ordinary = Euclidean(1, conformal_factor=1.0)
     torch.testing.assert_close(ordinary.dist(x, y), (x - y).norm(dim=-1))
@@ -245,7 +277,7 @@ def test_shares_of_points_beyond_the_equator_and_at_the_rim(dtype):
     beyond = (angle.remainder(2 * torch.pi) - torch.pi).abs() < torch.pi / 2
     stopped = stereographic.expmap0(ball, -2.0)
     stopped = stereographic.project(stopped.to(dtype), -2.0) != stopped.to(dtype)
-    found = space.shares(space.expmap0_projected(v.to(dtype)))
+    found = space.shares(space.expmap0(v.to(dtype)))
     assert found["beyond_equator"].item() == pytest.approx(beyond.sum().item() / 1500, abs=0.002)
     assert found["at_rim"].item() == pytest.approx(stopped.any(-1).sum().item() / 1500, abs=0.001)
     assert not any(share.requires_grad for share in found.values())

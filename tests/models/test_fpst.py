@@ -31,6 +31,7 @@ PARAMETERS = {  # d: for k = 4, 8, 16, 32
     16: (50306, 50434, 50690, 51202),
 }
 WEB_EDU_NODES = 3031
+LEARNABLE = functools.partial(Stereographic, learnable=True)
 
 
 def model(manifold, seed=0, **options):
@@ -44,7 +45,7 @@ def model(manifold, seed=0, **options):
 
 def curved(kappa, **options):
     """A model whose layers all have the given curvatures."""
-    made = model(functools.partial(Stereographic, kappa=1.0), **options)
+    made = model(functools.partial(LEARNABLE, kappa=1.0), **options)
     for block in made.blocks:
         with torch.no_grad():
             block.space.curvature.raw.copy_(torch.as_tensor(kappa))
@@ -87,7 +88,7 @@ def test_parameter_counts(dim, column, eigenvectors):
         "eigenvectors": eigenvectors,
         "layer_norm": False,
     }
-    assert count(model(Stereographic, **options)) == PARAMETERS[dim][column]
+    assert count(model(LEARNABLE, **options)) == PARAMETERS[dim][column]
     assert count(model(Euclidean, **options)) == PARAMETERS[dim][column] - 2
 
 
@@ -241,14 +242,16 @@ def worked_block(space, layer_norm=True, activation=functional.relu):
 
 @pytest.mark.parametrize(("kappas", "layer_norm"), WORKED)
 def test_worked_example(kappas, layer_norm):
-    space = Stereographic(2, kappas)
+    space = Stereographic(2, kappas, learnable=True)
     out = worked_block(space, layer_norm)(matrix(0.1))
     expected = WORKED[kappas, layer_norm]
     assert out.tolist() == [pytest.approx(row, abs=1e-6) for row in expected]
 
 
 @pytest.mark.parametrize("layer_norm", [True, False])
-@pytest.mark.parametrize("space", [Euclidean(2), Stereographic(2)], ids=["flat", "kappa 0"])
+@pytest.mark.parametrize(
+    "space", [Euclidean(2), Stereographic(2, learnable=True)], ids=["flat", "kappa 0"]
+)
 def test_flat_block_is_the_pre_norm_transformer_with_linear_attention(space, layer_norm):
     """Against the transformer written out with nothing but plain matrix operations."""
     made = worked_block(space.double(), layer_norm)

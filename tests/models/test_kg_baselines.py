@@ -31,7 +31,7 @@ HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
 ALL = torch.arange(ENTITIES)
 FLOORS = (RelationFrequency, ReverseLookup)
 KINDS = (*FLOORS, CAT, TransE, DistMult, ComplEx, RotatE, MuRP, RotH, AttH)
-BALL = partial(PoincareBall, kappa=-0.7)
+BALL = partial(PoincareBall, kappa=-0.7, learnable=True)
 
 pytestmark = pytest.mark.usefixtures("float64")
 

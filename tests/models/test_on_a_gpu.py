@@ -52,7 +52,7 @@ def test_the_loss_of_near_pairs_is_right_under_tf32(tf32):
     vectors = 0.6 + 0.02 * torch.randn(100, 8, generator=torch.Generator().manual_seed(0))
     found = []
     for device in ("cpu", "cuda"):
-        space = Stereographic(kappa=[-1.0, 0.5], components=2).to(device)
+        space = Stereographic(kappa=[-1.0, 0.5], components=2, learnable=True).to(device)
         x = space.expmap0(vectors.to(device)).detach().requires_grad_()
         loss = reconstruction_loss(x, space, PairTiles(edge_index.to(device), 100))
         found.append(torch.autograd.grad(loss, x)[0].cpu())

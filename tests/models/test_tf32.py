@@ -49,7 +49,7 @@ def reconstruction(space):
 
 
 def prototypes():
-    space = Lorentz(kappa=-1.0)
+    space = Lorentz(kappa=-1.0, learnable=True)
     torch.manual_seed(0)
     layer = LorentzPrototypes(4, 3, space)
     layer.prototypes.data = space.expmap0(near_each_other(3, 4))
@@ -58,7 +58,7 @@ def prototypes():
 
 
 def softmax_attention():
-    space = Lorentz(kappa=-1.0)
+    space = Lorentz(kappa=-1.0, learnable=True)
     torch.manual_seed(0)
     layer = LorentzSoftmaxAttention(4, 1, space)
     x = space.expmap0(near_each_other(10, 4, spread=0.3)).requires_grad_()
@@ -66,7 +66,7 @@ def softmax_attention():
 
 
 def poincare_linear():
-    space = Lorentz(kappa=-1.0)
+    space = Lorentz(kappa=-1.0, learnable=True)
     torch.manual_seed(0)
     layer = PoincareLinear(4, 6, space)
     x = space.expmap0(near_each_other(10, 4)).requires_grad_()
@@ -78,7 +78,7 @@ def poincare_linear():
 
 
 def hyperplanes():
-    space = Stereographic(kappa=[-1.0, 0.5], components=2)
+    space = Stereographic(kappa=[-1.0, 0.5], components=2, learnable=True)
     torch.manual_seed(0)
     layer = StereographicLogits(8, 3, space)
     nn.init.normal_(layer.normal)
@@ -102,9 +102,9 @@ def scores(kind):
 
 SPACES = {
     "flat": Euclidean,
-    "stereographic": lambda: Stereographic(kappa=[-1.0, 0.5], components=2),
-    "lorentz": lambda: Lorentz(kappa=-1.0),
-    "pseudo": lambda: PseudoHyperboloid(time_dims=2),
+    "stereographic": lambda: Stereographic(kappa=[-1.0, 0.5], components=2, learnable=True),
+    "lorentz": lambda: Lorentz(kappa=-1.0, learnable=True),
+    "pseudo": lambda: PseudoHyperboloid(time_dims=2, learnable=True),
 }
 PINNED = {
     "learned graph": learned_graph,

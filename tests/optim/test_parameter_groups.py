@@ -25,7 +25,7 @@ def module(space, layers=2):
 
 
 def test_every_parameter_is_in_one_group():
-    made = module(Stereographic(2, -1.0))
+    made = module(Stereographic(2, -1.0, learnable=True))
     groups = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
     members = [id(p) for group in groups for p in group["params"]]
     assert sorted(members) == sorted(id(p) for p in made.parameters())
@@ -47,14 +47,19 @@ def test_without_curvatures_to_learn_there_is_one_group(space):
 
 
 def test_bounded_curvatures_are_curvatures_too():
-    made = nn.ModuleList([module(Stereographic(2, -1.0, max=0.0)), module(Stereographic(4, 0.5))])
+    made = nn.ModuleList(
+        [
+            module(Stereographic(2, -1.0, max=0.0, learnable=True)),
+            module(Stereographic(4, 0.5, learnable=True)),
+        ]
+    )
     _, curvatures = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
     assert [p.shape for p in curvatures["params"]] == [(2,), (4,)]
 
 
 def test_steps_are_as_long_as_the_two_rates():
     """Adam's first step, whatever the gradient."""
-    made = module(Stereographic(2, -1.0))
+    made = module(Stereographic(2, -1.0, learnable=True))
     optimizer = Adam(lr=0.01, curvature_lr=1e-4, weight_decay=0.0).build(made)
     assert isinstance(optimizer, torch.optim.Adam)
     before = {name: p.detach().clone() for name, p in made.named_parameters()}
@@ -67,7 +72,7 @@ def test_steps_are_as_long_as_the_two_rates():
 
 
 def test_a_part_with_a_decay_of_its_own_decays_by_it_and_its_curvatures_do_not():
-    made = nn.ModuleList([module(Euclidean(2)), module(Stereographic(2, -1.0))])
+    made = nn.ModuleList([module(Euclidean(2)), module(Stereographic(2, -1.0, learnable=True))])
     made[1].weight_decay = 0.25
     ordinary, apart, curvatures = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
     assert [id(p) for p in ordinary["params"]] == [id(p) for p in made[0].parameters()]

@@ -97,7 +97,7 @@ def random_points(kappas, nodes=NODES, spread=0.6, seed=0):
 
 def in_tiles(x, kappas, edge_index, power, size=None, kernel=None):
     """What `value_and_gradients` gives for a product with the given curvatures."""
-    space = Stereographic(len(kappas), kappas)
+    space = Stereographic(len(kappas), kappas, learnable=True)
     return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power, kernel)
 
 
@@ -155,7 +155,9 @@ def test_flat_space_without_maps(factor, power, kernel):
     assert_close(result, (expected.detach(), *torch.autograd.grad(expected, leaf)), 1e-8)
 
 
-@pytest.mark.parametrize("space", [Euclidean(), Stereographic(1, -1.0)], ids=["flat", "ball"])
+@pytest.mark.parametrize(
+    "space", [Euclidean(), Stereographic(1, -1.0, learnable=True)], ids=["flat", "ball"]
+)
 def test_complete_separation_has_no_loss(space):
     """Neighbours in one place, others far away: nothing is left but each node itself."""
     edges = both_directions([(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)])
@@ -199,7 +201,7 @@ def test_single_precision_keeps_its_digits(kappas, spread, power, kernel):
 @pytest.mark.parametrize("spread", [0.0, 1.0, 1e3])
 @pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])
 def test_everything_is_finite_in_single_precision(kappa, spread, power, kernel):
-    x, space = random_points((kappa, kappa), spread=spread), Stereographic(2, kappa)
+    x, space = random_points((kappa, kappa), spread=spread), Stereographic(2, kappa, learnable=True)
     for part in value_and_gradients(x, space, PairTiles(web(), NODES), power, kernel):
         assert part.isfinite().all()
 
@@ -210,7 +212,9 @@ def test_antipodes_have_finite_gradients(dtype, power):
     """The distance has a kink there, and the closed form a pole."""
     x = torch.tensor([[0.5, 0], [-2, 0], [1, 0], [-1, 0], [0, 1e3], [0, -1e-3]], dtype=dtype)
     tiles = PairTiles(both_directions([(0, 1), (2, 4), (3, 5)]), 6)
-    for part in value_and_gradients(x, Stereographic(1, 1.0).to(dtype), tiles, power):
+    for part in value_and_gradients(
+        x, Stereographic(1, 1.0, learnable=True).to(dtype), tiles, power
+    ):
         assert part.isfinite().all()
 
 
@@ -221,7 +225,7 @@ def test_points_of_the_lorentz_model_have_the_loss_of_their_images(kappa, power)
     edge_index, tiles = web(), PairTiles(web(), NODES, 8)
     generator = torch.Generator().manual_seed(0)
     s = torch.randn(NODES, 4, generator=generator).requires_grad_()
-    model = Lorentz(kappa)
+    model = Lorentz(kappa, learnable=True)
     loss = reconstruction_loss(model.from_space(s), model, tiles, power)
     k = model.kappa.detach().requires_grad_()
     images = lorentz.to_stereographic(lorentz.from_space(s, k), k)
@@ -236,7 +240,7 @@ def test_points_of_the_lorentz_model_have_the_loss_of_their_images(kappa, power)
 @pytest.mark.usefixtures("float32")
 def test_far_points_of_the_lorentz_model_keep_their_digits():
     """At radius 9 in float32, where the image is beyond the last number below the rim."""
-    model = Lorentz(-1.0)
+    model = Lorentz(-1.0, learnable=True)
     v = 9 * torch.nn.functional.normalize(torch.randn(5, 2, generator=torch.manual_seed(0)))
     tiles = PairTiles(both_directions([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]), 5)
     loss = reconstruction_loss(model.expmap0(v), model, tiles, power=1)
@@ -255,7 +259,9 @@ def test_space_without_such_a_distance_is_refused():
 
 @KERNELS
 @pytest.mark.parametrize("clamp", [None, 1e-15, 0.5])
-@pytest.mark.parametrize("space", [Euclidean(), Stereographic(1, -1.0)], ids=["flat", "ball"])
+@pytest.mark.parametrize(
+    "space", [Euclidean(), Stereographic(1, -1.0, learnable=True)], ids=["flat", "ball"]
+)
 def test_points_that_are_not_numbers_spoil_the_loss(space, clamp, kernel):
     """The finite guard is to see them."""
     x = random_points((-1.0,))
@@ -288,7 +294,7 @@ def test_compiled_kernel_serves_all_curvatures():
 def test_tiles_of_the_pseudo_hyperboloid_are_the_definition(time_dims, power):
     """In value and gradients, with pairs that time, space, and no geodesic joins."""
     generator = torch.Generator().manual_seed(0)
-    space = PseudoHyperboloid(time_dims, -0.7)
+    space = PseudoHyperboloid(time_dims, -0.7, learnable=True)
     v = 1.2 * torch.randn(NODES, 7, generator=generator)
     edge_index = web()
 
@@ -326,7 +332,7 @@ def test_clamped_loss_is_its_definition(kappas, power, clamp, spread, kernel):
     """In flat and curved spaces, where some edges and some other pairs are clamped, or all."""
     edge_index, curvatures = web(), kappas or (0.0, 0.0)
     x = random_points(curvatures, spread=spread)
-    space = Euclidean(2) if kappas is None else Stereographic(2, kappas)
+    space = Euclidean(2) if kappas is None else Stereographic(2, kappas, learnable=True)
     tiles = PairTiles(edge_index, NODES, 8)
     result = value_and_gradients(x, space, tiles, power, kernel, clamp)
     leaf, kappa = x.clone().requires_grad_(), torch.tensor(curvatures).requires_grad_()
@@ -340,7 +346,7 @@ def test_clamped_loss_is_its_definition(kappas, power, clamp, spread, kernel):
 
 def test_two_backward_passes_of_one_loss_are_the_same():
     x, tiles = random_points((0.5, -1.0)).requires_grad_(), PairTiles(web(), NODES, 8)
-    loss = reconstruction_loss(x, Stereographic(2, (0.5, -1.0)), tiles)
+    loss = reconstruction_loss(x, Stereographic(2, (0.5, -1.0), learnable=True), tiles)
     gradients = [torch.autograd.grad(loss, x, retain_graph=True)[0] for _ in range(2)]
     torch.testing.assert_close(*gradients, rtol=0, atol=0)
     with pytest.raises(RuntimeError, match="differentiable once"):

@@ -26,7 +26,7 @@ import annotated_types
 from curvlab import options as aliases
 from curvlab.checked import PLAIN, UNIONS, Part, in_words, marks_of, valid
 from curvlab.config.folder import CONFIGS
-from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE
+from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 
 FILE = Path(__file__).with_name("signatures.json")
 
@@ -239,6 +239,8 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
         if name == "self" or name.startswith("_") or argument.kind in VARIADIC:
             continue
         kind, default = hints.get(name, Any), argument.default
+        for mark in marks_of(kind):
+            default = mark.default if isinstance(mark, Configured) else default
         marks = tuple(mark for mark in marks_of(kind) if isinstance(mark, str))
         found[name] = Option(
             kind=_text(kind),
@@ -294,7 +296,7 @@ def _text(kind: Any) -> str:
         bounds = [
             f"Predicate({mark.func.__name__})" if hasattr(mark, "func") else repr(mark)
             for mark in args[1:]
-            if not isinstance(mark, str)
+            if not isinstance(mark, str | Configured)
         ]
         return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
     container = origin or kind

@@ -102,7 +102,7 @@ class StereographicLinear(OnSpaces, nn.Linear):
         weight = F.dropout(self.weight, self.weight_dropout, self.training)
         out = linear(v, weight)
         if self.bias is None:
-            return self.space.expmap0_projected(out)
+            return self.space.expmap0(out)
         return self.space.expmap0_sum(out, self.bias)
 
 
@@ -118,7 +118,7 @@ class StereographicLayerNorm(OnSpaces, nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
-        return self.space.expmap0_projected(self.tangent(self.space.logmap0(x)))
+        return self.space.expmap0(self.tangent(self.space.logmap0(x)))
 
     def tangent(self, v: Tensor) -> Tensor:
         """The same between the logarithms of the points: the Euclidean layer norm."""
@@ -143,7 +143,7 @@ class StereographicActivation(OnSpaces, nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
-        return self.space.expmap0_projected(self.function(self.space.logmap0(x)))
+        return self.space.expmap0(self.function(self.space.logmap0(x)))
 
 
 class StereographicFeedForward(OnSpaces, nn.Module):

@@ -57,7 +57,7 @@ class StereographicLogits(OnSpaces, nn.Module):
         kappa = self._kappa(x)
         point, offset, normal = (
             self.space.split(part).movedim(-2, 0)
-            for part in (x, self.space.expmap0_projected(self.offset), self.normal)
+            for part in (x, self.space.expmap0(self.offset), self.normal)
         )
         alpha = kernels.gap(offset, kappa).mT  # [components, 1, classes]
         beta = kernels.gap(point, kappa)  # [components, nodes, 1]

@@ -11,6 +11,7 @@ from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import safe_sqrt
+from curvlab.manifolds.kernels import refuse_other_names
 from curvlab.manifolds.pairs.form import PairForm
 from curvlab.options import PositiveInt
 
@@ -33,6 +34,7 @@ class EmbeddingSpace(Checked, ABC):
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Keep the arguments: a space makes others like it."""
+        refuse_other_names(cls.__name__, options)
         space = super().__new__(cls)
         vars(space)["_arguments"] = args, options
         return space
@@ -94,7 +96,7 @@ class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
 
     @abstractmethod
     def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin, `[..., dim]`."""
+        """Exponential map at the origin, inside the rim where there is one, `[..., dim]`."""
 
     @abstractmethod
     def project(self, x: Tensor) -> Tensor:
@@ -103,6 +105,20 @@ class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
     def projx(self, x: Tensor) -> Tensor:
         """Projection of points under geoopt's name."""
         return self.project(x)
+
+    def dist0(self, x: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Distance to the origin, `[...]`."""
+        origin = self.expmap0(x.new_zeros(x.shape[-1] - self.codimension))
+        return self.dist(origin, x, keepdim=keepdim)
+
+    def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
+        """Point at the share t `[...]` of the geodesic from x to y, `[..., dim]`."""
+        share = torch.as_tensor(t, dtype=x.dtype, device=x.device).unsqueeze(-1)
+        return self.expmap(x, share * self.logmap(x, y))
+
+    def mobius_matvec(self, m: Tensor, x: Tensor) -> Tensor:
+        """`exp_0(M log_0(x))` of a matrix `[..., out, in]`, `[..., out]` next to the time."""
+        return self.expmap0((m @ self.logmap0(x).unsqueeze(-1)).squeeze(-1))
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
         """Retraction: the exponential map, which costs little more and is exact."""
@@ -125,7 +141,7 @@ class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
     ) -> Tensor:
         """Exponential map of normal tangent vectors at the origin, as a manifold tensor."""
         v = torch.randn(*size[:-1], size[-1] - self.codimension, dtype=dtype, device=device)
-        return geoopt.ManifoldTensor(self.project(self.expmap0(std * v)), manifold=self)
+        return geoopt.ManifoldTensor(self.expmap0(std * v), manifold=self)
 
     random = random_normal
 
@@ -180,17 +196,21 @@ class Space(GeooptSpace):
         """Blocks `[..., components, block]` as coordinates `[..., dim]`, the inverse of `split`."""
         return x.flatten(-2)
 
-    @abstractmethod
+    def expmap0_unprojected(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin up to the boundary of a ball, `[..., dim]`."""
+        return self.expmap0(v)
+
     def expmap0_projected(self, v: Tensor) -> Tensor:
-        """`project(expmap0(v))` in one step, `[..., dim]`."""
+        """`expmap0` under its former name."""
+        return self.expmap0(v)
 
     @abstractmethod
     def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """`expmap0_projected(v)` and its logarithm, which is v but for the rim, `[..., dim]`."""
+        """`expmap0(v)` and its logarithm, which is v but for the rim, `[..., dim]`."""
 
     @abstractmethod
     def clip(self, v: Tensor) -> Tensor:
-        """`logmap0(expmap0_projected(v))` in one step, `[..., dim]`."""
+        """`logmap0(expmap0(v))` in one step, `[..., dim]`."""
 
     @abstractmethod
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
@@ -202,7 +222,7 @@ class Space(GeooptSpace):
 
     @abstractmethod
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
-        """`add` of the `expmap0_projected` of vectors u `[..., dim]` and of one v `[dim]`."""
+        """`add` of the `expmap0` of vectors u `[..., dim]` and of one v `[dim]`."""
 
     @abstractmethod
     def conformal_factor(self, x: Tensor) -> Tensor:

@@ -34,10 +34,6 @@ class Euclidean(Space):
         """The vector itself."""
         return v
 
-    def expmap0_projected(self, v: Tensor) -> Tensor:
-        """The vector itself."""
-        return v
-
     def logmap0(self, x: Tensor) -> Tensor:
         """The point itself."""
         return x

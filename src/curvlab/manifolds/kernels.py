@@ -4,6 +4,9 @@ Here curvatures are tensors that already carry the broadcast last axis, `[..., 1
 """
 
 import math
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +14,33 @@ from torch import Tensor
 from curvlab.errors import UsageError
 from curvlab.manifolds import fused
 from curvlab.manifolds.curved_trig import tolerance
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def refuse_other_names(owner: str, options: Iterable[str]) -> None:
+    """Refuse the names that other libraries give a curvature.
+
+    Raises:
+        UsageError: `k` or `c` is among the options.
+    """
+    for name in {"k", "c"}.intersection(options):
+        raise UsageError(
+            f"{owner} takes no {name}=: pass the signed curvature as kappa=, negative for "
+            "hyperbolic space (kappa = -c of a ball, and -1 / k of geoopt's Lorentz model)"
+        )
+
+
+def refusing_other_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function refuse `k=` and `c=` with a sentence that names `kappa`."""
+
+    @wraps(function)
+    def refusing(*args: P.args, **options: P.kwargs) -> R:
+        refuse_other_names(function.__name__, options)
+        return function(*args, **options)
+
+    return refusing
 
 
 def working(x: Tensor) -> Tensor:
@@ -87,6 +117,17 @@ def negative_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> 
             f"the Lorentz model has a negative curvature, not kappa={kappa:g}: take a negative "
             "one, or the stereographic model, which has all"
         )
+    return curvature_like(kappa, dtype, x)
+
+
+def positive_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
+    """A positive curvature as a tensor `[..., 1]` that broadcasts against points.
+
+    Raises:
+        UsageError: The curvature is a number that is not positive, or the points are whole numbers.
+    """
+    if not isinstance(kappa, Tensor) and not kappa > 0:
+        raise UsageError(f"a sphere has a positive curvature, not kappa={kappa:g}")
     return curvature_like(kappa, dtype, x)
 
 

@@ -29,6 +29,7 @@ from curvlab.manifolds.kernels import (
     join_time,
     lift,
     negative_curvature,
+    refusing_other_names,
     split_time,
     squared_norm,
     working,
@@ -58,6 +59,8 @@ __all__ = [
     "sqdist",
     "to_stereographic",
     "transport",
+    "transport0",
+    "transport0_back",
 ]
 
 
@@ -227,6 +230,25 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     return _tangent(space(y64), space(v64 + push * (x64 + y64)), k).to(v.dtype)
 
 
+def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport `[..., 1 + dim]` of v `[..., dim]` from the origin to y `[..., 1 + dim]`.
+
+    v - kappa <y_s, v> / (1 + sqrt(1 - kappa |y_s|^2)) y_s in space; v is without its zero time.
+    """
+    k = negative_curvature(kappa, torch.float64, y)
+    s, v64 = space(y).double(), v.double()
+    push = -k * dot(s, v64) / (1 + (1 - k * squared_norm(s)).sqrt())
+    return _tangent(s, v64 + push * s, k).to(y.dtype)
+
+
+def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport `[..., dim]` of v from x to the origin, the inverse of `transport0`."""
+    k = negative_curvature(kappa, torch.float64, x)
+    s, v64 = space(x).double(), space(v).double()
+    tau = (1 - k * squared_norm(s)).sqrt()
+    return (v64 + k * dot(s, v64) / (tau * (1 + tau)) * s).to(x.dtype)
+
+
 def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Weighted centroid `[..., 1 + dim]` of points `[..., n, 1 + dim]`, weights `[..., n]`.
 
@@ -299,3 +321,7 @@ def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     k = negative_curvature(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
     return lift(2 * w / gap, k).to(x.dtype)
+
+
+for _name in __all__:
+    globals()[_name] = refusing_other_names(globals()[_name])

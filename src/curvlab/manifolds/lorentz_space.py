@@ -12,7 +12,7 @@ from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.kernels import squared_norm, working
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.stereographic_space import Stereographic
-from curvlab.options import NegativeFloat
+from curvlab.options import Learnable, NegativeFloat
 
 _LARGEST_WEIGHT = 32.0
 """Of the points of a pair form in float32, whose error is then 1e-4: at distance 4.8."""
@@ -45,7 +45,7 @@ class Lorentz(GeooptSpace):
     def __init__(
         self,
         kappa: NegativeFloat = -1.0,
-        learnable: bool = True,
+        learnable: Learnable = False,
         min: float | None = None,
         max: float = 0.0,
     ) -> None:

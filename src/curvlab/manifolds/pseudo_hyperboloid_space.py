@@ -8,7 +8,7 @@ from curvlab.manifolds.base import EmbeddingSpace
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.pairs.form import PairForm, form_features
 from curvlab.manifolds.pairs.profiles import PseudoProfile
-from curvlab.options import NegativeFloat, PositiveInt
+from curvlab.options import Learnable, NegativeFloat, PositiveInt
 
 
 class PseudoHyperboloid(EmbeddingSpace, nn.Module):
@@ -36,7 +36,7 @@ class PseudoHyperboloid(EmbeddingSpace, nn.Module):
         self,
         time_dims: PositiveInt = 8,
         kappa: NegativeFloat = -1.0,
-        learnable: bool = True,
+        learnable: Learnable = False,
         min: float | None = None,
         max: float = 0.0,
     ) -> None:

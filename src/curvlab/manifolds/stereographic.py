@@ -32,6 +32,8 @@ from curvlab.manifolds.kernels import (
     dot,
     floored_gap,
     gap,
+    positive_curvature,
+    refusing_other_names,
     shortened,
     squared_norm,
     working,
@@ -39,21 +41,31 @@ from curvlab.manifolds.kernels import (
 from curvlab.manifolds.pairwise import pairwise_power
 
 __all__ = [
+    "antipode",
     "arsin_k",
     "artan_k",
     "conformal_factor",
     "dist",
     "dist0",
+    "dist2plane",
     "expmap",
     "expmap0",
     "expmap0_projected",
+    "geodesic",
+    "geodesic_unit",
+    "gyration",
+    "inner",
     "logmap",
     "logmap0",
     "midpoint",
     "midpoint_from_sums",
     "mobius_add",
+    "mobius_fn_apply",
     "mobius_half",
+    "mobius_matvec",
     "mobius_scalar_mul",
+    "mobius_sub",
+    "norm",
     "pairwise_dist",
     "pairwise_sqdist",
     "project",
@@ -114,6 +126,26 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
     z = curvature_like(kappa, w.dtype, w) * squared_norm(w)
     stretch = curvature_like(r, w.dtype, w) * trig.artan_ratio(z, _gap(w, kappa))
     return (w * (stretch * trig.tan_ratio(z * stretch.square()))).to(x.dtype)
+
+
+def mobius_sub(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Moebius difference x (+) (-y) of points `[..., dim]`."""
+    return mobius_add(x, -y, kappa)
+
+
+def mobius_fn_apply(
+    function: Callable[[Tensor], Tensor], x: Tensor, kappa: Tensor | float
+) -> Tensor:
+    """A function of tangent vectors at the origin as one of points: exp_0(f(log_0(x))).
+
+    Source: Ganea et al. 2018, Hyperbolic neural networks, section 3.1.
+    """
+    return expmap0(function(logmap0(x, kappa)), kappa)
+
+
+def mobius_matvec(m: Tensor, x: Tensor, kappa: Tensor | float) -> Tensor:
+    """exp_0(M log_0(x)) of a matrix `[..., out, in]` and points `[..., in]`: `[..., out]`."""
+    return mobius_fn_apply(lambda v: (m @ v.unsqueeze(-1)).squeeze(-1), x, kappa)
 
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -231,24 +263,115 @@ def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     return (2 * safe_sqrt(_arsin_squared(x2 / floored_gap(k * x2, x.dtype), k))).to(x.dtype)
 
 
-def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
-    """Parallel transport of v from x to y: gyr[y, -x] v lambda_x / lambda_y.
+def _gyrate(
+    x: Tensor, y: Tensor, v: Tensor, k: Tensor, floor: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """gyr[y, -x] v in float64, and lambda_x / lambda_y.
 
     With e = y - x, a = 1 + kappa |x|^2, b = 1 + kappa |y|^2 the gyration is
     v + 2 (A e + C x) / (a b - kappa |e|^2), C = -kappa a <e,v> - kappa^2 |e|^2 <x,v>,
     A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y. In
     float64: far from the origin of a sphere the terms cancel.
     """
-    w, y, v = x.double(), y.double(), v.double()
-    k = curvature_like(kappa, WIDE, x)
+    w, y, v = shortened(x.double()), shortened(y.double()), v.double()
     e = y - w
-    a, b = (floored_gap(k * squared_norm(p), x.dtype) for p in (w, y))
+    a, b = (floored_gap(k * squared_norm(p), floor) for p in (w, y))
     ke2 = k * squared_norm(e)
     kxv, kev = k * dot(w, v), k * dot(e, v)
     denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
     along_e = 2 * (kxv * (b - ke2) - (a - 1) * kev) / denominator
     along_x = -2 * (a * kev + ke2 * kxv) / denominator
-    return ((v + along_e * e + along_x * w) * (b / a)).to(x.dtype)
+    return v + along_e * e + along_x * w, b / a
+
+
+def gyration(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """gyr[x, y] v = -(x (+) y) (+) (x (+) (y (+) v)), a rotation of v, all `[..., dim]`.
+
+    What the Moebius sum lacks to be associative: x (+) (y (+) v) = (x (+) y) (+) gyr[x, y] v.
+
+    Source: Ungar 2008, Analytic hyperbolic geometry and Albert Einstein's special theory of
+    relativity, section 3.4.
+    """
+    return _gyrate(-y, x, v, curvature_like(kappa, WIDE, x), x.dtype)[0].to(x.dtype)
+
+
+def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Parallel transport of v from x to y: gyr[y, -x] v lambda_x / lambda_y, exactly v at x = y."""
+    rotated, stretch = _gyrate(x, y, v, curvature_like(kappa, WIDE, x), x.dtype)
+    return (rotated * stretch).to(x.dtype)
+
+
+def inner(x: Tensor, u: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Riemannian metric lambda_x^2 <u, v> of tangent vectors at x, `[...]` from `[..., dim]`."""
+    w = working(x)
+    return (4 * dot(u.to(w.dtype), v.to(w.dtype)) / _gap(w, kappa).square()).squeeze(-1).to(x.dtype)
+
+
+def norm(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Riemannian length lambda_x |v| of a tangent vector at x, `[...]`; gradient 0 at v = 0."""
+    w = working(x)
+    length = safe_sqrt(squared_norm(v, WIDE)).to(w.dtype)
+    return (2 * length / _gap(w, kappa)).squeeze(-1).to(x.dtype)
+
+
+def geodesic(t: Tensor | float, x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Point x (+) t (x) ((-x) (+) y) at the share t of the geodesic from x to y, `[..., dim]`.
+
+    `t` broadcasts like `kappa`: 0 is x, 1 is y, other numbers lie on its continuation.
+    """
+    w, share = x.double(), curvature_like(t, WIDE, x)
+    return expmap(w, share * logmap(w, y.double(), kappa), kappa).to(x.dtype)
+
+
+def geodesic_unit(t: Tensor | float, x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
+    """Point at arc length t from x in the direction v: exp_x(t v / (lambda_x |v|)), `[..., dim]`.
+
+    `t` broadcasts like `kappa`; v = 0 leads nowhere.
+    """
+    w, u, length = x.double(), v.double(), curvature_like(t, WIDE, x)
+    scale = safe_sqrt(squared_norm(u)).clamp(min=torch.finfo(torch.float32).tiny)
+    return expmap(w, u * (length / scale * _gap(w, kappa) / 2), kappa).to(x.dtype)
+
+
+def antipode(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Farthest point of a sphere (kappa > 0) from x: -x / (kappa |x|^2), `[..., dim]`.
+
+    That of the origin is the point at infinity, for which the result is merely finite.
+
+    Raises:
+        UsageError: The curvature is a number that is not positive.
+    """
+    k = positive_curvature(kappa, WIDE, x)
+    w = shortened(x.double())
+    return (-w / (k * squared_norm(w)).clamp(min=torch.finfo(torch.float32).tiny)).to(x.dtype)
+
+
+def dist2plane(
+    x: Tensor, p: Tensor, a: Tensor, kappa: Tensor | float, signed: bool = False
+) -> Tensor:
+    """Distance `[...]` of x to the hyperplane of all geodesics through p orthogonal to a.
+
+    arsin_k(2 <z, a> / ((1 + kappa |z|^2) |a|)) with z = (-p) (+) x, whose argument is
+    2 (alpha <e, a> + kappa |e|^2 <p, a>) / (alpha beta |a|) of e = x - p, alpha = 1 + kappa |p|^2
+    and beta = 1 + kappa |x|^2. In float64; all tensors are `[..., dim]`.
+
+    Args:
+        x: points.
+        p: a point of the hyperplane.
+        a: a tangent vector at p, or at the origin, orthogonal to the hyperplane; of any length.
+        kappa: curvature.
+        signed: positive on the side that a points to, negative on the other one.
+
+    Source: Ganea et al. 2018, Hyperbolic neural networks, theorem 5.
+    """
+    k = curvature_like(kappa, WIDE, x)
+    w, p, a = (shortened(each.double()) for each in (x, p, a))
+    e2, alpha, beta = _chord(p, w, k)
+    size = safe_sqrt(squared_norm(a)).clamp(min=torch.finfo(torch.float32).tiny)
+    along = alpha * dot(w - p, a) + k * e2 * dot(p, a)
+    u = 2 * along / (alpha * beta * size)
+    distance = (u * arsin_ratio(k * u.square())).squeeze(-1)
+    return (distance if signed else distance.abs()).to(x.dtype)
 
 
 def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -306,3 +429,7 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     numerator = torch.einsum("...n,...nd->...d", weights * lam, w)
     denominator = (weights * (lam - 1)).sum(-1)
     return midpoint_from_sums(numerator, denominator, k.squeeze(-1)).to(x.dtype)
+
+
+for _name in __all__:
+    globals()[_name] = refusing_other_names(globals()[_name])

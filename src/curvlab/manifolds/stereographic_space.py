@@ -15,7 +15,7 @@ from curvlab.manifolds.base import Space
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
-from curvlab.options import Passed, PositiveInt
+from curvlab.options import Learnable, Passed, PositiveInt
 
 
 class Stereographic(Space):
@@ -40,7 +40,7 @@ class Stereographic(Space):
         self,
         components: Passed[PositiveInt] = 1,
         kappa: float | Sequence[float] = 0.0,
-        learnable: bool = True,
+        learnable: Learnable = False,
         min: float | None = None,
         max: float | None = None,
     ) -> None:
@@ -79,24 +79,24 @@ class Stereographic(Space):
         return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
 
     def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin."""
-        return self._scaled(v, trig.tan_ratio)
-
-    def expmap0_projected(self, v: Tensor) -> Tensor:
         """Exponential map at the origin, stopped at the rim of the ball."""
         return self._scaled(v, trig.tan_rim_ratio)
+
+    def expmap0_unprojected(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin."""
+        return self._scaled(v, trig.tan_ratio)
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """`expmap0_projected(v)` and its logarithm, with one norm."""
+        """`expmap0(v)` and its logarithm, with one norm."""
         point, clipped = gyro.exp_and_log(self._blocks(v), self._kappa(v))
         return self._join(point), self._join(clipped)
 
     def clip(self, v: Tensor) -> Tensor:
-        """`logmap0(expmap0_projected(v))`."""
+        """`logmap0(expmap0(v))`."""
         return self._scaled(v, trig.log_rim_ratio)
 
     def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
@@ -268,7 +268,7 @@ class PoincareBall(Stereographic):
         self,
         components: Passed[PositiveInt] = 1,
         kappa: float | Sequence[float] = -1.0,
-        learnable: bool = True,
+        learnable: Learnable = False,
         min: float | None = None,
         max: float | None = 0.0,
     ) -> None:
@@ -292,7 +292,7 @@ class Sphere(Stereographic):
         self,
         components: Passed[PositiveInt] = 1,
         kappa: float | Sequence[float] = 1.0,
-        learnable: bool = True,
+        learnable: Learnable = False,
         min: float | None = 0.0,
         max: float | None = None,
     ) -> None:

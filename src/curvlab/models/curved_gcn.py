@@ -33,9 +33,6 @@ from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 S = TypeVar("S", bound=EmbeddingSpace)
 
-FIXED_BALL = partial(PoincareBall, learnable=False)
-"""Makes the space of models whose curvature is fixed."""
-
 
 class CurvedGCN(Encoder, Generic[S]):
     """`v_l = act(aggregate(map_l(v_{l-1})))` from the features `v_0`, embeddings `exp_0(v_L)`.
@@ -118,7 +115,7 @@ class StereographicGCN(CurvedGCN[Stereographic]):
 
     def embed(self, v: Tensor) -> Tensor:
         """Points of tangent vectors, inside the ball."""
-        return self.space.expmap0_projected(v)
+        return self.space.expmap0(v)
 
 
 class HGCN(StereographicGCN):
@@ -141,7 +138,7 @@ class HGCN(StereographicGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Stereographic] = PoincareBall,
+        manifold: SpaceMaker[Stereographic] = partial(PoincareBall, learnable=True),
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         activation: Activation = "relu",
@@ -209,7 +206,7 @@ class HAT(StereographicGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Stereographic] = FIXED_BALL,
+        manifold: SpaceMaker[Stereographic] = PoincareBall,
         heads: PositiveInt = 2,
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
@@ -252,7 +249,7 @@ class HGNN(StereographicGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Stereographic] = FIXED_BALL,
+        manifold: SpaceMaker[Stereographic] = PoincareBall,
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         activation: Activation = "relu",
@@ -273,7 +270,7 @@ class HGNN(StereographicGCN):
         v = self.activation(self.features(graph.features))
         for layer in self.linears:
             own, v = self.propagate(layer, v, graph.matrix("adj_t"))
-            h = self.space.project(self.activation(self.space.expmap0_projected(v)))
+            h = self.space.project(self.activation(self.space.expmap0(v)))
             v = self.space.logmap0(h)
         return self.embed((own + v) / 2) if self.skip_average else h
 
@@ -306,7 +303,7 @@ class KappaGCN(StereographicGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Stereographic] = Stereographic,
+        manifold: SpaceMaker[Stereographic] = partial(Stereographic, learnable=True),
         components: PositiveInt = 2,
         midpoint: Midpoint | None = None,
         dim: PositiveInt = 16,
@@ -384,7 +381,7 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[PseudoHyperboloid] = PseudoHyperboloid,
+        manifold: SpaceMaker[PseudoHyperboloid] = partial(PseudoHyperboloid, learnable=True),
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         activation: Activation = "relu",

@@ -6,6 +6,7 @@ curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised atten
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -166,7 +167,7 @@ class FPST(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Space] = Stereographic,
+        manifold: SpaceMaker[Space] = partial(Stereographic, learnable=True),
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         heads: PositiveInt = 2,

@@ -1,6 +1,7 @@
 """HyboNet: Fully hyperbolic neural networks (Chen et al. 2022, arXiv:2105.14686)."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ class HyboNet(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Lorentz] = Lorentz,
+        manifold: SpaceMaker[Lorentz] = partial(Lorentz, learnable=True),
         dim: PositiveInt = 15,
         layers: PositiveInt = 2,
         dropout: Dropout = 0.0,
@@ -117,7 +118,7 @@ class LRN(HyboNet):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Lorentz] = Lorentz,
+        manifold: SpaceMaker[Lorentz] = partial(Lorentz, learnable=True),
         residual: Callable[..., LorentzResidual] = LorentzResidual,
         skip_mode: Literal["sequential", "aggregate_all"] = "sequential",
         layers: PositiveInt = 3,

@@ -5,6 +5,7 @@ Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper l
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -183,7 +184,7 @@ class Hypformer(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Lorentz] = Lorentz,
+        manifold: SpaceMaker[Lorentz] = partial(Lorentz, learnable=True),
         attention: Callable[..., nn.Module] = LorentzLinearAttention,
         graph_branch: Callable[..., GraphConvolutionBranch] = GraphConvolutionBranch,
         kappa_in: NegativeFloat = -1.0,

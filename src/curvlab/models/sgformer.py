@@ -5,6 +5,7 @@ network. LRN's form of it merges the two on the hyperboloid.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -285,7 +286,7 @@ class LRNSGFormer(TwoBranches):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Lorentz] = Lorentz,
+        manifold: SpaceMaker[Lorentz] = partial(Lorentz, learnable=True),
         residual: Callable[..., BranchSum] = BranchSum,
         residual_attention: bool = True,
         graph_branch: Callable[[int, int], nn.Module] = GCNBranch,

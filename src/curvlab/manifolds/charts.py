@@ -1,0 +1,118 @@
+"""Other coordinates of stereographic points: Klein, half-space, hyperboloid, sphere.
+
+Each pair of functions is an isometry of the same space, `to_...` from the stereographic points
+`[..., dim]` of `curvlab.manifolds.stereographic` and `from_...` back. `kappa` is as there.
+
+Source: Cannon et al. 1997, Hyperbolic geometry, section 7; Lee 2018, Introduction to Riemannian
+manifolds, theorem 3.7.
+"""
+
+import torch
+from torch import Tensor
+
+from curvlab.manifolds.curved_trig import tolerance
+from curvlab.manifolds.kernels import (
+    curvature_like,
+    floored_gap,
+    negative_curvature,
+    positive_curvature,
+    refusing_other_names,
+    shortened,
+    squared_norm,
+)
+from curvlab.manifolds.lorentz import from_stereographic as to_hyperboloid
+from curvlab.manifolds.lorentz import to_stereographic as from_hyperboloid
+from curvlab.manifolds.stereographic import mobius_half
+
+__all__ = [
+    "from_half_space",
+    "from_hyperboloid",
+    "from_klein",
+    "from_sphere",
+    "to_half_space",
+    "to_hyperboloid",
+    "to_klein",
+    "to_sphere",
+]
+
+WIDE = torch.float64
+
+
+def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Klein coordinates 2 x / (1 - kappa |x|^2), in which geodesics are straight, `[..., dim]`.
+
+    The ball of radius 1 / sqrt(-kappa) for kappa < 0. For kappa > 0 the gnomonic projection, which
+    has no point on the equator, where the result is merely finite, and takes antipodes to one
+    point. 2 x as kappa -> 0.
+    """
+    w, k = shortened(x.double()), curvature_like(kappa, WIDE, x)
+    gap = 1 - k * squared_norm(w)
+    nonzero = torch.where(gap.abs() < tolerance(WIDE).floor, tolerance(WIDE).floor, gap)
+    return (2 * w / nonzero).to(x.dtype)
+
+
+def from_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """X / (1 + sqrt(1 + kappa |x|^2)), the inverse of `to_klein`, onto a sphere's nearer half."""
+    return mobius_half(x, kappa)
+
+
+def to_half_space(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Point of the upper half-space, the height last, `[..., dim]`, for kappa < 0.
+
+    (2 X', 1 - |X|^2) / (|X'|^2 + (1 - X_n)^2) of X = sqrt(-kappa) x = (X', X_n): an inversion that
+    takes the origin to (0, ..., 0, 1). The metric is |dy|^2 / (-kappa y_n^2).
+
+    Raises:
+        UsageError: The curvature is a number that is not negative.
+    """
+    k = negative_curvature(kappa, WIDE, x)
+    w = (-k).sqrt() * x.double()
+    rest, last = w.split([x.shape[-1] - 1, 1], -1)
+    height = floored_gap(-squared_norm(w), x.dtype)
+    from_pole = squared_norm(rest) + (1 - last).square()
+    return (torch.cat([2 * rest, height], -1) / from_pole.clamp(min=height / 4)).to(x.dtype)
+
+
+def from_half_space(y: Tensor, kappa: Tensor | float) -> Tensor:
+    """Inverse of `to_half_space`: (2 y', |y|^2 - 1) / (|y'|^2 + (1 + y_n)^2) / sqrt(-kappa)."""
+    k = negative_curvature(kappa, WIDE, y)
+    w = shortened(y.double())
+    rest, height = w.split([y.shape[-1] - 1, 1], -1)
+    side = squared_norm(rest)
+    last = side + (height - 1) * (height + 1)
+    scale = (side + (1 + height).square()) * (-k).sqrt()
+    return (torch.cat([2 * rest, last], -1) / scale).to(y.dtype)
+
+
+def to_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Point `[..., 1 + dim]` of the sphere of radius 1 / sqrt(kappa) around 0, for kappa > 0.
+
+    (1 - kappa |x|^2, 2 sqrt(kappa) x) / (sqrt(kappa) (1 + kappa |x|^2)), the inverse of the
+    stereographic projection; the coordinate along the axis comes first, as time does.
+
+    Raises:
+        UsageError: The curvature is a number that is not positive.
+    """
+    k = positive_curvature(kappa, WIDE, x)
+    w = shortened(x.double())
+    z = k * squared_norm(w)
+    return (torch.cat([(1 - z) / k.sqrt(), 2 * w], -1) / (1 + z)).to(x.dtype)
+
+
+def from_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
+    """Stereographic projection s / (1 + sqrt(kappa) t), `[..., dim]`, the inverse of `to_sphere`.
+
+    Beyond the equator, where t < 0 and the denominator cancels, as s (1 - sqrt(kappa) t) / (kappa
+    |s|^2). The antipode of the origin is the point at infinity; the result is merely finite.
+    """
+    k = positive_curvature(kappa, WIDE, x)
+    t, s = x.double().split([1, x.shape[-1] - 1], -1)
+    cosine = k.sqrt() * t
+    beyond = cosine < 0
+    denominator = (k * squared_norm(s)).clamp(min=torch.finfo(torch.float32).tiny)
+    near = 1 / (1 + torch.where(beyond, 0.0, cosine))
+    return (s * torch.where(beyond, (1 - cosine) / denominator, near)).to(x.dtype)
+
+
+for _name in {*__all__} - {"from_hyperboloid", "to_hyperboloid"}:
+    globals()[_name] = refusing_other_names(globals()[_name])

@@ -1,0 +1,189 @@
+"""Of every public function: compilation, transforms of torch, derivatives, number types, heads."""
+
+import inspect
+
+import pytest
+import torch
+
+from curvlab.manifolds import charts, frechet, lorentz, stereographic
+
+MODULES = (stereographic, lorentz, charts, frechet)
+POINTS = torch.linspace(-0.3, 0.4, 30).reshape(5, 2, 3)
+FUNCTIONS = [
+    pytest.param(module, name, id=f"{module.__name__.rsplit('.', 1)[-1]}.{name}")
+    for module in MODULES
+    for name in module.__all__
+]
+
+
+def has_sets(name):
+    """Whether a function takes sets of points, `[heads, points, dim]`."""
+    return name.startswith(("pairwise", "frechet")) or name in ("midpoint", "centroid")
+
+
+def arguments(module, name, dtype=torch.float32):
+    """Arguments by parameter name: points `[5, 2, 3]` with a curvature for each of two heads."""
+    sets = has_sets(name) and (module, name) != (lorentz, "midpoint")
+    points = (POINTS.transpose(0, 1) if sets else POINTS).to(dtype)
+    signs = [-1.0, 0.5]
+    if module is lorentz or name.endswith(("half_space", "hyperboloid")):
+        signs = [-1.0, -0.5]
+    elif name.endswith("sphere") or name == "antipode":
+        signs = [1.0, 0.5]
+    kappa = torch.tensor(signs, dtype=dtype)
+    tangents = points
+    if module is lorentz and name not in ("expmap0", "from_space", "from_stereographic"):
+        points = lorentz.from_space(points, kappa[:, None] if sets else kappa)
+        tangents = points if name != "transport0" else tangents
+    if module is charts and name.startswith("from_") and name != "from_klein":
+        points = getattr(charts, name.replace("from_", "to_"))(points, kappa)
+    if name.endswith("_k"):
+        points = points[..., 0]
+    values = {
+        "v": tangents,
+        "kappa": kappa,
+        "kappa_from": kappa,
+        "kappa_to": -2.0,
+        "weights": torch.linspace(0.1, 1, 5, dtype=dtype).expand(2, 5),
+        "weight": torch.tensor([0.2, 0.6], dtype=dtype),
+        "r": torch.tensor([0.5, 1.5], dtype=dtype),
+        "t": torch.tensor([0.3, 0.8], dtype=dtype),
+        "m": points if name == "normalise" else torch.linspace(-1, 1, 12, dtype=dtype).view(4, 3),
+        "function": torch.tanh,
+        "signed": True,
+        "dim": 3,
+        "numerator": POINTS[0].to(dtype),
+        "denominator": torch.tensor([1.0, 2.0], dtype=dtype),
+        "printed": False,
+    }
+    parameters = list(inspect.signature(getattr(module, name)).parameters)
+    given = [values.get(p, points) for p in parameters]
+    for i in range(1, len(given)):  # no two points are the same
+        if given[i] is points or given[i] is tangents:
+            given[i] = (1 - i / 10) * given[i].roll(i, -2 if sets else 0)
+    return [g.clone() if isinstance(g, torch.Tensor) else g for g in given]
+
+
+def leaves(inputs):
+    return [i.requires_grad_() for i in inputs if isinstance(i, torch.Tensor)]
+
+
+@pytest.fixture
+def _fresh_compiler():
+    torch.compiler.reset()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_fresh_compiler")
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_compiles_as_one_graph(module, name):
+    function, inputs = getattr(module, name), arguments(module, name)
+    given = leaves(inputs)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")(*inputs)
+    eager = function(*inputs)
+    torch.testing.assert_close(compiled, eager)
+    gradients = [
+        torch.autograd.grad(value.square().sum(), given, allow_unused=True)
+        for value in (compiled, eager)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_results_have_the_type_of_the_points_and_its_rounding(module, name, dtype):
+    """Curvatures may have another type."""
+    inputs = arguments(module, name)
+    inputs = [i.to(dtype) if torch.is_tensor(i) and i.dim() > 1 else i for i in inputs]
+    exact = [i.double() if torch.is_tensor(i) else i for i in inputs]
+    result, expected = getattr(module, name)(*inputs), getattr(module, name)(*exact)
+    assert result.dtype == (torch.float32 if name == "origin" else dtype)
+    eps = max(torch.finfo(dtype).eps, 2e-6)
+    torch.testing.assert_close(result.double(), expected, rtol=eps, atol=eps / 8)
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_curvatures_broadcast_against_leading_dimensions(module, name):
+    """Each head is what the function gives of it alone, with a number for its curvature."""
+    inputs = arguments(module, name, torch.float64)
+    together = getattr(module, name)(*inputs)
+    for h in range(2):
+        alone = [_of_head(i, h) if torch.is_tensor(i) else i for i in inputs]
+        alone = [i.item() if torch.is_tensor(i) and i.dim() == 0 else i for i in alone]
+        if name == "midpoint_from_sums":  # whose denominator is no number
+            alone[1] = torch.tensor(alone[1], dtype=torch.float64)
+        expected = getattr(module, name)(*alone)
+        torch.testing.assert_close(_of_head(together, h), expected.to(together.dtype))
+
+
+def _of_head(value, h):
+    if value.shape == (4, 3):  # the matrix, which is of all heads
+        return value
+    return value[h] if value.shape[0] == 2 else value[:, h]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_derivatives_and_transforms_of_torch(module, name):
+    """First and second ones are finite differences, by forward mode too; vmap is a loop."""
+    inputs = arguments(module, name, torch.float64)
+    function = getattr(module, name)
+    places = [i for i, value in enumerate(inputs) if torch.is_tensor(value)]
+
+    def of_tensors(*tensors):
+        given = list(inputs)
+        for i, tensor in zip(places, tensors, strict=True):
+            given[i] = tensor
+        return function(*given)
+
+    tensors = [inputs[i] for i in places]
+    assert torch.autograd.gradcheck(of_tensors, leaves(tensors), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(of_tensors, leaves(tensors))
+    first, *others = (t.detach() for t in tensors)
+
+    def total(x):
+        return of_tensors(x, *others).square().sum()
+
+    stacked = torch.stack([first, 0.9 * first])
+    hessians = torch.func.vmap(torch.func.hessian(total))(stacked)
+    one_by_one = [torch.autograd.functional.hessian(total, x) for x in stacked]
+    torch.testing.assert_close(hessians, torch.stack(one_by_one))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_fresh_compiler")
+@pytest.mark.parametrize("printed", [False, True])
+def test_a_midpoint_beyond_the_equator_compiles(printed):
+    numerator = POINTS[0].clone().requires_grad_()
+    inputs = numerator, torch.tensor([-1.0, 2.0]), torch.tensor([0.7, 0.5]), printed
+    compiled = torch.compile(stereographic.midpoint_from_sums, fullgraph=True, backend="aot_eager")
+    results = [function(*inputs) for function in (compiled, stereographic.midpoint_from_sums)]
+    torch.testing.assert_close(*results)
+    gradients = [torch.autograd.grad(r.square().sum(), numerator) for r in results]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_fresh_compiler")
+def test_a_midpoint_of_one_set_of_points_compiles():
+    x, weights = POINTS[:, 0].clone().requires_grad_(), torch.rand(len(POINTS))
+    compiled = torch.compile(stereographic.midpoint, fullgraph=True, backend="aot_eager")
+    gradients = [
+        torch.autograd.grad(function(x, weights, -0.5).sum(), x)
+        for function in (compiled, stereographic.midpoint)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_function_is_listed(module):
+    public = {
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value)
+        and value.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+    assert public <= set(module.__all__)
