@@ -8,12 +8,12 @@ from typing import NoReturn
 from curvlab.cli.help import page, screen
 from curvlab.cli.overrides import check_overrides, chooses, first, parsed
 from curvlab.config.compose import compose
-from curvlab.config.folder import add
+from curvlab.config.folder import add, is_group
 from curvlab.config.options import keys_of
 from curvlab.errors import UsageError, shortened
 
 # Flags of Hydra that only show something.
-INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c"}
+INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
 MULTIRUN = ("-m", "--multirun")
 
 
@@ -55,7 +55,9 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
             return arguments
         unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
         if unknown:
-            raise UsageError(f"there is no {unknown[0]} here; see curvlab train --help")
+            key = unknown[0].lstrip("-").partition("=")[0]
+            instead = f"say {key}=..., or " if is_group(config_dir, key) or "." in key else ""
+            raise UsageError(f"there is no {unknown[0]} here; {instead}see curvlab train --help")
         check_overrides(words, config_dir, multirun)
         return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
     except UsageError as error:

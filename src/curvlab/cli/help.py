@@ -10,8 +10,9 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.checked import shown
 from curvlab.config.compose import compose
 from curvlab.config.folder import choices, comment_of, find, folders, is_group
-from curvlab.config.options import option_of
-from curvlab.config.schema import GROUPS, signature_of
+from curvlab.config.options import keys_of, option_of
+from curvlab.config.schema import GROUPS, options_of, signature_of
+from curvlab.config.sources import read
 from curvlab.errors import refuse
 
 SCREEN = """\
@@ -30,7 +31,7 @@ Groups, chosen by group=choice:
 
 What to type next:
 
-  curvlab train help=model             the models, a line each
+  curvlab list models                  the models, a line each; datasets, manifolds, tables, runs
   curvlab train help=model/fpst        the options of one: type, bounds, default
   curvlab train help=trainer           how long a run is, and on what
   curvlab train ... print_config=true  the configuration of a run, with the origin of each value
@@ -53,18 +54,23 @@ def screen(configs: Path) -> str:
 
 
 def page(topic: str, configs: Path) -> str:
-    """What `help=TOPIC` prints: the choices of a group, or the options of a choice.
+    """Text of `help=TOPIC`: the choices of a group, the options of a choice, or one option.
 
     Args:
-        topic: `model`, `model/fpst`, or a part without choices, such as `trainer`.
+        topic: `model`, `model/fpst`, `fpst`, `trainer.max_steps`, or a part without choices, such
+            as `paths`.
         configs: the folder of configurations.
 
     Raises:
         UsageError: there is no such topic.
     """
-    group, _, choice = topic.partition("/")
     known = sorted({p.name for f in folders(configs) for p in f.iterdir() if is_group(f, p.name)})
     topics = [*known, *(f"{name}/{c}" for name in known for c in choices(configs, name))]
+    if "." in topic:
+        return "\n".join(_aligned(_option_rows(topic, configs)))
+    alone = (f"{group}/{topic}" for group in LISTED if f"{group}/{topic}" in topics)
+    topic = topic if topic in topics else next(alone, topic)
+    group, _, choice = topic.partition("/")
     if topic not in topics:
         refuse(f"help={topic}", topic, topics)
     if choice:
@@ -87,8 +93,14 @@ def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
     if summary := signature_of(target).summary:
         yield f"{summary}  [{target}]"
     yield ""
-    comments = re.findall(r"(?m)^(\w+):.*? # (.+)$", find(configs, file).read_text("utf-8"))
-    yield from _aligned(list(_rows(node, group, dict(comments))))
+    yield from _aligned(list(_rows(node, group, _comments(file, configs))))
+
+
+def _comments(file: str, configs: Path) -> dict[str, str]:
+    """Comments next to the keys of a file."""
+    path = find(configs, file)
+    text = path.read_text("utf-8") if path.is_file() else ""
+    return dict(re.findall(r"(?m)^(\w+):.*? # (.+)$", text))
 
 
 def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -105,6 +117,22 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
             yield f"{key}={shown(value)}", f"{option.says}: {option.doc}".rstrip(" :")
         elif name in comments:
             yield f"{key}={shown(value)}", comments[name]
+
+
+def _option_rows(key: str, configs: Path) -> list[tuple[str, str]]:
+    """The line of an option, and of those below it, from the first choice that has it."""
+    group, _, name = key.partition(".")
+    targets = {
+        c: (read(configs, f"{group}/{c}") or {}).get("_target_") for c in choices(configs, group)
+    }
+    having = [f"{group}={c}" for c, target in targets.items() if name in options_of(str(target))]
+    for chosen in ("", *having):
+        node = compose([chosen] if chosen else [], configs).get(group)
+        if isinstance(node, DictConfig):
+            rows = _rows(node, group, _comments(f"{group}/{node.get('name')}.yaml", configs))
+            if found := [row for row in rows if re.match(rf"{re.escape(key)}[.=]", row[0])]:
+                return found
+    return refuse(f"help={key}", key, keys_of(compose((), configs)))
 
 
 def _aligned(rows: list[tuple[str, str]]) -> Iterator[str]:

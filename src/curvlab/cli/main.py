@@ -1,6 +1,7 @@
 """`curvlab VERB ...`: each verb is a module of this package, imported when it is asked for."""
 
 import difflib
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -18,6 +19,7 @@ VERBS = {
     "export": "a finished run's embeddings with the ids of the nodes",
     "evaluate": "the reported metrics anew, or those on another graph",
     "compare": "finished runs side by side, with a paired test over their seeds",
+    "list": "models, datasets, manifolds, tables, and runs with their scores",
     "data": "fetch raw files ahead of time",
     "wandb_sync": "upload the runs that W&B has logged offline",
 }
@@ -36,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb == "--version":
         print(f"curvlab {curvlab.__version__}")
         return 0
+    if verb in ("-sc", "--shell-completion"):  # of Hydra, which knows the words of `train`
+        line = os.environ.get("COMP_LINE", "")
+        os.environ["COMP_LINE"] = line.replace("curvlab train", "curvlab", 1)
+        verb, rest = "train", ["-sc", *rest]
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, n=1) or ["--help"]
         print(f"curvlab: there is no {verb}; did you mean curvlab {near[0]}?", file=sys.stderr)

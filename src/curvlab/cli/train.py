@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.command_line import (
     INFORMATION,
     check_command_line,
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"a first short run: curvlab train {' '.join(FIRST)}")
     with _in_sentences():
-        words = _with_seeds(take_folders(words))
+        words = resolve_aliases(_with_seeds(take_folders(words)), CONFIGS)
         only_forecast = DRY_RUN in words
         words = [word for word in words if word != DRY_RUN]
         shown = "print_config=true" in words
@@ -194,6 +195,8 @@ def _in_sentences() -> Iterator[None]:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         yield
+    except UsageError as error:
+        complain(str(error))
     except HydraException as error:  # some are OSErrors too
         complain(str(error).partition("Config search path")[0])
     except OSError as error:

@@ -261,6 +261,11 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     path = Path(path).expanduser()
     file = path if path.is_file() else path / BEST
     if not file.is_file():
+        below = sorted(path.rglob(str(BEST)), key=lambda best: best.stat().st_mtime)
+        if below:
+            raise UsageError(
+                f"{path} holds runs: name one of the {len(below)}, such as {below[-1].parents[1]}"
+            )
         raise UsageError(
             f"{file} is not there: a run writes it when it finishes; train it, or give the folder "
             "of a run that has"

@@ -1,0 +1,55 @@
+"""List models, datasets, manifolds, tables, or the runs below a folder, newest first.
+
+curvlab list models               a line each: the word for the command line, and what it is
+curvlab list runs                 runs below outputs: time, score, command
+curvlab list runs outputs/tables  those below a folder
+
+The options of a model are in curvlab train help=model/NAME.
+"""
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from curvlab.cli.help import page
+from curvlab.cli.verbs import answered
+from curvlab.config.folder import CONFIGS
+from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
+from curvlab.results.result import Result, read_result, result_files
+
+GROUPS = {"models": "model", "datasets": "dataset", "manifolds": "manifold", "tables": "table"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    parser = parser_of("list", __doc__)
+    parser.add_argument("kind", choices=[*GROUPS, "runs"], metavar="KIND", help="what to list")
+    parser.add_argument("folder", nargs="?", type=Path, help="of runs (default: outputs)")
+    return answered(parser, _list, arguments)
+
+
+def _list(args: argparse.Namespace) -> None:
+    if args.kind in GROUPS:
+        print(page(GROUPS[args.kind], CONFIGS))
+        return
+    folder = args.folder or Path("outputs")
+    files = [file for file in result_files(folder) if file.is_file()]
+    if not files:
+        raise UsageError(f"no runs below {folder}: train one, or name another folder")
+    for file in sorted(files, key=lambda file: -file.stat().st_mtime):
+        if result := read_result(file.parent):
+            time = datetime.fromtimestamp(file.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
+            score = result.status if result.score is None else f"{result.score:.4g}"
+            print(f"{time}  {score:>11}  {_command(file.parent, result)}")
+
+
+def _command(folder: Path, result: Result) -> str:
+    """The command that made a run, as Hydra kept it, else the choices of its cell."""
+    kept = folder / ".hydra" / "overrides.yaml"
+    if kept.is_file():
+        words = [line.removeprefix("- ") for line in kept.read_text("utf-8").splitlines()]
+    else:
+        words = [f"model={result.model}", f"dataset={result.dataset}", f"seed={result.seed}"]
+    return " ".join(["curvlab train", *words])

@@ -1,0 +1,106 @@
+"""Words as people type them: aliases, hints, lists, shell completion."""
+
+import os
+
+import pytest
+
+from curvlab.cli import train
+from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.command_line import check_command_line
+from curvlab.cli.main import main
+from curvlab.config.folder import CONFIGS, choices
+from curvlab.results.result import Result
+
+
+@pytest.mark.parametrize(
+    ("words", "resolved"),
+    [
+        ("manifold=flat", "manifold=euclidean"),
+        ("manifold=hyperboloid,sphere", "manifold=lorentz,sphere"),
+        ("model=FPST", "model=fpst"),
+        ("model=FPS-T,Q-GCN,fpts", "model=fpst,q_gcn,fpts"),
+        ("task=lp", "task=link_prediction"),
+        ("-m task=nc seed=0,1", "-m task=node_classification seed=0,1"),
+        ("dataset=edges.csv", "dataset=graph_folder dataset.path=."),
+        ("dataset=mine", "dataset=graph_folder dataset.path=mine"),
+        (
+            "dataset=nowhere model.dim=8 +trainer.x=FPST",
+            "dataset=nowhere model.dim=8 +trainer.x=FPST",
+        ),
+    ],
+)
+def test_other_names_are_those_of_the_choice(words, resolved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.csv").write_text("a,b\n")
+    (tmp_path / "mine").mkdir()
+    assert resolve_aliases(words.split(), CONFIGS) == resolved.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("train manifold=hyperbolic", "say manifold=poincare for the ball, manifold=lorentz"),
+        ("train epochs=50", "say trainer.max_steps"),
+        ("train dataset=friends.csv", "say dataset=graph_folder dataset.path=FOLDER"),
+        ("train --model fpst", "there is no --model here; say model=..."),
+        ("train dataset=graph_folder dataset.path=nowhere", "nowhere is no folder"),
+        ("predict runs", "name one of the 1, such as runs/gcn/seed0"),
+        ("list model", "invalid choice: 'model'"),
+        ("list runs", "no runs below outputs"),
+    ],
+)
+def test_a_word_that_fits_several_is_answered_in_one_sentence(
+    words, answer, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train.signals, "install", lambda **_: None)
+    best = tmp_path / "runs/gcn/seed0/checkpoints/best.ckpt"
+    best.parent.mkdir(parents=True)
+    best.touch()
+    try:
+        code = main(words.split())
+    except SystemExit as left:
+        code = left.code
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    assert answer in said
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("fpst", "model.heads="),
+        ("trainer.max_steps", "trainer.max_steps=10000  a whole number of at least 1"),
+        ("model.max_scale", "model.max_scale="),  # of another model than the default one
+    ],
+)
+def test_help_finds_a_choice_by_its_name_and_an_option_by_its_key(topic, said, capsys):
+    with pytest.raises(SystemExit) as left:
+        check_command_line([f"help={topic}"], CONFIGS)
+    assert left.value.code == 0
+    assert said in capsys.readouterr().out
+
+
+def test_lists_have_every_choice_and_runs_newest_first(tmp_path, monkeypatch, capsys):
+    assert main(["list", "manifolds"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"manifold={name} " in said for name in choices(CONFIGS, "manifold"))
+    monkeypatch.chdir(tmp_path)
+    for age, score in ((5, 71.0), (9, 70.0), (1, None)):
+        folder = tmp_path / f"outputs/{age}"
+        folder.mkdir(parents=True)
+        status = "failed" if score is None else "finished"
+        run = Result(status, "gcn", "cora", "", "", 0, None, "", {}, score=score)
+        os.utime(run.save(folder), (0, 1e9 - age))
+    assert main(["list", "runs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in lines] == ["failed", "71", "70"]
+    assert all(line.endswith("curvlab train model=gcn dataset=cora seed=0") for line in lines)
+
+
+def test_the_shell_completes_choices(capfd, monkeypatch):
+    monkeypatch.setattr(train.signals, "install", lambda **_: None)
+    monkeypatch.setenv("COMP_LINE", "curvlab train dataset=web_")
+    monkeypatch.setattr("sys.argv", ["curvlab"])
+    main(["-sc", "query=bash"])
+    assert capfd.readouterr().out.split() == ["dataset=web_edu"]
