@@ -98,7 +98,7 @@ def _page(target: str, names: list[str]) -> str:
         "How it was verified": _verified(target, written),
         "Results": _results(names),
         "Citation": _citation(target),
-        "Source": f"[`{module}`](../api/{module}.md)",
+        "Source": f"`src/{module.replace('.', '/')}.py`",
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in parts.items() if text)
     if not head:
@@ -144,14 +144,14 @@ def _drawing(path: Path) -> str:
 
 
 def _place(match: re.Match[str]) -> str:
-    """A name of the code as a link to its documentation, with its file and line."""
+    """A name of the code with its file and line."""
     try:
         found = inspect.unwrap(get_object(match[1]))
     except Exception as error:
         raise PluginError(f"{match[1]} of docs/models is not in the code: mend the name") from error
     file = Path(inspect.getfile(found)).relative_to(SOURCE).as_posix()
     line = inspect.getsourcelines(found)[1]
-    return f"[`{match[1].rpartition('.')[2]}`][{match[1]}] ({file}, line {line})"
+    return f"`{match[1].rpartition('.')[2]}` ({file}, line {line})"
 
 
 def _differences(target: str, written: dict[str, str]) -> str:
@@ -215,11 +215,11 @@ def _configurations(names: list[str]) -> str:
 def _verified(target: str, written: dict[str, str]) -> str:
     """Tests of the model and of the layers in its equations, and the errata that they show."""
     cls, equations = target.rpartition(".")[2], written.get("Equations", "")
-    shown = re.findall(r"\]\[(curvlab\.(?!data|tasks|metrics)[\w.]+)\.(\w+)\]", equations)
-    of_models = [path for path, _ in shown if path.startswith("curvlab.models.")]
-    layers = [name for path, name in shown if path not in of_models]
+    shown = re.findall(r"`(\w+)` \(curvlab/(?!data|tasks|metrics)([\w/]+)\.py, line", equations)
+    of_models = [path.replace("/", ".") for _, path in shown if path.startswith("models/")]
+    layers = [name for name, path in shown if not path.startswith("models/")]
     named = "|".join(dict.fromkeys([cls, *layers]))
-    files = "|".join(dict.fromkeys(p.partition(".")[2] for p in [_module_of(target), *of_models]))
+    files = "|".join(dict.fromkeys([_module_of(target).partition(".")[2], *of_models]))
     naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|({files})\b)")
     tests = {
         path.relative_to(ROOT).as_posix(): text

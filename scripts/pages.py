@@ -1,10 +1,15 @@
 """Pages of the site that the source writes: models, geometry, the API. A hook of mkdocs.yml."""
 
+import inspect
+import json
 import posixpath
 import re
+import subprocess
+import sys
 from functools import cache
-from itertools import groupby
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -13,14 +18,29 @@ from mkdocs.structure.pages import Page
 
 from curvlab.tables import table_names
 from curvlab.tables.page import page as page_of
-from model_pages import CONFIGS, DOCS, ROOT, SOURCE, docstring, model_pages
+from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages
 
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
 """Pages of docs/ with a place of their own in the navigation."""
 
 STORED = re.compile(r"^\[[^\]\n]+\.txt\]\(([^)\s]+\.txt)\)$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
-GEOMETRY = "curvlab.manifolds"
+PACKAGES = (
+    "curvlab", "curvlab.manifolds", "curvlab.layers", "curvlab.optim",
+)  # fmt: skip
+"""Packages whose public names the reference has; models have pages of their own."""
+
+COMMENTED = re.compile(r"^( {4}+)((?:python|curvlab|pip|make) .*?) {2,}# (.*)$", re.MULTILINE)
+"""Commands with their comment in the same line, which a narrow page cuts off."""
+
+LINES = 40
+"""Most lines of a tutorial's output."""
+
+GEOMETRY = """Curvature is the signed `kappa`: negative hyperbolic, zero flat, positive spherical.
+A benchmark compares the functions with geoopt:
+
+[geometry.txt](../results/speed/geometry.txt)
+"""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -33,7 +53,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         "How-to guides": guides,
         "Models": [n for n in names if n.startswith("models/")],
         "Geometry": [n for n in names if n.startswith("geometry/")],
-        "API": _api_navigation([n for n in names if n.startswith("api/")]),
+        "API": [n for n in names if n.startswith("api/")],
         "Results": sorted(papers, key=lambda name: (not name.endswith("README.md"), name)),
     }
     assert config.nav is not None
@@ -67,7 +87,7 @@ def _heatmaps() -> dict[str, str]:
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     """Name files of the repository that are no pages, where a page links to them.
 
-    Results of a paper begin with a link to their heat maps.
+    Results of a paper begin with a link to their heat maps; comments stand above their commands.
     """
     place = Path(page.file.src_uri)
     heat = f"heatmap/{place.stem}.html"
@@ -75,6 +95,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
     here = posixpath.dirname(page.file.src_uri)
+    markdown = COMMENTED.sub(r"\1# \3\n\1\2", markdown)
     markdown = STORED.sub(lambda m: _stored(posixpath.join(here, m[1])), markdown)
 
     def written(match: re.Match[str]) -> str:
@@ -93,17 +114,11 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
 @cache
 def _generated() -> dict[str, str]:
     """All generated pages, by their place under docs/."""
-    modules = dict(_modules())
-    examples = sorted((ROOT / "examples").glob("*.py"))
-    pages = {f"tutorials/{p.stem}.md": _tutorial(p) for p in examples} | model_pages()
-    pages["geometry/index.md"] = _index_of_geometry(modules)
-    for path in modules:
-        folder = "geometry" if _in(path, GEOMETRY) else "api"
-        pages[f"{folder}/{path}.md"] = f"# {path.removeprefix('curvlab.')}\n\n::: {path}\n" + (
-            "    options: {show_root_heading: false, show_root_toc_entry: false}\n"
-        )
-    pages["api/index.md"] = _index_of_api(modules)
-    return pages
+    scripts = {p.stem: _tutorial(p) for p in sorted((ROOT / "examples").glob("*.py"))}
+    books = {p.stem: _notebook(p) for p in sorted((ROOT / "examples").glob("*.ipynb"))}
+    tutorials = {f"tutorials/{name}.md": text for name, text in (books | scripts).items()}
+    pages = tutorials | model_pages()
+    return pages | _reference()
 
 
 def _tutorial(path: Path) -> str:
@@ -125,7 +140,34 @@ def _tutorial(path: Path) -> str:
         else "\n".join(["```python", *lines, "```"]).replace("\n\n```", "\n```")
         for is_text, lines in pieces
     ]
-    return "\n\n".join([f"# {title.rstrip('.')}", f"    {rest.strip()}", *parts, ""])
+    output = f"```console\n{_output_of(path)}\n```"
+    return "\n\n".join([f"# {title.rstrip('.')}", f"    {rest.strip()}", *parts, output, ""])
+
+
+def _output_of(path: Path) -> str:
+    """The first lines that a script prints."""
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, str(path), folder]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = ran.stdout.replace(f"{folder}/", "").rstrip().splitlines()
+    return "\n".join([*lines[:LINES], *(["..."] if len(lines) > LINES else [])])
+
+
+def _notebook(path: Path) -> str:
+    """A notebook as a page, with the outputs that it stores."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            text = "".join(output.get("text", data.get("text/plain", ""))).rstrip()
+            if "image/png" in data:
+                picture = "".join(data["image/png"]).replace("\n", "")
+                parts.append(f"![](data:image/png;base64,{picture})")
+            elif text:
+                parts.append(f"```console\n{text}\n```")
+    return "\n\n".join([*parts, ""])
 
 
 def _stored(place: str) -> str:
@@ -134,44 +176,47 @@ def _stored(place: str) -> str:
     return f"```console\n{text.rstrip()}\n```"
 
 
-def _in(path: str, package: str) -> bool:
-    return path == package or path.startswith(f"{package}.")
+@cache
+def _reference() -> dict[str, str]:
+    """Pages of the public names: functions of geometry a module a page, else a package a page."""
+    pages = {"geometry/index.md": f"# Geometry\n\n{GEOMETRY}\n\n"}
+    for package in PACKAGES:
+        folder = "geometry" if package == "curvlab.manifolds" else "api"
+        names = public_names(package)
+        modules = [name for name, value in names.items() if inspect.ismodule(value)]
+        for module in modules:
+            said = _functions(f"{package}.{module}")
+            pages[f"{folder}/{module}.md"] = _described(f"{package}.{module}", said)
+        members = [
+            f"{value.__module__}.{value.__qualname__}"
+            for value in names.values()
+            if hasattr(value, "__qualname__")
+        ]
+        title = package.rpartition(".")[2]
+        name = "classes" if folder == "geometry" else title
+        pages[f"{folder}/{name}.md"] = _described(package, members)
+    for folder, head in (("geometry", pages.pop("geometry/index.md")), ("api", "# API\n\n")):
+        listed = [f"- [{Path(n).stem}]({Path(n).name})" for n in pages if n.startswith(folder)]
+        pages[f"{folder}/index.md"] = head + "\n".join(listed) + "\n"
+    return dict(sorted(pages.items(), key=lambda page: not page[0].endswith("index.md")))
 
 
-def _modules() -> list[tuple[str, str]]:
-    """Public modules that define something, with the first line of their docstrings."""
-    found = []
-    for path in sorted((SOURCE / "curvlab").rglob("*.py")):
-        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-        text = path.read_text(encoding="utf-8")
-        if "__init__" not in name and "._" not in name:
-            found.append((name, docstring(text).split("\n")[0]))
-    return found
+def public_names(package: str) -> dict[str, Any]:
+    """What `dir` lists of a package, by name."""
+    module = import_module(package)
+    return {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
 
 
-def _api_navigation(names: list[str]) -> list[Any]:
-    packages = groupby((n for n in names if n != "api/index.md"), lambda name: name.split(".")[1])
-    return ["api/index.md", *({package: list(pages)} for package, pages in packages)]
-
-
-def _index_of_api(modules: dict[str, str]) -> str:
-    return f"# API\n\n{_listed(modules, geometry=False)}"
-
-
-def _index_of_geometry(modules: dict[str, str]) -> str:
-    text = (
-        "Curvature is the signed `kappa`: negative hyperbolic, zero flat, positive spherical. "
-        "The pages are the docstrings of `curvlab.manifolds`: formulas, shapes, errors. "
-        "A benchmark compares them with geoopt:"
-    )
-    beside = "[geometry.txt](../results/speed/geometry.txt)"
-    return f"# Geometry\n\n{text}\n\n{beside}\n\n{_listed(modules, geometry=True)}"
-
-
-def _listed(modules: dict[str, str], geometry: bool) -> str:
-    rows = [
-        f"| [`{path}`]({path}.md) | {text} |"
-        for path, text in modules.items()
-        if _in(path, GEOMETRY) == geometry
+def _functions(module: str) -> list[str]:
+    """Public functions that a module defines, in the order of its file."""
+    found = vars(import_module(module)).items()
+    return [
+        f"{module}.{name}"
+        for name, value in found
+        if getattr(value, "__module__", "") == module and not name.startswith("_")
     ]
-    return "\n".join(["| module | content |", "|---|---|", *rows, ""])
+
+
+def _described(path: str, members: list[str]) -> str:
+    head = f"# {path}\n\n{inspect.getdoc(import_module(path))}\n"
+    return "\n".join([head, *(f"::: {member}\n" for member in members)])
