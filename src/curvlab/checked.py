@@ -21,8 +21,8 @@ from curvlab.errors import UsageError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Check = Callable[[str, Any, Mapping[str, Any]], None]
-"""Refuses arguments, by the name of the class, what has the annotations, and the arguments."""
+Check = Callable[[str, Any, dict[str, Any]], None]
+"""Refuses or converts arguments, by the name of the class, its annotations and the arguments."""
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 UNIONS = (typing.Union, types.UnionType)
@@ -167,11 +167,11 @@ def checked(made: Callable[P, R], checks: tuple[Check, ...] = (check_values,)) -
     def checking(*args: P.args, **options: P.kwargs) -> R:
         owner = type(args[0]).__name__ if made.__name__ == "__init__" else made.__name__
         try:
-            given = named.bind_partial(*args, **options).arguments
-        except TypeError:  # which the call below says better
-            given = {}
+            bound = named.bind_partial(*args, **options)
+        except TypeError:
+            return made(*args, **options)  # says it better
         for check in checks:
-            check(owner, made, given)
-        return made(*args, **options)
+            check(owner, made, bound.arguments)
+        return made(*bound.args, **bound.kwargs)
 
     return checking

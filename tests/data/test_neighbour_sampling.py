@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from curvlab.data.loaders.subgraphs import Subgraphs, distinct_integers
-from curvlab.models import MeanSAGE
+from curvlab.models.graph_network import MeanSAGE
 
 
 @pytest.fixture

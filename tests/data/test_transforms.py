@@ -110,7 +110,7 @@ def test_eigenvectors_that_a_small_graph_lacks_are_zeros(caplog):
     data = graph_of(nx.path_graph(3))
     found = eigenvectors(data, 5)
     np.testing.assert_array_equal(found, np.pad(eigenvectors(data, 3), ((0, 0), (0, 2))))
-    assert "3 nodes has as many Laplacian eigenvectors: the other 2 of 5 are 0" in caplog.text
+    assert "the graph has 3 Laplacian eigenvectors: the other 2 of k=5 columns are 0" in caplog.text
 
 
 @pytest.mark.parametrize("k", [5, 12, 20])

@@ -82,7 +82,7 @@ def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
     """Its rows follow the nodes when they are numbered otherwise; a part of them is a graph too."""
     run_here(*CLASSES, "model=gcn")
     run = curvlab.load(tmp_path / "run")
-    assert not run.tied
+    assert not run.transductive_reason
     graph = run.data.source.load()
     order = torch.randperm(graph.num_nodes)
     other = graph.clone()
@@ -173,7 +173,7 @@ def test_made_features_belong_to_their_graph(run_here, tmp_path, capsys):
     small = ("model=mlp", "trainer.max_steps=5", "trainer.steps_per_epoch=5")
     quiet = ("trainer.accelerator=cpu", "trainer.plots=false")
     run_here("dataset=graph_folder", f"dataset.path={folder}", *small, *quiet)
-    assert "made for it" in curvlab.load(tmp_path / "run").tied
+    assert "made for it" in curvlab.load(tmp_path / "run").transductive_reason
     words = [str(tmp_path / "run"), "--data", str(folder)]
     assert import_module("curvlab.cli.export").main(words) == 2
     assert "made for it" in capsys.readouterr().err

@@ -1,45 +1,58 @@
-"""Mixing spaces that do not fit is refused when a layer is built."""
+"""The manifold of a layer or model: a class, an instance or a partial; others are refused."""
+
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
+import curvlab.layers
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzLinear, StereographicLinear
-from curvlab.layers.stereographic import StereographicFeedForward, StereographicLayerNorm
+from curvlab.layers import LorentzLinear, StereographicLayerNorm, StereographicLinear
 from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Sphere, Stereographic
-from curvlab.models.fpst import FPST
+from curvlab.models import FPST, HGCN
 
-FITTING = "Euclidean, PoincareBall, Sphere, Stereographic"
-
-
-@pytest.mark.parametrize("given", [((8, 8, Lorentz()), {}), ((8, 8), {"space": Lorentz()})])
-def test_a_stereographic_layer_refuses_the_hyperboloid(given):
-    says = rf"^StereographicLinear cannot be built with space=Lorentz: it takes {FITTING}$"
-    with pytest.raises(UsageError, match=says):
-        StereographicLinear(*given[0], **given[1])
-
-
-@pytest.mark.parametrize("layer", [StereographicLayerNorm, StereographicFeedForward])
-def test_other_layers_do_too(layer):
-    given = (8, Lorentz()) if layer is StereographicLayerNorm else (8, 8, abs, Lorentz())
-    with pytest.raises(UsageError, match=f"{layer.__name__} cannot be built with space=Lorentz"):
-        layer(*given)
+ANSWERS = {
+    "Lorentz": (lambda: StereographicLinear(8, 8, Lorentz), "manifold=Lorentz must be Euclidean"),
+    "an instance": (lambda: StereographicLayerNorm(8, manifold=Lorentz()), "manifold=Lorentz"),
+    "the second": (lambda: LorentzLinear(8, 8, Lorentz, Sphere), "manifold_out=Sphere must be Lor"),
+    "a name": (lambda: FPST(8, manifold="poincare"), "manifold='poincare' must be Euclidean or Po"),
+    "a curvature": (lambda: StereographicLinear(8, 8, -1.0), "manifold=-1.0 must be Euclidean"),
+    "c": (lambda: HGCN(8, c=1.0), r"HGCN takes no c: .*manifold=PoincareBall\(kappa=-1.0\)"),
+    "k": (lambda: StereographicLinear(8, 8, Sphere, k=1.0), "takes no k: give the .* kappa"),
+}
 
 
-def test_each_of_two_spaces_is_checked():
-    with pytest.raises(UsageError, match="LorentzLinear cannot be built with space_out=Sphere"):
-        LorentzLinear(8, 8, Lorentz(), Sphere(), "rescale")
+@pytest.mark.parametrize("wrong", ANSWERS)
+def test_what_is_no_manifold_of_a_layer_or_model_is_answered_with_one_that_is(wrong):
+    make, answer = ANSWERS[wrong]
+    with pytest.raises(UsageError, match=answer):
+        make()
 
 
-@pytest.mark.parametrize("space", [Euclidean, PoincareBall, Sphere, Stereographic])
-def test_spaces_of_the_kind_and_of_subclasses_fit(space):
-    assert StereographicLinear(8, 8, space(2)).space.components == 2
+@pytest.mark.parametrize("kind", [Euclidean, PoincareBall, Sphere, Stereographic])
+@pytest.mark.parametrize("given", [lambda kind: kind, lambda kind: kind(), partial])
+def test_a_class_an_instance_and_a_partial_are_taken(kind, given):
+    assert type(StereographicLinear(8, 8, manifold=given(kind)).space) is kind
+    model = FPST(8, heads=4, manifold=given(kind))
+    assert type(model.manifold_out) is kind
+    assert model.manifold_out.components == 4
+
+
+def test_the_options_of_an_instance_are_those_of_the_spaces_made_of_it():
+    kappa = FPST(8, manifold=PoincareBall(kappa=-3.0, learnable=False)).manifold_out.kappa
+    torch.testing.assert_close(kappa, torch.tensor([-3.0, -3.0]))
 
 
 def test_a_missing_argument_is_still_said_by_python():
-    with pytest.raises(TypeError, match="space"):
+    with pytest.raises(TypeError, match="manifold"):
         StereographicLinear(8, 8)
 
 
 def test_a_whole_number_of_numpy_is_one():
     assert FPST(8, dim=np.int64(4)).dim_out == 4
+
+
+def test_the_public_names_are_those_of_layers():
+    assert {"LorentzLinear", "StereographicAttention"} < set(dir(curvlab.layers))
+    assert not {"lorentz", "sparse_graph"} & set(dir(curvlab.layers))

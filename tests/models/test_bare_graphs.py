@@ -16,7 +16,7 @@ from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.manifolds import Lorentz
-from curvlab.models import FPST, LDS, MERGED, KappaGCN
+from curvlab.models import FPST, LDS, MODELS, KappaGCN
 from curvlab.models.encoder import Encoder
 from curvlab.run.parts import DataSpec, build_encoder
 
@@ -197,7 +197,7 @@ def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
 @pytest.mark.parametrize("space", [Lorentz, partial(Lorentz, kappa=-2.0)])
 @pytest.mark.parametrize("model", [FPST, KappaGCN])
 def test_a_space_that_does_not_fit_is_refused_by_the_constructor(model, space):
-    with pytest.raises(UsageError, match=r"manifold=Lorentz: it takes .*Stereographic"):
+    with pytest.raises(UsageError, match=r"manifold=Lorentz must be .*Stereographic"):
         model(FEATURES, manifold=space)
 
 
@@ -216,8 +216,9 @@ def test_models_are_imported_by_their_names():
         module, _, model = target_of(name).rpartition(".")
         if module.startswith("curvlab.models"):
             kind = getattr(importlib.import_module("curvlab.models"), model)
-            assert kind.__module__ == MERGED.get(module, module)
+            assert (module, kind.__module__) == MODELS[model]
             assert getattr(importlib.import_module(module), model) is kind
+            assert model in dir(importlib.import_module("curvlab.models"))
     with pytest.raises(ImportError, match="NoModel"):
         from curvlab.models import NoModel  # noqa: F401
 

@@ -11,7 +11,8 @@ from torch_geometric.utils import add_self_loops
 
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
-from curvlab.models import GAT, GCN, MLP, SGC, SIGN, ChebNet, DropEdge, GraphSAGE, MeanSAGE
+from curvlab.models import GAT, GCN, MLP, SGC, SIGN, ChebNet, DropEdge, GraphSAGE
+from curvlab.models.graph_network import MeanSAGE
 from graphs import dense_adjacency, symmetric
 
 pytestmark = pytest.mark.usefixtures("float64")

@@ -8,7 +8,8 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers import row_blocks
-from curvlab.models import GraphGPS, Graphormer, GraphTrans, SpatialAttention
+from curvlab.models import GraphGPS, Graphormer, GraphTrans
+from curvlab.models.graph_transformers import SpatialAttention
 
 NODES, FEATURES, DIM, LONGEST = 9, 5, 8, 4
 

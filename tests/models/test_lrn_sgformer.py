@@ -10,7 +10,8 @@ from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.models import BranchSum, LRNSGFormer, SGFormer
+from curvlab.models import LRNSGFormer, SGFormer
+from curvlab.models.sgformer import BranchSum
 
 G = 0.8
 BRANCHES = {"in_channels": 4, "dim": 6, "graph_weight": G}

@@ -90,7 +90,7 @@ def test_a_node_sees_its_own_tokens_only():
     data = larger(orders=4)
     nodes = torch.tensor([30, 2, 17])
     whole = encoder(data)
-    torch.testing.assert_close(encoder.of_nodes(data, nodes), whole[nodes])
+    torch.testing.assert_close(encoder.forward_nodes(data, nodes), whole[nodes])
     torch.testing.assert_close(encoder.encode_in_chunks(data, 7), whole)
     data.tokens[torch.arange(40) != 2] = torch.nan
     assert torch.equal(encoder(data)[2].isfinite().sum(), torch.tensor(8))

@@ -114,7 +114,7 @@ def test_nagphormer_reads_hops_against_the_node(graph):
     whole = model(data)
     assert whole.shape == (30, 4) == (30, model.dim_out)
     nodes = torch.tensor([3, 29])
-    torch.testing.assert_close(model.of_nodes(data, nodes), whole[nodes])
+    torch.testing.assert_close(model.forward_nodes(data, nodes), whole[nodes])
     nn.init.normal_(model.attention.weight)
     x = model.norm(model.layers[0](model.projected(data).transpose(0, 1)))
     for v in (0, 7):

@@ -54,7 +54,7 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
     @torch.no_grad()
     def look() -> None:
         task.on_train_batch_start(seen, 0)
-        if task.chooses_weights:
+        if task.selects_checkpoint:
             task.validation_score(seen)
         else:
             task.validation_step(seen, 0)
@@ -65,7 +65,7 @@ def cost(config: DictConfig, device: torch.device, runs: int = 3) -> Cost:
         warnings.filterwarnings("ignore", ".*You are trying to `self.log.*")  # without a trainer
         look_ms = median_ms({"": look}, device, runs)[""]
     trainer = config.trainer
-    if task.chooses_weights:
+    if task.selects_checkpoint:
         looks = trainer.max_steps / trainer.validate_every
     else:  # after each epoch, and the test
         looks = trainer.max_steps / min(trainer.steps_per_epoch, trainer.max_steps) + 1

@@ -22,3 +22,9 @@ from curvlab.layers.stereographic import (
     StereographicLinear,
 )
 from curvlab.layers.stereographic_logits import StereographicLogits
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    mine = f"{__name__}."
+    return sorted(n for n, v in globals().items() if getattr(v, "__module__", "").startswith(mine))

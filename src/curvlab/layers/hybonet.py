@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.layers.sparse_graph import Features, SparseMatrix, as_features, as_matrix
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
@@ -33,7 +33,7 @@ FIRST_SCALE = 10.0
 """What exp(log_scale) starts with."""
 
 
-class SigmoidTime(OnSpaces, nn.Module):
+class SigmoidTime(TakesManifold, nn.Module):
     r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
 
     t = exp(log_scale) sigmoid(h_0) + 1 / s + time_offset,
@@ -45,9 +45,9 @@ class SigmoidTime(OnSpaces, nn.Module):
     Shapes: `[..., 1 + dim]` to `[..., 1 + dim]`.
     """
 
-    def __init__(self, space: Lorentz, time_offset: float, max_scale: float | None) -> None:
+    def __init__(self, manifold: Lorentz, time_offset: float, max_scale: float | None) -> None:
         super().__init__()
-        self.space, self.time_offset, self.max_scale = space, time_offset, max_scale
+        self.space, self.time_offset, self.max_scale = manifold, time_offset, max_scale
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, h: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class SigmoidTime(OnSpaces, nn.Module):
         return torch.cat([time, of_space * factor], -1)
 
 
-class HyboNetLinear(OnSpaces, FeatureLinear):
+class HyboNetLinear(TakesManifold, FeatureLinear):
     r"""Linear map of all coordinates of a point, `y = SigmoidTime(W drop(act(x)) + b)`.
 
     Activation and dropout act on the time too, as in the code. `W` `[1 + out, 1 + in]` is drawn
@@ -83,16 +83,16 @@ class HyboNetLinear(OnSpaces, FeatureLinear):
         self,
         in_features: int,
         out_features: int,
-        space: Lorentz,
+        manifold: Lorentz,
         dropout: float,
         activation: str | None,
         time_offset: float,
         max_scale: float | None,
     ) -> None:
         super().__init__(1 + in_features, 1 + out_features, dropout=dropout)
-        self.space = space
+        self.space = manifold
         self.activation = None if activation is None else activation_function(activation)
-        self.point = SigmoidTime(space, time_offset, max_scale)
+        self.point = SigmoidTime(manifold, time_offset, max_scale)
 
     def reset_parameters(self) -> None:
         """Draw the weight, and set its first column and the bias to 0."""
@@ -138,7 +138,7 @@ class HyboNetFeatureLinear(HyboNetLinear):
         return self.point(torch.addcmul(h, factor, self.product(x, self.weight[:, 1:])))
 
 
-class CentroidAggregation(OnSpaces, nn.Module):
+class CentroidAggregation(TakesManifold, nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
     A node without neighbours stays where it is; whether a matrix has any is looked up once. Scaling
@@ -149,9 +149,9 @@ class CentroidAggregation(OnSpaces, nn.Module):
     Source: Chen et al. 2022, Equation 8; Law et al. 2019.
     """
 
-    def __init__(self, space: Lorentz) -> None:
+    def __init__(self, manifold: Lorentz) -> None:
         super().__init__()
-        self.space = space
+        self.space = manifold
 
     def forward(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
         """Aggregate along a matrix `[nodes, nodes]` (sparse CSR, at least 0, rows are targets)."""

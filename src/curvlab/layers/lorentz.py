@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.layers.features import FeatureLinear
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.layers.sparse_graph import Features, as_features
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
@@ -36,7 +36,7 @@ def lift(space_part: Tensor, space: Lorentz) -> Tensor:
     return lorentz.from_space(working(space_part), space.kappa)
 
 
-class LorentzLinear(OnSpaces, FeatureLinear):
+class LorentzLinear(TakesManifold, FeatureLinear):
     r"""HTC: a linear map of all coordinates of a point, `[..., 1 + in] -> [..., 1 + out]`.
 
     With `f = W x + b` and `r = kappa_1 / kappa_2`,
@@ -57,12 +57,13 @@ class LorentzLinear(OnSpaces, FeatureLinear):
         self,
         in_features: int,
         out_features: int,
-        space_in: Lorentz,
-        space_out: Lorentz,
-        curvature_mode: CurvatureMode,
+        manifold: Lorentz,
+        manifold_out: Lorentz | None = None,
+        curvature_mode: CurvatureMode = "rescale",
     ) -> None:
         super().__init__(1 + in_features, out_features)
-        self.space_in, self.space_out = space_in, space_out
+        self.space_in = manifold
+        self.space_out = manifold if manifold_out is None else manifold_out
         self.curvature_mode = curvature_mode
 
     def reset_parameters(self) -> None:
@@ -109,12 +110,12 @@ class LorentzFeatureLinear(LorentzLinear):
         self,
         in_features: int,
         out_features: int,
-        space_in: Lorentz,
-        space_out: Lorentz,
-        curvature_mode: CurvatureMode,
-        input_lift: InputLift,
+        manifold: Lorentz,
+        manifold_out: Lorentz | None = None,
+        curvature_mode: CurvatureMode = "rescale",
+        input_lift: InputLift = "exp0",
     ) -> None:
-        super().__init__(in_features, out_features, space_in, space_out, curvature_mode)
+        super().__init__(in_features, out_features, manifold, manifold_out, curvature_mode)
         self.input_lift = input_lift
 
     def forward(self, x: Tensor | Features) -> Tensor:
@@ -146,7 +147,7 @@ def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     return torch.cat([time, factor * v], dim=-1)
 
 
-class LorentzMap(OnSpaces, nn.Module):
+class LorentzMap(TakesManifold, nn.Module):
     """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
 
     Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
@@ -155,9 +156,9 @@ class LorentzMap(OnSpaces, nn.Module):
     Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
     """
 
-    def __init__(self, function: nn.Module, space: Lorentz) -> None:
+    def __init__(self, function: nn.Module, manifold: Lorentz) -> None:
         super().__init__()
-        self.function, self.space = function, space
+        self.function, self.space = function, manifold
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., 1 + dim]` to points `[..., 1 + out]`."""

@@ -19,7 +19,7 @@ from torch.autograd import Function
 
 from curvlab.layers.lorentz import LONGEST_TANGENT, Inner, LorentzLinear, inner_factor, lift
 from curvlab.layers.row_blocks import in_blocks
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, dot, working
 from curvlab.manifolds.products import full_precision, linear, product
@@ -126,7 +126,7 @@ def focused_attention(
     return attention_quotient(focused_features(query, power, smallest), S, n, smallest)
 
 
-class _Heads(OnSpaces, nn.Module):
+class _Heads(TakesManifold, nn.Module):
     """Queries, keys and values of all heads, each as wide as the model, by one map of points.
 
     Its rows are `[3, heads, dim]`: queries, keys, values, each head after head.
@@ -134,9 +134,9 @@ class _Heads(OnSpaces, nn.Module):
 
     projection: Any
 
-    def __init__(self, heads: int, dim: int, space: Lorentz) -> None:
+    def __init__(self, heads: int, dim: int, manifold: Lorentz) -> None:
         super().__init__()
-        self.heads, self.dim, self.space = heads, dim, space
+        self.heads, self.dim, self.space = heads, dim, manifold
 
     def projected(self, x: Tensor) -> Tensor:
         """What the map makes of points `[nodes, 1 + dim]`, `[nodes, 3 * heads * dim]`."""
@@ -151,7 +151,7 @@ class _Heads(OnSpaces, nn.Module):
 
 def _heads_linear(dim: int, heads: int, space: Lorentz) -> LorentzLinear:
     """One HTC for all heads, each head's matrix drawn by itself (Xavier-uniform, gain `sqrt 2`)."""
-    projection = LorentzLinear(dim, 3 * heads * dim, space, space, "rescale")
+    projection = LorentzLinear(dim, 3 * heads * dim, space)
     bound = (12 / (1 + 2 * dim)) ** 0.5
     nn.init.uniform_(projection.weight, -bound, bound)
     return projection
@@ -170,7 +170,7 @@ class LorentzLinearAttention(_Heads):
     Args:
         dim: space-like coordinates of the input, the output and each head.
         heads: number of heads, whose mean is taken.
-        space: space of the input and the output.
+        manifold: space of the input and the output.
         power: the exponent p of the focused feature map.
         phi_on_value: apply phi to the values too (the paper's Eq. 15, not its authors' code).
 
@@ -182,12 +182,12 @@ class LorentzLinearAttention(_Heads):
         self,
         dim: int,
         heads: int,
-        space: Lorentz,
+        manifold: Lorentz,
         power: Annotated[float, Ge(1)] = 2.0,
         phi_on_value: bool = False,
     ) -> None:
-        super().__init__(heads, dim, space)
-        self.projection = _heads_linear(dim, heads, space)
+        super().__init__(heads, dim, manifold)
+        self.projection = _heads_linear(dim, heads, manifold)
         self.power, self.phi_on_value = power, phi_on_value
         self.psi = nn.Linear(dim, dim)
 
@@ -237,11 +237,11 @@ class PointAttention(_Heads):
     Args:
         dim: space-like coordinates of the input, the output and each head.
         heads: number of heads, whose midpoint is the output.
-        space: space of the input and the output.
+        manifold: space of the input and the output.
     """
 
-    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
-        super().__init__(heads, dim, space)
+    def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
+        super().__init__(heads, dim, manifold)
 
     @abstractmethod
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -298,12 +298,12 @@ class LorentzSoftmaxAttention(PointAttention):
         self,
         dim: int,
         heads: int,
-        space: Lorentz,
+        manifold: Lorentz,
         inner: Inner | None = None,
     ) -> None:
-        super().__init__(dim, heads, space)
+        super().__init__(dim, heads, manifold)
         self.inner = inner
-        self.projection = _heads_linear(dim, heads, space)
+        self.projection = _heads_linear(dim, heads, manifold)
         self.scale = nn.Parameter(torch.tensor(dim**0.5))
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -317,7 +317,7 @@ class LorentzSoftmaxAttention(PointAttention):
             return F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
 
 
-class PoincareLinear(OnSpaces, nn.Module):
+class PoincareLinear(TakesManifold, nn.Module):
     r"""The fully connected layer of HNN++, between points in the hyperboloid's coordinates.
 
     In the ball of curvature -c, with `lambda = 2 / (1 - c |x|^2)`, weights `z_k` and offsets `r_k`,
@@ -335,9 +335,9 @@ class PoincareLinear(OnSpaces, nn.Module):
     Source: Shimizu et al. 2021, Section 3.2, with its initialisation.
     """
 
-    def __init__(self, in_features: int, out_features: int, space: Lorentz) -> None:
+    def __init__(self, in_features: int, out_features: int, manifold: Lorentz) -> None:
         super().__init__()
-        self.space = space
+        self.space = manifold
         deviation = (2 * in_features * out_features) ** -0.5
         self.weight = nn.Parameter(deviation * torch.randn(out_features, in_features))
         self.offset = nn.Parameter(torch.zeros(out_features))
@@ -363,8 +363,8 @@ class _DistanceAttention(PointAttention):
     block of distances (`in_blocks`).
     """
 
-    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
-        super().__init__(dim, heads, space)
+    def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
+        super().__init__(dim, heads, manifold)
         self.raw_beta = nn.Parameter(torch.zeros(()))
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -389,8 +389,8 @@ class TangentDistanceAttention(_DistanceAttention):
     Source: Gulcehre et al. 2019, Section 3, with the linear maps of Ganea et al. 2018.
     """
 
-    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
-        super().__init__(dim, heads, space)
+    def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
+        super().__init__(dim, heads, manifold)
         self.projection = nn.Linear(dim, 3 * heads * dim, bias=False)
 
     def projected(self, x: Tensor) -> Tensor:
@@ -413,6 +413,6 @@ class PoincareDistanceAttention(_DistanceAttention):
     Source: Shimizu et al. 2021, Section 3.4.
     """
 
-    def __init__(self, dim: int, heads: int, space: Lorentz) -> None:
-        super().__init__(dim, heads, space)
-        self.projection = PoincareLinear(dim, 3 * heads * dim, space)
+    def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
+        super().__init__(dim, heads, manifold)
+        self.projection = PoincareLinear(dim, 3 * heads * dim, manifold)

@@ -5,13 +5,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.layers.lorentz import Inner, inner_factor
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.products import linear
 
 
-class LorentzPrototypes(OnSpaces, nn.Module):
+class LorentzPrototypes(TakesManifold, nn.Module):
     r"""Logits from squared Lorentzian distances to one learned point a class.
 
     `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`: `-b_c`
@@ -27,7 +27,7 @@ class LorentzPrototypes(OnSpaces, nn.Module):
     Args:
         dim: space-like coordinates of the points.
         logits: number of logits.
-        space: where the points lie.
+        manifold: where the points lie.
         inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
 
     Raises:
@@ -36,12 +36,14 @@ class LorentzPrototypes(OnSpaces, nn.Module):
     Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
     """
 
-    def __init__(self, dim: int, logits: int, space: Lorentz, inner: Inner | None = None) -> None:
+    def __init__(
+        self, dim: int, logits: int, manifold: Lorentz, inner: Inner | None = None
+    ) -> None:
         super().__init__()
-        self.space, self.inner = space, inner
+        self.space, self.inner = manifold, inner
         with torch.no_grad():
-            points = space.expmap0(F.normalize(torch.randn(logits, dim), dim=-1))
-        self.prototypes = geoopt.ManifoldParameter(points, manifold=space)
+            points = manifold.expmap0(F.normalize(torch.randn(logits, dim), dim=-1))
+        self.prototypes = geoopt.ManifoldParameter(points, manifold=manifold)
         self.bias = nn.Parameter(torch.zeros(logits))
 
     def forward(self, x: Tensor) -> Tensor:

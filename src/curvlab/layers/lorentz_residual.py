@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz_sums
 from curvlab.options import PositiveFloat
 
@@ -18,7 +18,7 @@ FORMS = {"stable": lorentz_sums.STABLE, "maps": lorentz_sums.LITERAL}
 UNWEIGHTED = "parallel_transport"
 
 
-class LorentzResidual(OnSpaces, nn.Module):
+class LorentzResidual(TakesManifold, nn.Module):
     r"""Sum of a point x and a point y = f(x) of one hyperboloid.
 
     With s = sqrt(-kappa) and `lift` the point with a given space part:
@@ -34,7 +34,7 @@ class LorentzResidual(OnSpaces, nn.Module):
     Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
 
     Args:
-        space: where x, y and the sum lie.
+        manifold: where x, y and the sum lie.
         operator: of the sum, see above.
         weights: `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
         weight_x: w_x, of the layer's input; where it is learned, what it starts with.
@@ -50,7 +50,7 @@ class LorentzResidual(OnSpaces, nn.Module):
 
     def __init__(
         self,
-        space: Lorentz,
+        manifold: Lorentz,
         operator: Operator = "centroid",
         weights: Weights = "fixed",
         weight_x: PositiveFloat = 1.0,
@@ -63,7 +63,7 @@ class LorentzResidual(OnSpaces, nn.Module):
             raise UsageError(
                 "operator='parallel_transport' has no weights: leave weights='fixed' and both at 1"
             )
-        self.space, self.operator, self.form, self.reverse = space, operator, form, reverse
+        self.space, self.operator, self.form, self.reverse = manifold, operator, form, reverse
         self.weight_y = weight_y
         self._fixed = weight_x
         self.log_weight: nn.Parameter | None = None

@@ -1,67 +1,76 @@
-"""Layers and models refuse, when they are built, spaces that their constructors do not take."""
+"""Layers and models take manifolds as classes, instances or partials, and refuse other kinds."""
 
-from collections.abc import Mapping
 from functools import cache
-from inspect import isabstract
-from typing import Any, get_args, get_type_hints
+from inspect import isabstract, signature
+from typing import Any, Self, get_args, get_type_hints
 
 from curvlab import manifolds
 from curvlab.checked import Checked, check_values
 from curvlab.errors import UsageError
 from curvlab.manifolds import EmbeddingSpace
 
-Made = tuple[type[EmbeddingSpace], ...]
 
-
-def check_spaces(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
-    """Refuse spaces, and makers of spaces, that do not fit an annotation.
+def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
+    """Refuse manifolds that do not fit an annotation, and make an instance where it asks for one.
 
     Raises:
         UsageError: with what fits.
     """
-    for name, kinds in _fitting(annotated).items():
-        found = _class_of(given.get(name))
-        if found is not None and not issubclass(found, kinds):
-            raise UsageError(
-                f"{owner} cannot be built with {name}={found.__name__}: it takes "
-                f"{', '.join(_choices(kinds))}"
-            )
+    for name, (kinds, is_maker) in _manifolds(annotated).items():
+        value = given.get(name)
+        made = getattr(value, "func", value)  # of a partial
+        found = made if isinstance(made, type) else type(made)
+        unknown = callable(value) and not issubclass(found, EmbeddingSpace)  # a function
+        if value is None or (unknown and is_maker):
+            continue
+        if not issubclass(found, kinds):
+            shown = found.__name__ if issubclass(found, EmbeddingSpace) else repr(value)
+            raise UsageError(f"{owner}: {name}={shown} must be {' or '.join(_choices(kinds))}")
+        if not is_maker and not isinstance(value, EmbeddingSpace):
+            given[name] = value()
 
 
-class OnSpaces(Checked):
-    """Base of classes whose constructors check the spaces and makers of spaces, too.
+class TakesManifold(Checked):
+    """Base of layers and models, whose constructors take `manifold` as a class or an instance.
 
-    The annotations say which fit: `space: Lorentz`, `manifold: SpaceMaker[Stereographic]`.
+    The annotation says which fit: `manifold: Lorentz` is a layer's, which gets an instance,
+    `manifold: SpaceMaker[Stereographic]` a model's, which makes its spaces itself.
 
     Raises:
         UsageError: by the constructor, with what fits.
     """
 
-    _checks = (check_values, check_spaces)
+    _checks = (check_values, check_manifolds)
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Answer other libraries' names of the curvature."""
+        for name in {"c", "k", "curvature"} & options.keys():
+            if name not in signature(cls.__init__).parameters:
+                raise UsageError(
+                    f"{cls.__name__} takes no {name}: give the signed curvature kappa to its "
+                    "manifold, such as manifold=PoincareBall(kappa=-1.0)"
+                )
+        return super().__new__(cls)
 
 
 @cache
-def _fitting(annotated: Any) -> dict[str, Made]:
-    hints = get_type_hints(annotated)
-    return {name: found for name, hint in hints.items() if (found := _spaces(hint))}
+def _manifolds(annotated: Any) -> dict[str, tuple[tuple[type[EmbeddingSpace], ...], bool]]:
+    """Arguments that are manifolds: their classes, and whether a maker is asked for."""
+    hints = get_type_hints(annotated).items()
+    return {
+        name: (kinds, bool(get_args(hint))) for name, hint in hints if (kinds := _classes(hint))
+    }
 
 
-def _class_of(value: Any) -> type[EmbeddingSpace] | None:
-    """The class of a space, or of what a maker of spaces makes if that can be seen."""
-    maker = getattr(value, "func", value)  # of a partial
-    found = maker if isinstance(maker, type) else type(maker)
-    return found if issubclass(found, EmbeddingSpace) else None
-
-
-def _spaces(hint: Any) -> Made:
-    """The classes of spaces in an annotation."""
+def _classes(hint: Any) -> tuple[type[EmbeddingSpace], ...]:
+    """The classes of manifolds in an annotation."""
     if isinstance(hint, type) and issubclass(hint, EmbeddingSpace):
         return (hint,)
-    return tuple(kind for arg in get_args(hint) for kind in _spaces(arg))
+    return tuple(kind for arg in get_args(hint) for kind in _classes(arg))
 
 
-def _choices(kinds: Made) -> list[str]:
-    """Names of the spaces of some classes that can be made."""
+def _choices(kinds: tuple[type[EmbeddingSpace], ...]) -> list[str]:
+    """Names of the manifolds of some classes that can be made."""
     every = [getattr(manifolds, name) for name in manifolds.__all__]
     return [
         made.__name__

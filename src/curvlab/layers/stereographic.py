@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Space, kernels
 from curvlab.manifolds.gyro import half_quotient
 
@@ -57,7 +57,7 @@ class TokenLinear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
-class StereographicLinear(OnSpaces, nn.Linear):
+class StereographicLinear(TakesManifold, nn.Linear):
     r"""Linear map in the tangent space at the origin, bias by Moebius addition.
 
     `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
@@ -67,7 +67,7 @@ class StereographicLinear(OnSpaces, nn.Linear):
     Args:
         in_features: width of the input.
         out_features: width of the output.
-        space: space of the input and the output.
+        manifold: space of the input and the output.
         bias: add `exp_0(b)` on the right.
         weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
 
@@ -79,12 +79,12 @@ class StereographicLinear(OnSpaces, nn.Linear):
         self,
         in_features: int,
         out_features: int,
-        space: Space,
+        manifold: Space,
         bias: bool = True,
         weight_dropout: float = 0.0,
     ) -> None:
         super().__init__(in_features, out_features, bias)
-        self.space = space
+        self.space = manifold
         self.weight_dropout = weight_dropout
 
     def reset_parameters(self) -> None:
@@ -106,15 +106,15 @@ class StereographicLinear(OnSpaces, nn.Linear):
         return self.space.expmap0_sum(out, self.bias)
 
 
-class StereographicLayerNorm(OnSpaces, nn.LayerNorm):
+class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
     """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
 
     Shapes: `[..., dim] -> [..., dim]`.
     """
 
-    def __init__(self, dim: int, space: Space) -> None:
+    def __init__(self, dim: int, manifold: Space) -> None:
         super().__init__(dim, eps=1e-5)
-        self.space = space
+        self.space = manifold
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
@@ -128,32 +128,32 @@ class StereographicLayerNorm(OnSpaces, nn.LayerNorm):
         return torch.addcmul(self.bias, centred * scale, self.weight)
 
 
-class StereographicActivation(OnSpaces, nn.Module):
+class StereographicActivation(TakesManifold, nn.Module):
     """A pointwise function of the logarithm at the origin (FPS-T, Section 3.2).
 
     Args:
         function: acts on tangent vectors, for example `torch.relu`.
-        space: space of the input and the output.
+        manifold: space of the input and the output.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], space: Space) -> None:
+    def __init__(self, function: Callable[[Tensor], Tensor], manifold: Space) -> None:
         super().__init__()
         self.function = function
-        self.space = space
+        self.space = manifold
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., dim]` to points `[..., dim]`."""
         return self.space.expmap0(self.function(self.space.logmap0(x)))
 
 
-class StereographicFeedForward(OnSpaces, nn.Module):
+class StereographicFeedForward(TakesManifold, nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 
     Args:
         dim: width of the input and the output.
         hidden: width in between.
         function: the activation, on tangent vectors.
-        space: space of all three.
+        manifold: space of all three.
         weight_dropout: DropConnect probability of both linear layers.
     """
 
@@ -162,13 +162,13 @@ class StereographicFeedForward(OnSpaces, nn.Module):
         dim: int,
         hidden: int,
         function: Callable[[Tensor], Tensor],
-        space: Space,
+        manifold: Space,
         weight_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.space = space
-        self.inner = StereographicLinear(dim, hidden, space, weight_dropout=weight_dropout)
-        self.outer = StereographicLinear(hidden, dim, space, weight_dropout=weight_dropout)
+        self.space = manifold
+        self.inner = StereographicLinear(dim, hidden, manifold, weight_dropout=weight_dropout)
+        self.outer = StereographicLinear(hidden, dim, manifold, weight_dropout=weight_dropout)
         self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ class StereographicFeedForward(OnSpaces, nn.Module):
         return self.outer.from_tangent(hidden)
 
 
-class StereographicAttention(OnSpaces, nn.Module):
+class StereographicAttention(TakesManifold, nn.Module):
     r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
 
     Values are points; queries and keys are tangent vectors at the values, transported to the
@@ -196,7 +196,7 @@ class StereographicAttention(OnSpaces, nn.Module):
         dim: width of the input and the output.
         heads: number of heads, the components of `space`.
         head_dim: width of one head.
-        space: space of the input and the output.
+        manifold: space of the input and the output.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
             compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
             outputs jump where the sum of a query's weights crosses 0.
@@ -211,7 +211,7 @@ class StereographicAttention(OnSpaces, nn.Module):
         dim: int,
         heads: int,
         head_dim: int,
-        space: Space,
+        manifold: Space,
         kind: AttentionKind,
         out_proj: bool,
         midpoint: Midpoint | None = None,
@@ -226,11 +226,11 @@ class StereographicAttention(OnSpaces, nn.Module):
         self.printed = midpoint == "paper"
         self.heads = heads
         self.kind = kind
-        self.space = space
+        self.space = manifold
         self.query = TokenLinear(dim, inner)
         self.key = TokenLinear(dim, inner)
-        self.value = StereographicLinear(dim, inner, space)
-        self.out = StereographicLinear(inner, dim, space) if out_proj else nn.Identity()
+        self.value = StereographicLinear(dim, inner, manifold)
+        self.out = StereographicLinear(inner, dim, manifold) if out_proj else nn.Identity()
         for linear in (self.query, self.key):
             nn.init.xavier_uniform_(linear.weight, gain=0.5**0.5)
             nn.init.zeros_(linear.bias)

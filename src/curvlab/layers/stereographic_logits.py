@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Space, kernels, stereographic
 from curvlab.manifolds.products import product
 
@@ -14,7 +14,7 @@ _SMALLEST_SQUARE = 1e-15
 LogitCurvature = Literal["geometric", "paper"]
 
 
-class StereographicLogits(OnSpaces, nn.Module):
+class StereographicLogits(TakesManifold, nn.Module):
     r"""Logits from signed distances to one hyperplane a class.
 
     Class `c` has an offset `P = exp_0(p)` and a normal `A`, the transport of `a` from the origin to
@@ -35,7 +35,7 @@ class StereographicLogits(OnSpaces, nn.Module):
     Args:
         dim: width of the points.
         classes: number of classes.
-        space: where the points lie.
+        manifold: where the points lie.
         curvature: of `arsin`: `geometric` is the space's kappa, which makes D the distance;
             `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it; beyond
             kappa = 1 its argument can leave the domain and is then held at the boundary.
@@ -44,10 +44,10 @@ class StereographicLogits(OnSpaces, nn.Module):
     """
 
     def __init__(
-        self, dim: int, classes: int, space: Space, curvature: LogitCurvature = "geometric"
+        self, dim: int, classes: int, manifold: Space, curvature: LogitCurvature = "geometric"
     ) -> None:
         super().__init__()
-        self.space = space
+        self.space = manifold
         self.curvature = curvature
         self.normal = nn.Parameter(0.01 * torch.randn(classes, dim))
         self.offset = nn.Parameter(torch.zeros(classes, dim))

@@ -1,33 +1,48 @@
-"""Encoders: a prepared graph in, embeddings on `manifold_out` out; one file a family of models."""
+"""Models: a prepared graph in, embeddings on `manifold_out` out; one file a family."""
 
 import sys
 from functools import partial
 from importlib import import_module
-from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
-_FAMILIES = {
-    "graph_network": ("gcn", "gat", "sage", "sgc", "chebnet", "mlp", "sign", "dropedge"),
-    "curved_gcn": ("hgcn", "hgat", "hat", "hgnn", "kappa_gcn", "q_gcn"),
-    "graph_transformers": ("transformer", "graphtrans", "graphgps", "graphormer"),
-    "polyformer": ("polyattn", "unifilter"),
-    "spectral": ("gprgnn", "bernnet", "chebnet2"),
-    "specformer": ("specformer_large",),
-    "hybonet": ("lrn",),
-    "sgformer": ("lrn_sgformer",),
-    "fpst": ("tokengt",),
-    "triples.flat": ("triples.distmult", "triples.complex", "triples.transe", "triples.rotate"),
-    "triples.ball": ("triples.murp", "triples.roth", "triples.atth"),
-    "triples.floors": ("triples.relation_frequency", "triples.reverse_lookup"),
+_FILES = {
+    "cat": "cat.CAT",
+    "curved_gcn": "hgcn.HGCN hgat.HGAT hat.HAT hgnn.HGNN kappa_gcn.KappaGCN q_gcn.QGCN",
+    "fpst": "fpst.FPST tokengt.TokenGT",
+    "graph_network": (
+        "gcn.GCN gat.GAT sage.GraphSAGE sgc.SGC chebnet.ChebNet mlp.MLP sign.SIGN dropedge.DropEdge"
+    ),
+    "graph_transformers": (
+        "transformer.NodeTransformer graphtrans.GraphTrans graphgps.GraphGPS graphormer.Graphormer"
+    ),
+    "hybonet": "hybonet.HyboNet lrn.LRN",
+    "hypformer": "hypformer.Hypformer",
+    "idgl": "idgl.IDGL",
+    "lds": "lds.LDS",
+    "nagphormer": "nagphormer.NAGphormer",
+    "nodeformer": "nodeformer.NodeFormer",
+    "polyformer": "polyformer.PolyFormer polyattn.PolyAttn unifilter.UniFilter",
+    "sgformer": "sgformer.SGFormer lrn_sgformer.LRNSGFormer",
+    "specformer": "specformer.Specformer specformer_large.LargeSpecformer",
+    "spectral": "gprgnn.GPRGNN bernnet.BernNet chebnet2.ChebNetII",
+    "triples.ball": "triples.murp.MuRP triples.roth.RotH triples.atth.AttH",
+    "triples.flat": (
+        "triples.distmult.DistMult triples.complex.ComplEx triples.transe.TransE "
+        "triples.rotate.RotatE"
+    ),
+    "triples.floors": (
+        "triples.relation_frequency.RelationFrequency triples.reverse_lookup.ReverseLookup"
+    ),
 }
+"""The models of each file, by the names that configurations and results have for them."""
 
-MERGED = {
-    f"{__name__}.{member}": f"{__name__}.{family}"
-    for family, members in _FAMILIES.items()
-    for member in members
+MODELS = {
+    target.rpartition(".")[2]: (f"{__name__}.{target.rpartition('.')[0]}", f"{__name__}.{file}")
+    for file, targets in _FILES.items()
+    for target in targets.split()
 }
-"""Modules by which configurations and results name classes, and the files that have these."""
+"""For each model the module that configurations name, and the one that defines it."""
 
 
 def _member(module: str, name: str) -> Any:
@@ -36,24 +51,20 @@ def _member(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
-for _name, _file in MERGED.items():
-    _module = sys.modules[_name] = ModuleType(_name, f"The classes of this name are in `{_file}`.")
-    vars(_module)["__getattr__"] = partial(_member, _file)
-    _parent, _, _last = _name.rpartition(".")
-    setattr(import_module(_parent), _last, _module)
+for _name, _file in MODELS.values():
+    if _name != _file:
+        _module = sys.modules[_name] = ModuleType(_name, f"See `{_file}`.")
+        vars(_module)["__getattr__"] = partial(_member, _file)
+        _parent, _, _last = _name.rpartition(".")
+        setattr(import_module(_parent), _last, _module)
 
 
 def __getattr__(name: str) -> Any:
-    """A model, from the first file that defines it; the file of its name is looked at first."""
-    if name[:1].isupper():
-        files = [m.name for m in walk_packages(__path__, f"{__name__}.")]
-        likely = {_letters(old): file for old, file in MERGED.items()}.get(name.lower())
-        for file in sorted(files, key=lambda f: f != likely and _letters(f) != name.lower()):
-            found = vars(import_module(file)).get(name)
-            if getattr(found, "__module__", None) == file:
-                return found
-    raise AttributeError(f"{__name__} has no {name}")
+    """A model, imported when it is first asked for."""
+    if name not in MODELS:
+        raise AttributeError(f"{__name__} has no {name}")
+    return getattr(import_module(MODELS[name][1]), name)
 
 
-def _letters(file: str) -> str:
-    return file.rpartition(".")[2].replace("_", "")
+def __dir__() -> list[str]:
+    return sorted(MODELS)

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import OnSpaces
+from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import EmbeddingSpace, Euclidean
 
 
@@ -21,17 +21,17 @@ class LastPass(list[Tensor]):
         return type(self), ()
 
 
-class Encoder(OnSpaces, nn.Module):
+class Encoder(TakesManifold, nn.Module):
     """Maps a prepared graph to points of `manifold_out`, one per node.
 
     Constructors take `in_channels`, the number of input features, and the options of the model.
 
     Attributes:
         tasks: the only tasks that the model supports; empty for all of graphs.
-        tied: why a trained model works on its own graph alone; empty for one that is inductive.
+        transductive_reason: why a trained model works on its own graph alone; empty if inductive.
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
         whole_graph: whether every step needs the whole graph.
-        node_wise: whether nodes never see each other, so that `of_nodes` makes only what it
+        node_wise: whether nodes never see each other, so that `forward_nodes` makes only what it
             returns.
         in_chunks: whether `encode_in_chunks` takes less memory than `forward`. The processes of a
             group then share the chunks.
@@ -45,7 +45,7 @@ class Encoder(OnSpaces, nn.Module):
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
     tasks: tuple[str, ...] = ()
-    tied = ""
+    transductive_reason = ""
     directed = False
     whole_graph = False
     node_wise = False
@@ -64,7 +64,7 @@ class Encoder(OnSpaces, nn.Module):
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
 
-    def of_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
+    def forward_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
         """Embeddings `[some nodes, dim_out]` of nodes, indices `[some nodes]`."""
         return self(batch).index_select(0, nodes)
 

@@ -73,11 +73,11 @@ class GraphTokens(nn.Module):
         # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
         halves = self.identifiers.weight.chunk(self.ends, dim=1)
         first, second = (half @ vectors.T for half in (halves[0], halves[-1]))
-        of_pairs = first.index_select(1, source) + second.index_select(1, target)
+        edge_tokens = first.index_select(1, source) + second.index_select(1, target)
         features = self.features(SparseGraph.of(batch).features)
         node_type, edge_type = self.types.weight
-        of_nodes = features + (first + second).T + node_type
-        return torch.cat([of_nodes.T, (of_pairs.T + edge_type).T], dim=1).T
+        node_tokens = features + (first + second).T + node_type
+        return torch.cat([node_tokens.T, (edge_tokens.T + edge_type).T], dim=1).T
 
 
 class FPSTBlock(Compilable):

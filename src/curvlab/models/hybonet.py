@@ -106,7 +106,7 @@ class LRN(HyboNet):
 
     Args:
         manifold: makes the Lorentz space.
-        residual: makes a layer's connection of `space`.
+        residual: makes a layer's connection of `manifold`.
         skip_mode: see above.
         layers: number of layers.
 
@@ -132,7 +132,7 @@ class LRN(HyboNet):
             in_channels, manifold, dim, layers, dropout, activation, time_offset, max_scale, True
         )
         self.skip_mode = skip_mode
-        self.residuals = nn.ModuleList(residual(space=self.space) for _ in range(layers - 1))
+        self.residuals = nn.ModuleList(residual(manifold=self.space) for _ in range(layers - 1))
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""

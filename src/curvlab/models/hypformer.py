@@ -149,7 +149,7 @@ class Hypformer(Encoder):
 
     Args:
         manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
-        attention: makes a layer from `dim`, `heads` and `space`.
+        attention: makes a layer from `dim`, `heads` and `manifold`.
         graph_branch: makes the graph network from `in_channels` and `dim`.
         kappa_in: curvature of the space that features are lifted to; the attention is on
             `manifold()`.
@@ -230,7 +230,7 @@ class Hypformer(Encoder):
                 in_channels,
                 dim,
                 (manifold(kappa=kappa_in), space, out),
-                [attention(dim=dim, heads=heads, space=space) for _ in range(layers)],
+                [attention(dim=dim, heads=heads, manifold=space) for _ in range(layers)],
                 curvature_mode,
                 input_lift,
                 position_weight,

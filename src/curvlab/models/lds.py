@@ -110,7 +110,7 @@ class LDS(FlatEncoder):
     tasks = ("node_classification",)
     gives_logits = True
     whole_graph = True  # any two nodes may have an edge
-    tied = "it has a parameter for every pair of nodes"
+    transductive_reason = "it has a parameter for every pair of nodes"
     revision = 3  # 2: a generator of their own draws the graphs of evaluation; 3: as `Encoder`
 
     def __init__(

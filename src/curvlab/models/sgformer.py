@@ -242,14 +242,14 @@ class BranchSum(LorentzResidual):
 
     def __init__(
         self,
-        space: Lorentz,
+        manifold: Lorentz,
         graph_weight: Fraction,
         operator: Operator = "centroid",
         weights: Weights = "learned",
     ) -> None:
         shares, ones = (1 - graph_weight, graph_weight), (1.0, 1.0)
         before, inside = (shares, ones) if operator in IN_TANGENT_SPACE else (ones, shares)
-        super().__init__(space, operator, weights, *inside)
+        super().__init__(manifold, operator, weights, *inside)
         self.before = before
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -271,7 +271,7 @@ class LRNSGFormer(TwoBranches):
 
     Args:
         manifold: makes the Lorentz space.
-        residual: makes the sum of `space` and `graph_weight`.
+        residual: makes the sum of `manifold` and `graph_weight`.
         residual_attention: average a layer's output with its input, in flat space.
 
     Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,
@@ -306,7 +306,7 @@ class LRNSGFormer(TwoBranches):
         )
         self.graph_branch = graph_branch(in_channels, dim)
         self.space, self.dim_out = manifold(), 1 + dim
-        self.residual = residual(space=self.space, graph_weight=graph_weight)
+        self.residual = residual(manifold=self.space, graph_weight=graph_weight)
 
     @property
     def manifold_out(self) -> Lorentz:

@@ -67,7 +67,7 @@ class TokenNetwork(FlatEncoder):
         """Embeddings of all nodes."""
         return self.forward_tokens(self.projected(batch))
 
-    def of_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
+    def forward_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
         """Embeddings of some nodes, without making those of the others."""
         return self.forward_tokens(self.projected(batch, nodes))
 
@@ -75,7 +75,7 @@ class TokenNetwork(FlatEncoder):
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
         """What `forward` returns in evaluation, `chunk` nodes at a time."""
         parts = torch.arange(batch.num_nodes, device=self.input.weight.device).split(chunk)
-        return torch.cat([self.of_nodes(batch, nodes) for nodes in parts])
+        return torch.cat([self.forward_nodes(batch, nodes) for nodes in parts])
 
     def projected(self, batch: Data, nodes: Tensor | None = None) -> Tensor:
         """Mapped tokens `[orders + 1, nodes, dim]` of some nodes, or of all."""

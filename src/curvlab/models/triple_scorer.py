@@ -19,7 +19,7 @@ class TripleScorer(Encoder):
     """
 
     tasks: tuple[str, ...] = ("kg_completion",)
-    tied = "it has an embedding for every entity"
+    transductive_reason = "it has an embedding for every entity"
 
     @property
     @abstractmethod

@@ -56,8 +56,11 @@ def save_best(
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
         "facts": data_spec(config, data),
         "normalisation": [
-            {"tied": made.tied, "fitted": {k: v.cpu() for k, v in made.fitted.items()}}
-            for made in data.transforms
+            {
+                "tied": each.transductive_reason,
+                "fitted": {k: v.cpu() for k, v in each.fitted.items()},
+            }
+            for each in data.transforms
         ],
         "directory": str(Path.cwd()),
     }

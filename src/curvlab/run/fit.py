@@ -117,7 +117,7 @@ def _fit(
     how = "going on from the last checkpoint" if checkpoint else "starting"
     say(f"{label}, {result.manifold}: {how} in {shown(folder.path)}")
     curves, timer = Curves(folder.path / "metrics.csv"), StepTimer()
-    best = build_selection(config, data) if task.chooses_weights else None
+    best = build_selection(config, data) if task.selects_checkpoint else None
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
     facts |= {"versions": package_versions(), "git_commit": git_commit() if first else None}
     last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)

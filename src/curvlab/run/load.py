@@ -47,6 +47,7 @@ class Run:
         config: the configuration, resolved.
         vocabulary: names of nodes and classes, or of entities and relations; None without.
         result: what `result.json` says; None from a `best.ckpt` alone.
+        folder: the run's folder; None from a `best.ckpt` alone.
         kept: what else the file has, see `curvlab.run.checkpoints.save_best`.
     """
 
@@ -57,10 +58,24 @@ class Run:
         kept: dict[str, Any],
         result: Result | None,
         known: DataSpec,
+        folder: Path | None = None,
     ) -> None:
         self.task, self.config, self.kept, self.result = task, config, kept, result
+        self.folder = folder
         self._known = known
         self.vocabulary = Vocabulary(**(kept.get("vocabulary") or {}))
+
+    def __repr__(self) -> str:
+        score, kappa = getattr(self.result, "score", None), getattr(self.space, "kappa", None)
+        curvature = "" if kappa is None else f"kappa={kappa.detach().cpu().numpy().round(3)}"
+        shown = {
+            "model": self.config.model.name,
+            "dataset": self.config.dataset.name,
+            self.task.score: "unknown" if score is None else f"{score:.2f}",
+            "space": f"{type(self.space).__name__}({curvature})",
+            "folder": self.folder,
+        }
+        return f"Run({', '.join(f'{key}={value}' for key, value in shown.items())})"
 
     @property
     def model(self) -> Encoder:
@@ -88,10 +103,10 @@ class Run:
         return data
 
     @property
-    def tied(self) -> str:
+    def transductive_reason(self) -> str:
         """Why the model works on its own graph alone; empty if it is inductive."""
         parts = [self.model, *self._transforms]
-        return next((part.tied for part in parts if part.tied), "")
+        return next((part.transductive_reason for part in parts if part.transductive_reason), "")
 
     @torch.no_grad()
     def embed(self, graph: Data | None = None) -> Tensor:
@@ -115,7 +130,7 @@ class Run:
             batch = self.prepared(graph)
             if "parts" in batch:
                 nodes = torch.arange(batch.num_nodes)
-                points = batch.parts.apply(self.model.of_nodes, nodes, self.device)
+                points = batch.parts.apply(self.model.forward_nodes, nodes, self.device)
             elif "chunk" in batch:
                 points = self.model.encode_in_chunks(batch, batch.chunk)
             else:
@@ -230,7 +245,7 @@ class Run:
     def _transforms(self) -> list[Any]:
         made = build_transforms(self.config)
         for transform, taken in zip(made, self.kept.get("normalisation", ()), strict=False):
-            transform.tied, transform.fitted = taken["tied"], taken["fitted"]
+            transform.transductive_reason, transform.fitted = taken["tied"], taken["fitted"]
         return made
 
     def check_own(self) -> None:
@@ -239,10 +254,10 @@ class Run:
         Raises:
             UsageError: with the reason.
         """
-        if self.tied:
+        if self.transductive_reason:
             raise UsageError(
                 f"model={self.config.model.name} on dataset={self.config.dataset.name} works on "
-                f"the graph that it was trained on and no other: {self.tied}"
+                f"the graph that it was trained on and no other: {self.transductive_reason}"
             )
 
 
@@ -290,7 +305,8 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     task.load_state_dict(kept.pop("state_dict"))
     folder = file.resolve().parents[1]
     own = (folder / BEST).is_file() and (folder / BEST).samefile(file)
-    return Run(task.eval(), config, kept, read_result(folder) if own else None, known)
+    result, place = (read_result(folder), folder) if own else (None, None)
+    return Run(task.eval(), config, kept, result, known, place)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def build_encoder(config: DictConfig, data: GraphDataModule | DataSpec) -> nn.Mo
 
 
 def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
-    """Build the task, a LightningModule with `encoder`, `score`, `loss_scale`, `chooses_weights`.
+    """Build the task, a LightningModule.
 
     What its constructor takes of the data comes from there. A task that is not about embeddings of
     nodes has `save(graph, folder)`, which writes what there is to see instead of them.

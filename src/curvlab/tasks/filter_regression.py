@@ -50,7 +50,7 @@ class FilterRegression(SelectedTask):
         """Predictions and targets `[scored nodes]`."""
         names = ("scored", *(f"{part}_mask" for part in PARTS))
         nodes = SparseGraph.of(batch).derived("scored_nodes", names, _scored_nodes)
-        predicted = self.read_out(self.encoder.of_nodes(batch, nodes)).squeeze(-1)
+        predicted = self.read_out(self.encoder.forward_nodes(batch, nodes)).squeeze(-1)
         return predicted, batch.target.index_select(0, nodes)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:

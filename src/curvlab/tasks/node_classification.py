@@ -214,10 +214,10 @@ class NodeClassification(SelectedTask):
             with nullcontext() if self.evaluates_together else alone():
                 return batch.parts.apply(self._logits, nodes, self.device)
         if self.training or "chunk" not in batch:
-            return self.decoder(self.encoder.of_nodes(batch, nodes))
+            return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:
             parts = own_share(nodes.split(batch.chunk))
-            own = [self.decoder(self.encoder.of_nodes(batch, part)) for part in parts]
+            own = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
             return torch.cat(pieces_of_all(own, nodes.device))
         if self._evaluated is None:
             self._evaluated = self.encoder.encode_in_chunks(batch, batch.chunk)

@@ -22,7 +22,7 @@ class Task(Checked, LightningModule):
     Attributes:
         data_kind: what the data is: a `graph`, or the `triples` of a knowledge graph, for which the
             model is a `TripleScorer` and whose files are the split.
-        chooses_weights: whether validation chooses the weights.
+        selects_checkpoint: whether validation chooses the checkpoint.
         shares_loss: whether several processes share the work of one loss over the whole graph. All
             of them embed it, with the same dropout, and get the same gradient.
         score: the metric that the task is about.
@@ -35,7 +35,7 @@ class Task(Checked, LightningModule):
     """
 
     data_kind = "graph"
-    chooses_weights = False
+    selects_checkpoint = False
     shares_loss = False
     evaluates_together = False
     score: str
@@ -77,7 +77,7 @@ class SelectedTask(Task):
             for a constant rate.
     """
 
-    chooses_weights = True
+    selects_checkpoint = True
     tested: tuple[str, ...] = ("val", "test")
 
     def __init__(

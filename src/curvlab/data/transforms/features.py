@@ -127,10 +127,10 @@ class OwnFeatures(GraphTransform):
         """Add or replace `x [nodes, features]`."""
         nodes = int(data.num_nodes or 0)
         if data.x is None and nodes <= self.identity_up_to:
-            self.tied = MADE
+            self.transductive_reason = MADE
             return IdentityFeatures()(data)
         if data.x is None:
-            self.tied = MADE
+            self.transductive_reason = MADE
             data.x = torch.randn(nodes, self.dim) / self.dim**0.5
         elif self.scale == "standard":
             if not self.fitted:

@@ -41,8 +41,8 @@ class GraphTransform(Checked, BaseTransform, ABC):
     Attributes:
         revision: raised whenever the same graph gets other tensors than before, so that those of
             the disk cache are not taken for them.
-        tied: why what it adds means nothing to a model that was trained on another graph; empty if
-            it does.
+        transductive_reason: why a model trained with it works on its own graph alone; empty if it
+            works on others.
         fitted: what it has taken from the first graph and applies to others too.
         alternatives: attributes of which one stands for what it writes.
     """
@@ -50,7 +50,7 @@ class GraphTransform(Checked, BaseTransform, ABC):
     cacheable = False
     of_pairs = False
     revision = 1
-    tied: str = ""
+    transductive_reason: str = ""
     fitted: Mapping[str, Tensor] = MappingProxyType({})
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class IdentityFeatures(GraphTransform):
     """
 
     writes = ("x",)
-    tied = "its features have a column for every node"
+    transductive_reason = "its features have a column for every node"
 
     def __init__(self, noise: NonNegativeFloat = 0.02) -> None:
         self.noise = noise
@@ -187,7 +187,7 @@ class LaplacianEigenvectors(GraphTransform):
     cacheable = True
     reads = ("edge_index",)
     writes = ("eigenvectors",)
-    tied = "it reads eigenvectors of the graph's Laplacian, which no other graph shares"
+    transductive_reason = "it reads eigenvectors of its graph, which no other graph shares"
 
     def __init__(self, k: PositiveInt = 32) -> None:
         self.k = k
@@ -197,7 +197,7 @@ class LaplacianEigenvectors(GraphTransform):
         nodes = int(data.num_nodes or 0)
         if self.k > nodes:
             log.warning(
-                "a graph of %d nodes has as many Laplacian eigenvectors: the other %d of %d are 0",
+                "the graph has %d Laplacian eigenvectors: the other %d of k=%d columns are 0",
                 *(nodes, self.k - nodes, self.k),
             )
         adjacency = normalised_adjacency_matrix(data.edge_index, nodes)

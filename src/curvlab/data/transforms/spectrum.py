@@ -86,7 +86,7 @@ class EigenvectorFeatures(GraphTransform):
     def __init__(self, count: NonNegativeInt = 15) -> None:
         self.count = count
         self.cacheable = count > 0
-        self.tied = LaplacianEigenvectors.tied if count else ""
+        self.transductive_reason = LaplacianEigenvectors.transductive_reason if count else ""
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + count]`."""

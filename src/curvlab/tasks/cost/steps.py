@@ -57,7 +57,7 @@ class ClassificationCost(CostTask, NodeClassification):
         **options: those of `NodeClassification`.
     """
 
-    chooses_weights = False
+    selects_checkpoint = False
 
     def __init__(self, encoder: Encoder, passes: PositiveInt = 5, **options: Any) -> None:
         super().__init__(encoder, **options)
@@ -124,7 +124,7 @@ class CompletionCost(CostTask, KnowledgeGraphCompletion):
         **options: those of `KnowledgeGraphCompletion`.
     """
 
-    chooses_weights = False
+    selects_checkpoint = False
 
     def __init__(
         self,

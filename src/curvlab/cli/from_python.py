@@ -1,0 +1,76 @@
+"""The command `train` as a function: `curvlab.train("model=fpst", "dataset=cora")`."""
+
+import io
+from hashlib import sha256
+from pathlib import Path
+
+import hydra
+import torch
+from hydra import initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from lightning.pytorch.utilities.seed import isolate_rng
+from omegaconf import open_dict, read_write
+from torch_geometric.data import Data
+
+from curvlab.cli.overrides import check_overrides
+from curvlab.cli.own_graph import with_task_of_labels
+from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS
+from curvlab.config.resolvers import register_resolvers
+from curvlab.run.load import Run, load
+from curvlab.run.train import train as train_config
+
+
+def train(*overrides: str, data: Data | None = None) -> Run:
+    """Train in this process; return the finished run, as `curvlab.load` does.
+
+        run = curvlab.train("model=fpst", "dataset=cora", "trainer.max_steps=100")
+        run = curvlab.train("model=gcn", data=graph)
+
+    A run that is finished below `paths.output_dir` is not trained again.
+
+    Args:
+        *overrides: those of `curvlab train`, without a sweep.
+        data: a graph of your own: `edge_index`, and `x`, `y` and masks if there are any. It is
+            saved below `paths.output_dir`, where the run reads it again.
+
+    Raises:
+        UsageError: an override is wrong, or the graph is malformed.
+        RunFailedError: the run diverged or ran out of memory.
+    """
+    words = list(overrides)
+    if data is not None:
+        words += ["dataset=pyg", f"dataset.path={_saved(data, compose(words).paths.output_dir)}"]
+    check_overrides(words, CONFIGS, multirun=False)
+    words = with_task_of_labels(words)
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = hydra.compose("train", words, return_hydra_config=True)
+    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    try:
+        HydraConfig.instance().set_config(config)
+        folder = Path(HydraConfig.get().run.dir)
+        with read_write(config.hydra), open_dict(config.hydra):
+            config.hydra.mode = RunMode.RUN
+            config.hydra.runtime.output_dir = str(folder)
+        HydraConfig.instance().set_config(config)
+        with read_write(config), open_dict(config):
+            del config["hydra"]
+        with isolate_rng():
+            train_config(config)
+    finally:
+        HydraConfig.instance().cfg = None
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(strict)
+    return load(folder)
+
+
+def _saved(data: Data, outputs: str) -> Path:
+    """The file of a graph, named after its content."""
+    buffer = io.BytesIO()
+    torch.save(data.clone().cpu(), buffer)
+    file = Path(outputs, "graphs", f"graph-{sha256(buffer.getvalue()).hexdigest()[:8]}.pt")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(buffer.getvalue())
+    return file
