@@ -31,7 +31,11 @@ steps divide it by its own size: 1e-16 becomes 1e-8 in token models. Another mas
 STEPS = ("trainer.max_steps=20", "trainer.steps_per_epoch=5", "trainer.precision=64-true")
 QUIET = ("trainer.plots=false", "trainer.accelerator=cpu", "recipe=none")
 TASKS = {
-    "kg_completion": (*TRIPLES, "trainer.epochs=2"),
+    "kg_completion": (
+        *TRIPLES,
+        "trainer.epochs=2",
+        "trainer.validate_every=${trainer.steps_per_epoch}",
+    ),
     "filter_regression": ("dataset=filter_images", "dataset.source.generated=true", *STEPS),
     "link_prediction": (*TREE, *STEPS),
     "node_classification": (*TREE, *STEPS),

@@ -23,6 +23,7 @@ from curvlab.models.triples.ball import (
 )
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
+from curvlab.optim.options import Adagrad
 from curvlab.tasks import one_vs_all
 from manifold_reference import exact, mobius_add, mp
 
@@ -51,6 +52,53 @@ def test_a_model_needs_the_numbers_of_both(kind):
     scores = kind(num_entities=ENTITIES, num_relations=RELATIONS, **seen).scores(queries())
     assert scores.shape == (len(HEAD), ENTITIES)
     assert scores.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in (*FLOORS, CAT)])
+def test_scores_of_some_entities_are_columns_of_those_of_all(kind):
+    model, among = made(kind), torch.tensor([3, 0, 8, 3])
+    torch.testing.assert_close(model.scores(queries(), among), model.scores(queries())[:, among])
+
+
+@pytest.mark.parametrize("kind", [DistMult, ComplEx])
+def test_an_inverse_relation_that_is_not_its_own_scores_the_swapped_triple_alike(kind):
+    model = kind(ENTITIES, 2 * RELATIONS, dim=DIM, reciprocal=False).eval()
+    tail = torch.tensor([3, 0, 4, 8, 1])
+    swapped = Data(head=tail, relation=RELATION + RELATIONS, tail=HEAD)
+    triples = Data(head=HEAD, relation=RELATION, tail=tail)
+    torch.testing.assert_close(model.triple_scores(triples), model.triple_scores(swapped))
+    assert len(model.relations.weight) == RELATIONS
+
+
+@pytest.mark.parametrize("kind", [DistMult, ComplEx, TransE, RotatE])
+def test_dropout_of_head_relation_and_tail_are_options_of_their_own(kind):
+    """A head without coordinates; the tails keep theirs, or lose them too."""
+    model = made(kind, dropout=0.99999, init=1.0).train()
+    assert model(queries()).count_nonzero() < DIM
+    assert model.tails().count_nonzero() == ENTITIES * DIM
+    assert made(kind, dropout=0.99999, tail_dropout=True).train().tails().count_nonzero() < DIM
+    assert model.entities.weight.abs().max() > 0.8
+    if kind is TransE:
+        model = made(kind, dropout=0.99999, relation_dropout=0.0).train()
+        assert model(queries()).count_nonzero() == len(HEAD) * DIM
+
+
+@pytest.mark.parametrize("kind", [DistMult, ComplEx, TransE, RotatE])
+def test_a_sparse_step_is_the_dense_one_and_moves_the_rows_of_its_batch_alone(kind):
+    batch, tables = Data(head=HEAD, relation=RELATION, tail=torch.tensor([1, 2, 4, 8, 1])), []
+    for sparse in (True, False):
+        model = made(kind, sparse=sparse, dropout=0.0)
+        before = model.entities.weight.detach().clone()
+        optimizer = Adagrad(lr=0.1).build(model)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (model.triple_scores(batch).sum() + model.scores(batch, batch.tail).sum()).backward()
+            optimizer.step()
+        assert model.entities.weight.grad.is_sparse == sparse
+        tables.append(model.entities.weight)
+    torch.testing.assert_close(*tables)
+    moved = (tables[0] != before).any(1).nonzero().squeeze(1)
+    assert moved.tolist() == torch.cat([batch.head, batch.tail]).unique().tolist()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in (*FLOORS, CAT)])

@@ -5,12 +5,13 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from curvlab.models.triples.complex import ComplEx
+from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.datasets.triples import triple_numbers
 from curvlab.data.loaders.triple_batches import TripleDataModule
 from curvlab.errors import UsageError
+from curvlab.models.triples.flat import ComplEx
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
 
@@ -80,6 +81,14 @@ def test_samples_replace_one_end_by_any_entity(share):
     assert drawn.unique().tolist() == list(range(50))
 
 
+def test_samples_of_both_ends_are_drawn_apart():
+    triples = torch.tensor([[50, 51], [1, 2], [60, 61]])
+    head, relation, tail = corrupt(triples, 4000, 50, 0.5, both=True)
+    assert max(head.max(), tail.max()) < 50
+    assert (head == tail).double().mean().item() == pytest.approx(1 / 50, abs=0.007)
+    assert torch.equal(relation, triples[1].unsqueeze(1).expand(2, 4000))
+
+
 def module(**options):
     made = TripleDataModule(size=20, source=SyntheticKnowledgeGraph(8, 5, 0), **options)
     made.setup("fit")
@@ -132,9 +141,37 @@ def test_filtered_samples_are_no_training_triples(monkeypatch):
     assert torch.equal(seen["left"], ~known)
 
 
+@pytest.mark.parametrize("filtered", [False, True])
+def test_shared_samples_are_scored_with_every_query(filtered, monkeypatch):
+    """The loss is that of each triple against the same tails, but for known ones."""
+    how = {"training": "negative_sampling", "corruption": "tail", "filtered": filtered}
+    data = module(**how)
+    batch = data.batch(torch.arange(20))
+    model = ComplEx(**data.inputs, dim=4, dropout=0.0)
+    task = KnowledgeGraphCompletion(model, **how, negatives=7, shared_negatives=True)
+    drawn = torch.tensor([0, 3, 8, 11, 20, 30, 39])
+    monkeypatch.setattr(torch, "randint", lambda *_, **__: drawn)
+    known = set(zip(*(column.tolist() for column in data.train_triples), strict=True))
+    losses = []
+    for row, tail in zip(batch.query.tolist(), batch.tail.tolist(), strict=True):
+        head, relation = int(batch.head[row]), int(batch.relation[row])
+        of = [t for t in drawn.tolist() if not filtered or (head, relation, t) not in known]
+        columns = Data(
+            head=torch.full((len(of) + 1,), head),
+            relation=torch.full((len(of) + 1,), relation),
+            tail=torch.tensor([tail, *of]),
+        )
+        losses.append(F.cross_entropy(model.triple_scores(columns), torch.tensor(0)))
+    torch.testing.assert_close(task.training_step(batch, 0), torch.stack(losses).mean())
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (
+            {"training": "negative_sampling", "negatives": 4, "shared_negatives": True},
+            "set task.corruption=tail",
+        ),
         ({"loss": "margin"}, "set task.training=negative_sampling"),
         ({"training": "negative_sampling", "negatives": 40}, "task.negatives=40: there are 40"),
     ],

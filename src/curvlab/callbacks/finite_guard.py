@@ -108,8 +108,14 @@ def _waits(tensor: Tensor) -> bool:
 
 def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
     """Whether loss and gradients are all finite, as a tensor on their device."""
-    norm = get_total_norm([p.grad for p in module.parameters() if p.grad is not None])
+    norm = get_total_norm(list(_gradients(module).values()))
     return torch.isfinite(loss) & torch.isfinite(norm)
+
+
+def _gradients(module: nn.Module) -> dict[str, Tensor]:
+    """The gradients of a module by parameter; of sparse ones, the rows that they have."""
+    grads = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+    return {name: grad._values() if grad.is_sparse else grad for name, grad in grads.items()}
 
 
 def _loss(module: LightningModule, batch: Any) -> Tensor:
@@ -126,7 +132,6 @@ def _first_of_step(module: LightningModule, batch: Any) -> str:
         return found
     if not torch.isfinite(losses[0]):
         return "the loss, from finite embeddings"
-    grads = [(name, p.grad) for name, p in module.named_parameters() if p.grad is not None]
-    bad = [name for name, grad in grads if not torch.isfinite(grad).all()]
+    bad = [name for name, grad in _gradients(module).items() if not torch.isfinite(grad).all()]
     # Backward runs from the last module to the first.
     return f"gradient of {bad[-1]}" if bad else "the norm of all gradients (overflow)"

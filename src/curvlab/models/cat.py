@@ -253,10 +253,19 @@ class CAT(FlatEncoder, DotProductScorer):
         self._weights = LastPass()
 
     @property
-    def candidates(self) -> Tensor:
-        """Embeddings of all entities, without dropout."""
+    def num_entities(self) -> int:
+        """Number of entities."""
+        return len(self.entity_points)
+
+    @property
+    def entity_points(self) -> Tensor:
+        """Embeddings of all entities."""
         assert isinstance(self.tokens, TripleTokens)
         return self.tokens.entities.weight
+
+    def tails(self, index: Tensor | None = None) -> Tensor:
+        """Embeddings of all entities `[entities, dim]`, or of these, without dropout."""
+        return self.entity_points if index is None else self.entity_points[index]
 
     def forward(self, batch: Data) -> Tensor:
         """Outputs `[queries, dim]` of queries, or `[nodes, dim]` of nodes."""

@@ -38,8 +38,8 @@ class TripleScorer(Encoder):
         )
 
     @abstractmethod
-    def scores(self, batch: Data) -> Tensor:
-        """Scores `[queries, entities]`; larger is likelier."""
+    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
+        """Scores `[queries, entities]`, larger is likelier; with `among`, of these entities."""
 
     def triple_scores(self, batch: Data) -> Tensor:  # noqa: ARG002
         """Scores `[triples]` of the triples (`head`, `relation`, `tail`), each `[triples]`.
@@ -80,42 +80,34 @@ class TripleScorer(Encoder):
 class DotProductScorer(TripleScorer):
     """A score is the dot product of a query's embedding and an entity's."""
 
-    @property
     @abstractmethod
-    def candidates(self) -> Tensor:
-        """Embeddings of all entities as tails, `[entities, dim_out]`."""
+    def tails(self, index: Tensor | None = None) -> Tensor:
+        """Embeddings of all entities as tails `[entities, dim_out]`, or of these."""
 
-    @property
-    def num_entities(self) -> int:
-        """Number of entities."""
-        return len(self.candidates)
-
-    @property
-    def entity_points(self) -> Tensor:
-        """The embeddings that queries are multiplied with."""
-        return self.candidates
-
-    def scores(self, batch: Data) -> Tensor:
+    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Scores `[queries, entities]`, one matrix product."""
-        return self(batch) @ self.candidates.T
+        return self(batch) @ self.tails(among).T
 
     def triple_scores(self, batch: Data) -> Tensor:
         """Dot products `[triples]`."""
-        return (self(batch) * self.candidates[batch.tail]).sum(-1)
+        return (self(batch) * self.tails(batch.tail)).sum(-1)
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        """Products of the queries, which are made once, with the candidates."""
+        """Products of the queries, which are made once, with all tails."""
 
-        def scores(rows: slice, queries: Tensor, candidates: Tensor) -> Tensor:
-            return queries[rows] @ candidates.T
+        def scores(rows: slice, queries: Tensor, tails: Tensor) -> Tensor:
+            return queries[rows] @ tails.T
 
-        return scores, (self(batch), self.candidates)
+        return scores, (self(batch), self.tails())
 
 
-def table(rows: int, dim: int) -> nn.Embedding:
-    """Embeddings `[rows, dim]`, Xavier uniform as in CAT, Section 5."""
-    embedding = nn.Embedding(rows, dim)
-    nn.init.xavier_uniform_(embedding.weight)
+def table(rows: int, dim: int, init: float | None = None, sparse: bool = False) -> nn.Embedding:
+    """Embeddings `[rows, dim]`, uniform in [-init, init], else Xavier uniform (CAT, Section 5)."""
+    embedding = nn.Embedding(rows, dim, sparse=sparse)
+    if init is None:
+        nn.init.xavier_uniform_(embedding.weight)
+    else:
+        nn.init.uniform_(embedding.weight, -init, init)
     return embedding
 
 

@@ -76,7 +76,9 @@ class GroupedOptimizer(Checked):
                 "manifold_weight_decay: use optimizer=adam_classification, or task.decoder=linear"
             )
         groups = parameter_groups(module, **self.groups)  # type: ignore[arg-type]
-        return kind(groups, lr=self.groups["lr"], **self.others)
+        sparse = any(isinstance(m, nn.Embedding) and m.sparse for m in module.modules())
+        others = self.others | ({"fused": False} if sparse else {})
+        return kind(groups, lr=self.groups["lr"], **others)
 
 
 class Adam(GroupedOptimizer):

@@ -65,8 +65,11 @@ class KnowledgeGraphCompletion(SelectedTask):
         loss: `softmax` or `bce`; of negative samples also `margin` and `self_adversarial`.
         negatives: samples of a triple.
         corruption: which end a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
-            relation's tails per head. With inverse relations `tail` covers both sides.
+            relation's tails per head; `both` replaces the two. With inverse relations `tail` covers
+            both sides.
         filtered: leave out samples that are training triples.
+        shared_negatives: draw the samples once for all triples of a batch, so that scoring them is
+            one matrix product; `corruption=tail`.
         margin: of the losses `margin` and `self_adversarial`.
         temperature: of the samples' weights in `self_adversarial`.
         regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018), `l2` or
@@ -94,6 +97,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         negatives: PositiveInt = 64,
         corruption: Corruption = "uniform",
         filtered: bool = False,
+        shared_negatives: bool = False,
         margin: NonNegativeFloat = 1.0,
         temperature: NonNegativeFloat = 1.0,
         regularizer: Literal["n3", "l2", "dura"] | None = None,
@@ -107,6 +111,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.ties = ties
         self.compared, self.loss = training, loss
         self.sampling = negatives, corruption, filtered
+        self.shared_negatives = shared_negatives
         self.margin, self.temperature = margin, temperature
         self.regularizer, self.regularization = regularizer, regularization
         self._check_training()
@@ -131,13 +136,18 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     def _sampled_loss(self, batch: Data) -> Tensor:
         """The mean loss of the batch's triples against samples."""
-        triples, (negatives, _, filtered) = _triples_of(batch), self.sampling
+        triples, (negatives, corruption, filtered) = _triples_of(batch), self.sampling
         columns = torch.stack([triples.head, triples.relation, triples.tail])
         entities = self.encoder.num_entities
-        drawn = corrupt(columns, negatives, entities, batch.corrupt_head)
-        head, relation, tail = (column.flatten() for column in drawn)
-        sampled = self.encoder.triple_scores(Data(head=head, relation=relation, tail=tail))
-        sampled = sampled.view_as(drawn[0])
+        if self.shared_negatives:
+            tail = torch.randint(entities, (negatives,), device=columns.device)
+            sampled = self.encoder.scores(batch, tail)[batch.query]
+            drawn = columns[0].unsqueeze(1), columns[1].unsqueeze(1), tail
+        else:
+            drawn = corrupt(columns, negatives, entities, batch.corrupt_head, corruption == "both")
+            head, relation, tail = (column.flatten() for column in drawn)
+            sampled = self.encoder.triple_scores(Data(head=head, relation=relation, tail=tail))
+            sampled = sampled.view_as(drawn[0])
         if filtered:
             numbers = triple_numbers(*drawn, entities)
             place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
@@ -157,6 +167,8 @@ class KnowledgeGraphCompletion(SelectedTask):
                 f"task.negatives={self.sampling[0]}: there are {self.encoder.num_entities} "
                 "entities; set fewer, or task.training=one_vs_all for all of them"
             )
+        elif self.shared_negatives and self.sampling[1] != "tail":
+            raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
 
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
         """Forget the scores of the weights before this step."""

@@ -38,7 +38,11 @@ query's embedding `[triples, dim]`."""
 
 
 def corrupt(
-    triples: Tensor, negatives: int, entities: int, head_share: Tensor | float
+    triples: Tensor,
+    negatives: int,
+    entities: int,
+    head_share: Tensor | float,
+    both: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Replace the head or the tail of each triple by entities drawn uniformly.
 
@@ -47,12 +51,15 @@ def corrupt(
         negatives: number of corrupted triples of each.
         entities: number of entities.
         head_share: probability that the head is replaced, a number or `[triples]`.
+        both: replace head and tail, each by a draw of its own.
 
     Returns:
         Heads, relations and tails of the corrupted triples, `[triples, negatives]` each.
     """
     head, relation, tail = (column.unsqueeze(1).expand(-1, negatives) for column in triples)
     drawn = torch.randint(entities, head.shape, device=head.device)
+    if both:
+        return torch.randint_like(drawn, entities), relation, drawn
     side = torch.rand(head.shape, device=head.device) < torch.as_tensor(
         head_share, device=head.device
     ).reshape(-1, 1)

@@ -15,7 +15,7 @@ from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.options import PositiveInt
 
 Training = Literal["one_vs_all", "k_vs_all", "negative_sampling"]
-Corruption = Literal["tail", "uniform", "bernoulli"]
+Corruption = Literal["tail", "uniform", "bernoulli", "both"]
 
 
 class TripleDataModule(MiniBatchDataModule):
@@ -40,7 +40,7 @@ class TripleDataModule(MiniBatchDataModule):
             probability that a sample replaces the head.
         corruption: which end is replaced: `tail`; `uniform`, either; `bernoulli`, the head with
             probability tph / (tph + hpt), from the relation's tails per head and heads per tail
-            (Wang et al. 2014).
+            (Wang et al. 2014); `both` replaces the two.
         filtered: a batch has `known`, numbers of all training triples (`triple_numbers`).
         **options: of `MiniBatchDataModule`.
     """

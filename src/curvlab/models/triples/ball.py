@@ -82,14 +82,17 @@ class HyperbolicScorer(TripleScorer):
         return self.head_bias[batch.head] + self.tail_bias[batch.tail] - squared
 
     @abstractmethod
-    def sqdist(self, batch: Data) -> Tensor:
-        """Squared distances between queries and all entities `[queries, entities]`."""
+    def sqdist(self, batch: Data, v: Tensor) -> Tensor:
+        """Squared distances `[queries, entities]` to the points of tangent vectors v."""
 
-    def scores(self, batch: Data) -> Tensor:
+    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Minus squared distances, with biases; never in half precision, which cancels."""
+        every = among is None
+        v = self.entities.weight if every else self.entities(among)
+        bias = self.tail_bias if every else self.tail_bias[among]
         with torch.autocast(batch.head.device.type, enabled=False):
-            squared = self.sqdist(batch)
-        return self.head_bias.index_select(0, batch.head).unsqueeze(1) + self.tail_bias - squared
+            squared = self.sqdist(batch, v)
+        return self.head_bias.index_select(0, batch.head).unsqueeze(1) + bias - squared
 
 
 def squares(x: Tensor) -> Tensor:
@@ -129,7 +132,7 @@ class MuRP(HyperbolicScorer):
         w = k_space.expmap0(self.scale(batch) * self.translations(batch.relation), UNIT)
         return k_space.mobius_add(super().tails(batch), w, UNIT)
 
-    def sqdist(self, batch: Data) -> Tensor:
+    def sqdist(self, batch: Data, v: Tensor) -> Tensor:
         """(2 arsinh(u) / s)^2, with y = t (+) w and from three matrix products.
 
         |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels:
@@ -137,7 +140,7 @@ class MuRP(HyperbolicScorer):
         and of -4 <x, t> <w, t>.
         """
         x, scale = self(batch), self.scale(batch)
-        t = k_space.expmap0(scale * self.entities.weight, UNIT)
+        t = k_space.expmap0(scale * v, UNIT)
         w = k_space.expmap0(scale * self.translations(batch.relation), UNIT)
         x2, w2, t2, xw = squares(x), squares(w), squares(t), (x * w).sum(-1, keepdim=True)
         constant = x2 + w2 - 2 * xw
@@ -191,14 +194,13 @@ class RotH(HyperbolicScorer):
         turned = rotate(self.rotations(batch.relation), k_space.mobius_add(head, first, UNIT))
         return k_space.project(k_space.mobius_add(turned, last, UNIT), UNIT)
 
-    def sqdist(self, batch: Data) -> Tensor:
-        """(2 arsinh(u) / s)^2 to the points exp0(s v) of all entities.
+    def sqdist(self, batch: Data, v: Tensor) -> Tensor:
+        """(2 arsinh(u) / s)^2 to the points exp0(s v).
 
         With a = s |v|, e = v / |v|, p = (1 + |x|^2) / 4 (1 - |x|^2), q = <x, e> / 2 (1 - |x|^2):
         u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2.
         """
         x, scale = self(batch), self.scale(batch)
-        v = self.entities.weight
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         rim = math.atanh(1 - tolerance(v.dtype).boundary)
         x2 = squares(x)

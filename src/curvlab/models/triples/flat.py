@@ -1,7 +1,7 @@
 """Models of knowledge graphs in flat space: DistMult, ComplEx, TransE, RotatE."""
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,95 +11,31 @@ from curvlab.layers.dropout import Dropout as DropoutLayer
 from curvlab.manifolds.products import product
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_even, table
-from curvlab.options import Dropout, PositiveInt
+from curvlab.options import Dropout, PositiveFloat, PositiveInt
 
 SMALLEST = 1e-12
 """Of a squared distance: below it the derivative of the root would be large."""
 
 
-class DistMult(FlatEncoder, DotProductScorer):
-    """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
-
-    Args:
-        dim: width of the embeddings.
-        dropout: of head and relation.
-
-    Paper: DistMult, "Embedding entities and relations for learning and inference in knowledge
-    bases". Yang et al. 2015, arXiv:1412.6575.
-    """
+class _FlatScorer(FlatEncoder, TripleScorer):
+    """Embeddings of entities in flat space, with dropout."""
 
     def __init__(
         self,
         num_entities: int,
-        num_relations: int,
-        dim: PositiveInt = 64,
-        dropout: Dropout = 0.2,
+        dim: int,
+        dropout: float,
+        relation_dropout: float | None,
+        tail_dropout: bool,
+        init: float | None,
+        sparse: bool,
     ) -> None:
         super().__init__()
         self.dim_out = dim
-        self.entities = table(num_entities, dim)
-        self.relations = table(num_relations, dim)
+        self.entities = table(num_entities, dim, init, sparse)
         self.drop = DropoutLayer(dropout)
-
-    @property
-    def candidates(self) -> Tensor:
-        """Embeddings of all entities."""
-        return self.entities.weight
-
-    def forward(self, batch: Data) -> Tensor:
-        """The vectors `[queries, dim]` whose products with a tail are the scores."""
-        head = self.drop(self.entities(batch.head))
-        return self.combine(head, self.drop(self.relations(batch.relation)))
-
-    def moduli(self, batch: Data) -> Tensor:
-        """Absolute values of the three embeddings."""
-        head, tail = self.entities(batch.head), self.entities(batch.tail)
-        return self.modulus(torch.stack([head, self.relations(batch.relation), tail]))
-
-    def modulus(self, numbers: Tensor) -> Tensor:
-        """Absolute values."""
-        return numbers.abs()
-
-    def combine(self, head: Tensor, relation: Tensor) -> Tensor:
-        """H r."""
-        return head * relation
-
-
-class ComplEx(DistMult):
-    """score(h, r, t) = Re sum_i h_i r_i conj(t_i) of complex vectors of dim / 2 numbers.
-
-    The first half of an embedding is the real, the second the imaginary part.
-
-    Args:
-        **options: those of `DistMult`; the width is even.
-
-    Paper: ComplEx, "Complex embeddings for simple link prediction". Trouillon et al. 2016,
-    arXiv:1606.06357.
-    """
-
-    def __init__(self, num_entities: int, num_relations: int, **options: Any) -> None:
-        super().__init__(num_entities, num_relations, **options)
-        check_even(self.dim_out)
-
-    def modulus(self, numbers: Tensor) -> Tensor:
-        """Moduli of the complex numbers, `[..., dim / 2]`."""
-        return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
-
-    def combine(self, head: Tensor, relation: Tensor) -> Tensor:
-        """Real and imaginary part of h r, whose product with those of t is Re(h r conj(t))."""
-        return complex_product(head, relation)
-
-
-class _DistanceScorer(FlatEncoder, TripleScorer):
-    """score(h, r, t) = -|h moved by r - t|."""
-
-    norm = 2
-
-    def __init__(self, num_entities: int, dim: int, dropout: float) -> None:
-        super().__init__()
-        self.dim_out = dim
-        self.entities = table(num_entities, dim)
-        self.drop = DropoutLayer(dropout)
+        self.drop_relation = DropoutLayer(dropout if relation_dropout is None else relation_dropout)
+        self.drop_tail = DropoutLayer(dropout if tail_dropout else 0.0)
 
     @property
     def num_entities(self) -> int:
@@ -111,14 +47,133 @@ class _DistanceScorer(FlatEncoder, TripleScorer):
         """The table of embeddings."""
         return self.entities.weight
 
+    def tails(self, index: Tensor | None = None) -> Tensor:
+        """Embeddings `[entities, dim]` of all entities as tails, or of these."""
+        return self.drop_tail(self.entities.weight if index is None else self.entities(index))
+
+
+class DistMult(_FlatScorer, DotProductScorer):
+    """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
+
+    Args:
+        dim: width of the embeddings.
+        dropout: of the head, and of the relation unless that has its own.
+        relation_dropout: of the relation; null: as `dropout`.
+        tail_dropout: apply `dropout` to tails too.
+        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        reciprocal: give an inverse relation its own embedding; false: that of its relation.
+        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
+
+    Paper: DistMult, "Embedding entities and relations for learning and inference in knowledge
+    bases". Yang et al. 2015, arXiv:1412.6575.
+    """
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        dim: PositiveInt = 64,
+        dropout: Dropout = 0.2,
+        relation_dropout: Dropout | None = None,
+        tail_dropout: bool = False,
+        init: PositiveFloat | None = None,
+        reciprocal: bool = True,
+        sparse: bool = False,
+    ) -> None:
+        super().__init__(num_entities, dim, dropout, relation_dropout, tail_dropout, init, sparse)
+        own = num_relations if reciprocal else -(-num_relations // 2)
+        self.relations = table(own, dim, init, sparse)
+
+    def forward(self, batch: Data) -> Tensor:
+        """The vectors `[queries, dim]` whose products with a tail are the scores."""
+        head, own = self.drop(self.entities(batch.head)), self.relations.num_embeddings
+        relation = self.drop_relation(self.relations(batch.relation % own))
+        inverse = (batch.relation >= own).unsqueeze(-1)
+        return self.combine(head, torch.where(inverse, self.invert(relation), relation))
+
+    def moduli(self, batch: Data) -> Tensor:
+        """Absolute values of the three embeddings."""
+        head, tail = self.entities(batch.head), self.entities(batch.tail)
+        relation = self.relations(batch.relation % self.relations.num_embeddings)
+        return self.modulus(torch.stack([head, relation, tail]))
+
+    def modulus(self, numbers: Tensor) -> Tensor:
+        """Absolute values."""
+        return numbers.abs()
+
+    def combine(self, head: Tensor, relation: Tensor) -> Tensor:
+        """H r."""
+        return head * relation
+
+    def invert(self, relation: Tensor) -> Tensor:
+        """The embedding r' of the inverse relation: score(h, r, t) = score(t, r', h)."""
+        return relation
+
+
+class ComplEx(DistMult):
+    """score(h, r, t) = Re sum_i h_i r_i conj(t_i) of complex vectors of dim / 2 numbers.
+
+    The first half of an embedding is the real, the second the imaginary part.
+
+    Args:
+        dim: width of the embeddings, even.
+        dropout: of the head, and of the relation unless that has its own.
+        relation_dropout: of the relation; null: as `dropout`.
+        tail_dropout: apply `dropout` to tails too.
+        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        reciprocal: give an inverse relation its own embedding; false: the conjugate of its
+            relation's.
+        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
+
+    Paper: ComplEx, "Complex embeddings for simple link prediction". Trouillon et al. 2016,
+    arXiv:1606.06357.
+    """
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        dim: PositiveInt = 64,
+        dropout: Dropout = 0.2,
+        relation_dropout: Dropout | None = None,
+        tail_dropout: bool = False,
+        init: PositiveFloat | None = None,
+        reciprocal: bool = True,
+        sparse: bool = False,
+    ) -> None:
+        check_even(dim)
+        rates = dropout, relation_dropout, tail_dropout
+        super().__init__(num_entities, num_relations, dim, *rates, init, reciprocal, sparse)
+
+    def modulus(self, numbers: Tensor) -> Tensor:
+        """Moduli of the complex numbers, `[..., dim / 2]`."""
+        return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
+
+    def combine(self, head: Tensor, relation: Tensor) -> Tensor:
+        """Real and imaginary part of h r, whose product with those of t is Re(h r conj(t))."""
+        return complex_product(head, relation)
+
+    def invert(self, relation: Tensor) -> Tensor:
+        """The conjugate."""
+        real, imaginary = relation.chunk(2, -1)
+        return torch.cat([real, -imaginary], -1)
+
+
+class _DistanceScorer(_FlatScorer):
+    """score(h, r, t) = -|h moved by r - t|."""
+
+    norm = 2
+
     def triple_scores(self, batch: Data) -> Tensor:
         """Minus distances `[triples]`."""
-        away = self(batch) - self.entities(batch.tail)
+        away = self(batch) - self.tails(batch.tail)
         return -torch.linalg.vector_norm(away, self.norm, dim=-1)
 
-    def scores(self, batch: Data) -> Tensor:
+    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Minus distances `[queries, entities]`, by a matrix product."""
-        x, y = self(batch), self.entities.weight
+        x, y = self(batch), self.tails(among)
+        if self.norm == 1:
+            return -torch.cdist(x, y.to(x.dtype), p=1)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)
         return -(squares - 2 * product(x, y.T)).clamp(min=SMALLEST).sqrt()
 
@@ -129,7 +184,11 @@ class TransE(_DistanceScorer):
     Args:
         dim: width of the embeddings.
         norm: p of the distance; 2 is a matrix product, 1 takes entities times dim a query.
-        dropout: of head and relation.
+        dropout: of the head, and of the relation unless that has its own.
+        relation_dropout: of the relation; null: as `dropout`.
+        tail_dropout: apply `dropout` to tails too.
+        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
 
     Paper: TransE, "Translating embeddings for modeling multi-relational data" (Bordes et al. 2013).
     """
@@ -141,21 +200,19 @@ class TransE(_DistanceScorer):
         dim: PositiveInt = 64,
         norm: Literal[1, 2] = 2,
         dropout: Dropout = 0.0,
+        relation_dropout: Dropout | None = None,
+        tail_dropout: bool = False,
+        init: PositiveFloat | None = None,
+        sparse: bool = False,
     ) -> None:
-        super().__init__(num_entities, dim, dropout)
-        self.relations = table(num_relations, dim)
+        super().__init__(num_entities, dim, dropout, relation_dropout, tail_dropout, init, sparse)
+        self.relations = table(num_relations, dim, init, sparse)
         self.norm = norm
 
     def forward(self, batch: Data) -> Tensor:
         """The place of the tail, `[queries, dim]`."""
-        return self.drop(self.entities(batch.head)) + self.drop(self.relations(batch.relation))
-
-    def scores(self, batch: Data) -> Tensor:
-        """Minus distances `[queries, entities]`."""
-        if self.norm == 2:
-            return super().scores(batch)
-        x = self(batch)
-        return -torch.cdist(x, self.entities.weight.to(x.dtype), p=1)
+        head = self.drop(self.entities(batch.head))
+        return head + self.drop_relation(self.relations(batch.relation))
 
 
 class RotatE(_DistanceScorer):
@@ -168,6 +225,9 @@ class RotatE(_DistanceScorer):
     Args:
         dim: width of the embeddings, even: real and imaginary parts.
         dropout: of the head.
+        tail_dropout: apply `dropout` to tails too.
+        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
 
     Paper: RotatE, "Knowledge graph embedding by relational rotation in complex space". Sun et al.
     2019, arXiv:1902.10197.
@@ -179,10 +239,13 @@ class RotatE(_DistanceScorer):
         num_relations: int,
         dim: PositiveInt = 64,
         dropout: Dropout = 0.0,
+        tail_dropout: bool = False,
+        init: PositiveFloat | None = None,
+        sparse: bool = False,
     ) -> None:
         check_even(dim)
-        super().__init__(num_entities, dim, dropout)
-        self.angles = nn.Embedding(num_relations, dim // 2)
+        super().__init__(num_entities, dim, dropout, None, tail_dropout, init, sparse)
+        self.angles = nn.Embedding(num_relations, dim // 2, sparse=sparse)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
 
     def forward(self, batch: Data) -> Tensor:

@@ -46,9 +46,10 @@ class RelationFrequency(FlatEncoder, TripleScorer):
         """Counts of all tails `[queries, entities]`."""
         return self.counts[batch.relation]
 
-    def scores(self, batch: Data) -> Tensor:
+    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Scaled counts `[queries, entities]`."""
-        return self.log_scale.exp() * self(batch)
+        counts = self(batch)
+        return self.log_scale.exp() * (counts if among is None else counts[:, among])
 
 
 class ReverseLookup(RelationFrequency):
