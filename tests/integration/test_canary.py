@@ -34,6 +34,7 @@ TASKS = {
     "kg_completion": (
         *TRIPLES,
         "trainer.epochs=2",
+        "task.negatives=8",
         "trainer.validate_every=${trainer.steps_per_epoch}",
     ),
     "filter_regression": ("dataset=filter_images", "dataset.source.generated=true", *STEPS),
