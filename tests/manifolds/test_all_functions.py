@@ -16,14 +16,15 @@ FUNCTIONS = [
 ]
 
 
-def has_sets(name):
+def has_sets(module, name):
     """Whether a function takes sets of points, `[heads, points, dim]`."""
-    return name.startswith(("pairwise", "frechet")) or name in ("midpoint", "centroid")
+    averages = (stereographic, "midpoint"), (lorentz, "centroid")
+    return name.startswith(("pairwise", "frechet")) or (module, name) in averages
 
 
 def arguments(module, name, dtype=torch.float32):
     """Arguments by parameter name: points `[5, 2, 3]` with a curvature for each of two heads."""
-    sets = has_sets(name) and (module, name) != (lorentz, "midpoint")
+    sets = has_sets(module, name)
     points = (POINTS.transpose(0, 1) if sets else POINTS).to(dtype)
     signs = [-1.0, 0.5]
     if module is lorentz or name.endswith(("half_space", "hyperboloid")):
@@ -150,6 +151,56 @@ def test_derivatives_and_transforms_of_torch(module, name):
     hessians = torch.func.vmap(torch.func.hessian(total))(stacked)
     one_by_one = [torch.autograd.functional.hessian(total, x) for x in stacked]
     torch.testing.assert_close(hessians, torch.stack(one_by_one))
+
+
+SPECIAL = [0, 1e-30, 0.3, 1, -1, 1.5, -1 / 0.3, 1e4]
+"""In units of the curvature; 1 is the rim, up to rounding."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        case
+        for case in FUNCTIONS  # not of numbers, nor what far out is beyond the largest one
+        if not case.id.endswith(
+            ("_k", "origin", "change_curvature", "lorentz.inner", ".space", "_time")
+        )
+        and "lorentz.expmap" not in case.id
+    ],
+)
+def test_gradients_are_finite_everywhere(module, name, dtype):
+    """At all pairs of special points, each with a curvature of its own."""
+    parameters = inspect.signature(getattr(module, name)).parameters
+    own = dict(zip(parameters, arguments(module, name), strict=True))
+    places = torch.cartesian_prod(*[torch.tensor(SPECIAL, dtype=dtype)] * 2).unbind(1)
+    for kappa in (-100.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 100.0):
+        signs = own["kappa"]
+        if (kappa <= 0 and (signs > 0).all()) or (kappa >= 0 and (signs < 0).all()):
+            continue
+        k = torch.full((len(places[0]),), kappa, dtype=dtype)
+        unit = torch.tensor([0.6, -0.8, 0.0], dtype=dtype) / (abs(kappa) ** 0.5 or 1)
+        pairs = [p[:, None] * unit for p in places]
+        if module is lorentz and next(iter(own.values())).shape[-1] == 4:
+            pairs = [lorentz.from_space(p, k) for p in pairs]
+        given = {"kappa": k, "weights": torch.ones(len(k), 2, dtype=dtype)}
+        given |= {each: torch.full_like(k, 0.7) for each in ("r", "t", "weight", "denominator")}
+        inputs, order = [], 0
+        for parameter, value in own.items():
+            if parameter in given or not torch.is_tensor(value) or value.shape == (4, 3):
+                inputs.append(given.get(parameter, value))
+                continue
+            point = pairs[order % 2]
+            if (module, name, parameter) == (lorentz, "transport0", "v"):
+                point = lorentz.space(point)
+            inputs.append(torch.stack([point, pairs[1]], 1) if has_sets(module, name) else point)
+            order += 1
+        inputs = [i.to(dtype).clone().requires_grad_() if torch.is_tensor(i) else i for i in inputs]
+        value = getattr(module, name)(*inputs)
+        assert value.isfinite().all(), kappa
+        leaves = [i for i in inputs if torch.is_tensor(i)]
+        for gradient in torch.autograd.grad(value.sum(), leaves, allow_unused=True):
+            assert gradient is None or gradient.isfinite().all(), kappa
 
 
 @pytest.mark.slow

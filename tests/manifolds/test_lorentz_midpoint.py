@@ -46,29 +46,6 @@ def test_reflected_time_makes_the_product_a_dot_product():
     torch.testing.assert_close((lorentz.reflect_time(x) * y).sum(-1), lorentz.inner(x, y))
 
 
-def test_derivatives():
-    """First and second, by both points, curvature and weight, at x = y too."""
-    kappa, weight = torch.tensor(-0.7), torch.tensor([0.3, 0.5, 0.9])
-    r, s = draw(3, 2), draw(3, 2, seed=1)
-    s[2] = r[2]
-
-    def function(r, s, kappa, weight):
-        points = lorentz.from_space(r, kappa), lorentz.from_space(s, kappa)
-        return lorentz.midpoint(*points, kappa, weight)
-
-    inputs = [i.clone().requires_grad_() for i in (r, s, kappa, weight)]
-    assert torch.autograd.gradcheck(function, inputs)
-    assert torch.autograd.gradgradcheck(function, inputs)
-
-    def normalised(r, s, kappa, weight):
-        x, y = lorentz.from_space(r, kappa), lorentz.from_space(s, kappa)
-        w = weight.unsqueeze(-1)
-        return lorentz.normalise((1 - w) * x + w * y, kappa)
-
-    torch.testing.assert_close(normalised(*inputs), function(*inputs))
-    assert torch.autograd.gradcheck(normalised, inputs)
-
-
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("kappa", [-1e-3, -1.0, -100.0])
 @pytest.mark.parametrize("radius", [1e-3, 1.0, 5.0, 9.0])

@@ -63,23 +63,6 @@ def test_near_neighbours_in_float32():
     assert stereographic.pairwise_dist(x, y, -1.0).item() == pytest.approx(expected, rel=1e-3)
 
 
-def test_broadcasts_a_set_of_points_against_curvatures():
-    x, kappa = points(5, 0)[0], torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64)
-    matrices = stereographic.pairwise_dist(x, x, kappa)
-    assert matrices.shape == (3, 5, 5)
-    torch.testing.assert_close(matrices[2], stereographic.pairwise_dist(x, x, 1.0))
-
-
-def test_second_derivatives():
-    x, k = points(3, 0, heads=1).requires_grad_(), torch.tensor([-0.7]).double().requires_grad_()
-
-    def distances(x, k):
-        return stereographic.pairwise_sqdist(x, x.flip(1), k)
-
-    assert torch.autograd.gradcheck(distances, (x, k))
-    assert torch.autograd.gradgradcheck(distances, (x, k))
-
-
 def exact_distance(x, y, kappa):
     """Distance of two points of the ball in 60 digits."""
     with mpmath.workdps(60):

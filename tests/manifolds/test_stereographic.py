@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curvlab.manifolds import PoincareBall
 from curvlab.manifolds import stereographic as s
-from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import tolerance
 from drawn import draw64
 
@@ -69,26 +69,6 @@ def test_transport(space):
     torch.testing.assert_close(geodesic, -s.logmap(y, x, kappa))
 
 
-@pytest.mark.parametrize("kappa", [-2.0, -0.3, 0.3, 2.0])
-def test_agrees_with_geoopt(kappa):
-    theirs = geoopt.manifolds.stereographic.math
-    k = torch.tensor(kappa, dtype=torch.float64)
-    x, y, v = draw(20, 4, size=0.15), draw(20, 4, size=0.15, seed=1), draw(20, 4, seed=2)
-    for ours, expected in [
-        (s.mobius_add(x, y, kappa), theirs.mobius_add(x, y, k=k)),
-        (s.dist(x, y, kappa), theirs.dist(x, y, k=k)),
-        (s.expmap(x, v, kappa), theirs.expmap(x, v, k=k)),
-        (s.logmap(x, y, kappa), theirs.logmap(x, y, k=k)),
-        (s.expmap0(v, kappa), theirs.expmap0(v, k=k)),
-        (s.logmap0(x, kappa), theirs.logmap0(x, k=k)),
-        (s.transport(x, y, v, kappa), theirs.parallel_transport(x, y, v, k=k)),
-        (s.conformal_factor(x, kappa), theirs.lambda_x(x, k=k)),
-        (s.project(10 * v, kappa), theirs.project(10 * v, k=k)),
-        (s.midpoint(x, torch.ones(20, dtype=x.dtype), kappa), theirs.weighted_midpoint(x, k=k)),
-    ]:
-        torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kappa", [-2.0, -1e-3, 0.0, 1e-3, 2.0])
 def test_fused_map_equals_map_and_projection(kappa, dtype):
@@ -115,95 +95,6 @@ def test_projection_leaves_points_inside_and_the_curved_outwards_alone():
     assert torch.equal(s.project(100 * x, 0.0), 100 * x)
     far = s.project(100 * x, -4.0)
     assert (far.norm(dim=-1) <= 0.498 + 1e-6).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kappa", CURVATURES)
-def test_first_and_second_derivatives(kappa):
-    """Central differences, away from the singular points."""
-    x, y, v = draw(2, 2, size=0.2), draw(2, 2, size=0.2, seed=1), draw(2, 2, seed=2)
-    k, w = torch.tensor(kappa, dtype=torch.float64), torch.tensor([0.3, 2], dtype=torch.float64)
-    for function, inputs in [
-        (s.mobius_add, (x, y, k)),
-        (s.expmap0, (v, k)),
-        (s.expmap0_projected, (8 * v, k)),
-        (s.project, (8 * v, k)),
-        (s.logmap0, (x, k)),
-        (s.mobius_half, (x, k)),
-        (s.mobius_scalar_mul, (w, x, k)),
-        (s.expmap, (x, v, k)),
-        (s.logmap, (x, y, k)),
-        (s.dist, (x, y, k)),
-        (s.sqdist, (x, y, k)),
-        (s.dist0, (x, k)),
-        (s.conformal_factor, (x, k)),
-        (s.transport, (x, y, v, k)),
-        (s.transport0, (x, v, k)),
-        (s.transport0_back, (x, v, k)),
-        (s.midpoint, (x, w, k)),
-    ]:
-        if function is s.expmap0_projected and kappa > 0:
-            continue  # the large vectors wrap around
-        inputs = tuple(i.clone().requires_grad_() for i in inputs)
-        assert torch.autograd.gradcheck(function, inputs)
-        assert torch.autograd.gradgradcheck(function, inputs)
-
-
-SPECIAL = ["origin", "tiny", "ordinary", "rim", "outside", "antipode", "far"]
-
-
-def special_point(name, kappa, dtype):
-    unit = torch.tensor([0.6, -0.8, 0.0], dtype=dtype)
-    radius = 1 / math.sqrt(abs(kappa)) if kappa else 1.0
-    near = torch.finfo(dtype).eps
-    return {
-        "origin": 0 * unit,
-        "tiny": 1e-30 * unit,
-        "ordinary": 0.3 * radius * unit,
-        "rim": radius * (1 - near) * unit,
-        "outside": radius * 1.5 * unit,
-        "antipode": -radius / 0.3 * unit,
-        "far": 1e4 * radius * unit,
-    }[name]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kappa", [-100.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 100.0])
-def test_gradients_are_finite_everywhere(kappa, dtype):
-    """At coincident points, the origin, the rim and beyond it, the antipode and far away.
-
-    All pairs of these, each with a curvature of its own so that no sum hides a gradient.
-    """
-    special = torch.stack([special_point(name, kappa, dtype) for name in SPECIAL])
-    first, second = torch.cartesian_prod(*[torch.arange(len(SPECIAL))] * 2).unbind(1)
-    x, y = special[first].requires_grad_(), special[second].requires_grad_()
-    k = torch.full((len(x),), kappa, dtype=dtype, requires_grad=True)
-    weights = torch.ones(2, dtype=dtype)
-    for function, inputs in [
-        (s.dist, (x, y, k)),
-        (s.sqdist, (x, y, k)),
-        (s.mobius_add, (x, y, k)),
-        (s.logmap, (x, y, k)),
-        (s.expmap, (x, y, k)),
-        (s.expmap0, (x, k)),
-        (s.expmap0_projected, (x, k)),
-        (s.logmap0, (x, k)),
-        (s.project, (x, k)),
-        (s.dist0, (x, k)),
-        (s.conformal_factor, (x, k)),
-        (lambda a, k: s.mobius_scalar_mul(0.7, a, k), (x, k)),
-        (s.mobius_half, (x, k)),
-        (s.transport0, (x, y, k)),
-        (s.transport0_back, (x, y, k)),
-        (lambda a, b, k: s.transport(a, b, 0.1 * b, k), (x, y, k)),
-        (lambda a, b, k: s.midpoint(torch.stack([a, b], 1), weights, k), (x, y, k)),
-        (lambda a, b, k: s.pairwise_dist(torch.stack([a, b], 1), a[:, None], k), (x, y, k)),
-        (lambda a, b, k: s.pairwise_sqdist(torch.stack([a, b], 1), a[:, None], k), (x, y, k)),
-    ]:
-        value = function(*inputs)
-        assert value.isfinite().all(), function
-        for gradient in torch.autograd.grad(value.sum(), inputs):
-            assert gradient.isfinite().all(), function
 
 
 def test_distance_has_the_unit_gradient_next_to_the_diagonal():
@@ -234,35 +125,6 @@ def test_flat_limit_from_both_sides():
         torch.testing.assert_close(s.midpoint(x, torch.ones(9).double(), kappa), x.mean(0))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_dtype_of_the_first_argument_is_kept(dtype):
-    x, y = draw(5, 2, 3, size=0.1).to(dtype), draw(5, 2, 3, size=0.1, seed=1).to(dtype)
-    for kappa in (-1.0, torch.tensor([-1.0, 0.5]), torch.tensor([-1.0, 0.5]).double()):
-        results = [
-            *(f(x, y, kappa) for f in (s.mobius_add, s.dist, s.sqdist, s.expmap, s.logmap)),
-            *(f(x, y, kappa) for f in (s.transport0, s.transport0_back)),
-            *(f(x, kappa) for f in (s.expmap0, s.logmap0, s.project, s.conformal_factor)),
-            *(f(x, kappa) for f in (s.dist0, s.expmap0_projected, s.mobius_half)),
-            s.transport(x, y, y, kappa),
-            s.mobius_scalar_mul(0.3, x, kappa),
-            s.midpoint(x.transpose(0, 1), torch.ones(2, 5), kappa),
-            s.pairwise_dist(x.transpose(0, 1), y.transpose(0, 1), kappa),
-        ]
-        assert all(r.dtype == dtype and r.isfinite().all() for r in results)
-
-
-def test_curvature_broadcasts_against_leading_dimensions():
-    x, y = draw(5, 2, 3, size=0.2), draw(5, 2, 3, size=0.2, seed=1)
-    kappa = torch.tensor([-1.0, 0.5], dtype=torch.float64)
-    for function in (s.mobius_add, s.dist, s.logmap, s.expmap):
-        together = function(x, y, kappa)
-        for h in range(2):
-            torch.testing.assert_close(together[:, h], function(x[:, h], y[:, h], kappa[h].item()))
-    grid = s.expmap0(x[0, 0], torch.linspace(-1, 1, 7, dtype=torch.float64)[:, None])
-    assert grid.shape == (7, 1, 3)
-    torch.testing.assert_close(grid[3, 0], x[0, 0])
-
-
 def test_midpoint_from_sums_has_a_limit_where_the_denominator_vanishes():
     numerator = torch.tensor([[3.0, 4.0]], dtype=torch.float64).requires_grad_()
     for denominator in (0.0, 1e-300, 1e-12):
@@ -280,7 +142,12 @@ def test_vectors_whose_squares_overflow_keep_their_direction(kappa, size):
     v = (size * direction).requires_grad_()
     if kappa < 0:
         rim = 1 - tolerance(torch.float32).boundary
-        expected = {s.expmap0: 1.0, s.expmap0_projected: rim, s.project: rim}
+        ball = PoincareBall()
+        expected = {s.expmap0: 1.0, s.expmap0_projected: rim, s.project: rim} | {
+            lambda v, _: ball.expmap0_unprojected(v): 1.0,
+            lambda v, _: ball.expmap0(v): rim,
+            lambda v, _: ball.project(v): rim,
+        }
     else:
         expected = {s.logmap0: math.pi / 2, s.mobius_half: 1.0}
     for function, length in expected.items():

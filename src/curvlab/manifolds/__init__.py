@@ -1,11 +1,14 @@
 """Spaces of constant curvature: pure functions, and classes that geoopt's optimisers take."""
 
+from curvlab.manifolds import charts, lorentz, stereographic
 from curvlab.manifolds.base import EmbeddingSpace, Space
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.euclidean_space import Euclidean
+from curvlab.manifolds.frechet import frechet_mean, frechet_variance
 from curvlab.manifolds.lorentz_space import Lorentz
 from curvlab.manifolds.pseudo_hyperboloid_space import PseudoHyperboloid
 from curvlab.manifolds.stereographic_space import PoincareBall, Sphere, Stereographic
+from curvlab.manifolds.wrapped_normal import WrappedNormal
 
 __all__ = [
     "Curvature",
@@ -17,4 +20,15 @@ __all__ = [
     "Space",
     "Sphere",
     "Stereographic",
+    "WrappedNormal",
+    "charts",
+    "frechet_mean",
+    "frechet_variance",
+    "lorentz",
+    "stereographic",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import stereographic
-from curvlab.manifolds.curved_trig import cosine, sin_ratio
+from curvlab.manifolds.curved_trig import tan_ratio
 from curvlab.manifolds.kernels import curvature_like, refusing_other_names, squared_norm
 
 __all__ = ["frechet_mean", "frechet_variance"]
@@ -46,7 +46,7 @@ def _hessian(mean: Tensor, tangents: Tensor, share: Tensor, k: Tensor) -> Tensor
     square = squared_norm(tangents)
     factor = stereographic.conformal_factor(mean, k.squeeze(-1))[..., None, None]
     z = k.unsqueeze(-1) * factor.square() * square
-    across = (cosine(z) / sin_ratio(z)).clamp(min=0.1)
+    across = tan_ratio(z.clamp(max=2.4)).reciprocal()  # a quarter of a great circle is at 2.47
     along = share * (1 - across) / square.clamp(min=torch.finfo(torch.float32).tiny)
     unit = torch.eye(mean.shape[-1], dtype=mean.dtype, device=mean.device)
     return (share * across).sum(-2, keepdim=True) * unit + tangents.mT @ (along * tangents)

@@ -323,14 +323,19 @@ def geodesic(t: Tensor | float, x: Tensor, y: Tensor, kappa: Tensor | float) -> 
     return expmap(w, share * logmap(w, y.double(), kappa), kappa).to(x.dtype)
 
 
+def _unit(v: Tensor) -> Tensor:
+    """V / |v|; a vector shorter than 1e-12 has no direction and stays."""
+    length = safe_sqrt(squared_norm(v))
+    return v / torch.where(length > 1e-12, length, 1.0)
+
+
 def geodesic_unit(t: Tensor | float, x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Point at arc length t from x in the direction v: exp_x(t v / (lambda_x |v|)), `[..., dim]`.
 
     `t` broadcasts like `kappa`; v = 0 leads nowhere.
     """
     w, u, length = x.double(), v.double(), curvature_like(t, WIDE, x)
-    scale = safe_sqrt(squared_norm(u)).clamp(min=torch.finfo(torch.float32).tiny)
-    return expmap(w, u * (length / scale * _gap(w, kappa) / 2), kappa).to(x.dtype)
+    return expmap(w, _unit(u) * (length * _gap(w, kappa) / 2), kappa).to(x.dtype)
 
 
 def antipode(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -367,9 +372,8 @@ def dist2plane(
     k = curvature_like(kappa, WIDE, x)
     w, p, a = (shortened(each.double()) for each in (x, p, a))
     e2, alpha, beta = _chord(p, w, k)
-    size = safe_sqrt(squared_norm(a)).clamp(min=torch.finfo(torch.float32).tiny)
-    along = alpha * dot(w - p, a) + k * e2 * dot(p, a)
-    u = 2 * along / (alpha * beta * size)
+    a = _unit(a)
+    u = 2 * (alpha * dot(w - p, a) + k * e2 * dot(p, a)) / (alpha * beta)
     distance = (u * arsin_ratio(k * u.square())).squeeze(-1)
     return (distance if signed else distance.abs()).to(x.dtype)
 

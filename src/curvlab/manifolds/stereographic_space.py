@@ -73,18 +73,20 @@ class Stereographic(Space):
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
-    def _scaled(self, x: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tensor:
-        """Blocks times a ratio of kappa times their squared norms."""
-        blocks = self._blocks(x)
+    def _scaled(
+        self, x: Tensor, ratio: Callable[[Tensor], Tensor], overflows: bool = False
+    ) -> Tensor:
+        """Blocks, whose squares may overflow, times a ratio of kappa times their squared norms."""
+        blocks = kernels.shortened(self._blocks(x)) if overflows else self._blocks(x)
         return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
 
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin, stopped at the rim of the ball."""
-        return self._scaled(v, trig.tan_rim_ratio)
+        return self._scaled(v, trig.tan_rim_ratio, overflows=True)
 
     def expmap0_unprojected(self, v: Tensor) -> Tensor:
         """Exponential map at the origin."""
-        return self._scaled(v, trig.tan_ratio)
+        return self._scaled(v, trig.tan_ratio, overflows=True)
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
@@ -122,7 +124,7 @@ class Stereographic(Space):
 
     def project(self, x: Tensor) -> Tensor:
         """Points beyond the rim of the ball moved back onto it."""
-        return self._scaled(x, trig.rim_ratio)
+        return self._scaled(x, trig.rim_ratio, overflows=True)
 
     @torch.no_grad()
     def shares(self, x: Tensor) -> dict[str, Tensor]:
