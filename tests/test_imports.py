@@ -2,6 +2,8 @@
 
 import ast
 from graphlib import TopologicalSorter
+from importlib import import_module
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,15 @@ def test_the_ground_imports_no_geometry_and_no_model(package):
 
 def test_data_know_no_model():
     assert not imported("data").keys() & {"models", "tasks", "cli"}
+
+
+@pytest.mark.parametrize(
+    "package", ["curvlab", "curvlab.layers", "curvlab.manifolds", "curvlab.models"]
+)
+def test_dir_lists_public_names_alone(package):
+    module = import_module(package)
+    names = set(dir(module)) - {"__version__"}
+    assert 5 < len(names) < 50
+    for value in (getattr(module, name) for name in names):
+        home = value.__name__ if ismodule(value) else value.__module__
+        assert home.startswith("curvlab.")

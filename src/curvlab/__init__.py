@@ -1,5 +1,6 @@
 """Transformers and graph networks in curved spaces."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -8,15 +9,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_FUNCTIONS = {"load": "curvlab.run.load", "train": "curvlab.cli.from_python"}
+_PACKAGES = ("layers", "manifolds", "models", "optim")
+
 
 def __getattr__(name: str) -> Any:
-    """`curvlab.load` and `curvlab.train`, imported when first asked for: they need torch."""
-    if name == "load":
-        from curvlab.run.load import load
-
-        return load
-    if name == "train":
-        from curvlab.cli.from_python import train
-
-        return train
+    """The public names, imported when first asked for: they need torch."""
+    if name in _FUNCTIONS:
+        return getattr(import_module(_FUNCTIONS[name]), name)
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(["__version__", *_FUNCTIONS, *_PACKAGES])

@@ -1,5 +1,6 @@
 """Each script of examples/ runs."""
 
+import json
 import os
 import runpy
 import subprocess
@@ -7,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from forked import Process, _server
+from matplotlib import pyplot as plt
 from tiny_runs import ROOT
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
@@ -47,3 +50,16 @@ def test_script_runs(script, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path)])
     runpy.run_path(str(script), run_name="__main__")
     assert SAYS[script.stem] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("book", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_prints_what_it_stores(book, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads(book.read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for cell in (c for c in cells if c["cell_type"] == "code"):
+        exec("".join(cell["source"]), names)
+        stored = [line for o in cell["outputs"] for line in o.get("text", ())]
+        assert capsys.readouterr().out == "".join(stored)
+    plt.close("all")
+    torch.set_default_dtype(torch.float32)
