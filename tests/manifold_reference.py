@@ -147,6 +147,13 @@ def wrapped_normal(x, mean, scales, kappa):
     return mp.fsum(flat) - (len(v) - 1) * mp.log(sin_k(length, kappa) / length)
 
 
+def relative_error(value, expected):
+    """Of a number or of a vector, by its length."""
+    value, expected = ([v] if not isinstance(v, list) else v for v in (exact(value), expected))
+    off = [a - b for a, b in zip(value, expected, strict=True)]
+    return float(mp.sqrt(dot(off, off) / dot(expected, expected)))
+
+
 def slope(function, kappa):
     """Derivative of function(kappa) by a central difference, good to 30 digits."""
     with mp.workdps(100):

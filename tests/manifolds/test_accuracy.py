@@ -13,7 +13,7 @@ from torch.nn import functional
 import manifold_reference as reference
 from curvlab.manifolds import PoincareBall, stereographic
 from curvlab.manifolds.curved_trig import sin_ratio, tolerance
-from manifold_reference import dot, exact, mp, mpf
+from manifold_reference import dot, exact, mp, mpf, relative_error
 
 HYPERBOLIC_RADII = [1e-4, 0.1, 1, 3, 6, 9, 12, 15]
 SPHERICAL_RADII = [1e-4, 0.1, 0.7, 1.5, 2.5, 3.1]
@@ -31,13 +31,6 @@ def points_at(kappa: float, radii: list[float], dtype: torch.dtype, dim: int = 4
         if 1 + mpf(kappa) * dot(exact(x), exact(x)) > 0:
             points.append(x)
     return torch.stack(points)
-
-
-def relative_error(value, expected):
-    if isinstance(expected, list):
-        difference = [a - b for a, b in zip(exact(value), expected, strict=True)]
-        return float(mp.sqrt(dot(difference, difference) / dot(expected, expected)))
-    return float(abs((mpf(float(value)) - expected) / expected))
 
 
 @pytest.fixture(scope="module")

@@ -55,14 +55,6 @@ def test_shared_points_get_the_gradient_of_both_sides():
     torch.testing.assert_close(matrix, torch.autograd.grad(rows, x)[0])
 
 
-def test_near_neighbours_in_float32():
-    """Points a millionth of their norm apart: a float32 product would return noise or zero."""
-    x = torch.tensor([[0.4, 0.3, 0.1]])
-    y = x + torch.tensor([[1e-6, 0.0, 0.0]])
-    expected = stereographic.dist(x.double(), y.double(), -1.0).item()
-    assert stereographic.pairwise_dist(x, y, -1.0).item() == pytest.approx(expected, rel=1e-3)
-
-
 def exact_distance(x, y, kappa):
     """Distance of two points of the ball in 60 digits."""
     with mpmath.workdps(60):

@@ -94,20 +94,6 @@ def test_a_setting_of_one_backend_is_put_back(number):
         backends[number].fp32_precision = before[number]
 
 
-def test_a_setting_for_gpus_does_not_become_one_of_processors():
-    before = [backend.fp32_precision for backend in products._BACKENDS]
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        chosen = [backend.fp32_precision for backend in products._BACKENDS]
-        with full_precision():
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.backends.cuda.matmul.allow_tf32
-        assert [backend.fp32_precision for backend in products._BACKENDS] == chosen
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = False
-    assert [backend.fp32_precision for backend in products._BACKENDS][1:] == before[1:]
-
-
 def test_a_compiler_traces_a_product():
     torch.compiler.reset()
     a, b = (x.detach() for x in factors((5, 4), (4, 6)))

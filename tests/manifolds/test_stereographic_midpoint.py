@@ -189,20 +189,6 @@ def test_is_bounded_at_the_antipode_of_the_origin(dtype):
     assert middle.norm() <= 2.1 / torch.finfo(dtype).eps
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-def test_maps_over_batches_like_a_loop():
-    sums = torch.tensor([[0.7, -0.4, 1.3], [0.7, -0.4, -1.3], [0.2, 0.1, 0.0]]).double()
-    kappa = torch.tensor([[1.0], [0.5], [2.0]]).double()
-    together = torch.func.vmap(half_quotient)(sums, kappa)
-    alone = torch.stack([half_quotient(*pair) for pair in zip(sums, kappa, strict=True)])
-    torch.testing.assert_close(together, alone)
-    slope = torch.func.grad(lambda *inputs: half_quotient(*inputs).sum(), argnums=(0, 1))
-    slopes = torch.func.vmap(slope)(sums, kappa)
-    one_by_one = [slope(*pair) for pair in zip(sums, kappa, strict=True)]
-    for found, expected in zip(slopes, zip(*one_by_one, strict=True), strict=True):
-        torch.testing.assert_close(found, torch.stack(expected))
-
-
 @pytest.mark.parametrize("kappa", [-0.01, -1e-6, 0.0, 1e-6, 0.01])
 def test_weights_of_both_signs_are_taken_with_the_sign_of_their_sum(kappa):
     """Near flat space an affine combination, however many of the weights are negative."""

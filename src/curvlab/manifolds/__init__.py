@@ -1,14 +1,13 @@
 """Spaces of constant curvature: pure functions, and classes that geoopt's optimisers take."""
 
-from curvlab.manifolds import charts, lorentz, stereographic
+from curvlab.manifolds import charts, kernels, lorentz, stereographic
 from curvlab.manifolds.base import EmbeddingSpace, Space
 from curvlab.manifolds.curvature import Curvature
+from curvlab.manifolds.distributions import WrappedNormal, frechet_mean, frechet_variance
 from curvlab.manifolds.euclidean_space import Euclidean
-from curvlab.manifolds.frechet import frechet_mean, frechet_variance
 from curvlab.manifolds.lorentz_space import Lorentz
 from curvlab.manifolds.pseudo_hyperboloid_space import PseudoHyperboloid
 from curvlab.manifolds.stereographic_space import PoincareBall, Sphere, Stereographic
-from curvlab.manifolds.wrapped_normal import WrappedNormal
 
 __all__ = [
     "Curvature",
@@ -27,6 +26,10 @@ __all__ = [
     "lorentz",
     "stereographic",
 ]
+
+for _module in (charts, lorentz, stereographic):
+    for _name in _module.__all__:
+        setattr(_module, _name, kernels.refusing_other_names(getattr(_module, _name)))
 
 
 def __dir__() -> list[str]:

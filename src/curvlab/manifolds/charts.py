@@ -10,16 +10,9 @@ manifolds, theorem 3.7.
 import torch
 from torch import Tensor
 
+from curvlab.manifolds import kernels
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.kernels import (
-    curvature_like,
-    floored_gap,
-    negative_curvature,
-    positive_curvature,
-    refusing_other_names,
-    shortened,
-    squared_norm,
-)
+from curvlab.manifolds.kernels import positive_curvature, squared_norm
 from curvlab.manifolds.lorentz import from_stereographic as to_hyperboloid
 from curvlab.manifolds.lorentz import to_stereographic as from_hyperboloid
 from curvlab.manifolds.stereographic import mobius_half
@@ -45,7 +38,7 @@ def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     has no point on the equator, where the result is merely finite, and takes antipodes to one
     point. 2 x as kappa -> 0.
     """
-    w, k = shortened(x.double()), curvature_like(kappa, WIDE, x)
+    w, k = kernels.shortened(x.double()), kernels.curvature_like(kappa, WIDE, x)
     gap = 1 - k * squared_norm(w)
     nonzero = torch.where(gap.abs() < tolerance(WIDE).floor, tolerance(WIDE).floor, gap)
     return (2 * w / nonzero).to(x.dtype)
@@ -65,18 +58,18 @@ def to_half_space(x: Tensor, kappa: Tensor | float) -> Tensor:
     Raises:
         UsageError: The curvature is a number that is not negative.
     """
-    k = negative_curvature(kappa, WIDE, x)
+    k = kernels.negative_curvature(kappa, WIDE, x)
     w = (-k).sqrt() * x.double()
     rest, last = w.split([x.shape[-1] - 1, 1], -1)
-    height = floored_gap(-squared_norm(w), x.dtype)
+    height = kernels.floored_gap(-squared_norm(w), x.dtype)
     from_pole = squared_norm(rest) + (1 - last).square()
     return (torch.cat([2 * rest, height], -1) / from_pole.clamp(min=height / 4)).to(x.dtype)
 
 
 def from_half_space(y: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `to_half_space`: (2 y', |y|^2 - 1) / (|y'|^2 + (1 + y_n)^2) / sqrt(-kappa)."""
-    k = negative_curvature(kappa, WIDE, y)
-    w = shortened(y.double())
+    k = kernels.negative_curvature(kappa, WIDE, y)
+    w = kernels.shortened(y.double())
     rest, height = w.split([y.shape[-1] - 1, 1], -1)
     side = squared_norm(rest)
     last = side + (height - 1) * (height + 1)
@@ -94,7 +87,7 @@ def to_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
         UsageError: The curvature is a number that is not positive.
     """
     k = positive_curvature(kappa, WIDE, x)
-    w = shortened(x.double())
+    w = kernels.shortened(x.double())
     z = k * squared_norm(w)
     return (torch.cat([(1 - z) / k.sqrt(), 2 * w], -1) / (1 + z)).to(x.dtype)
 
@@ -112,7 +105,3 @@ def from_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
     denominator = (k * squared_norm(s)).clamp(min=torch.finfo(torch.float32).tiny)
     near = 1 / (1 + torch.where(beyond, 0.0, cosine))
     return (s * torch.where(beyond, (1 - cosine) / denominator, near)).to(x.dtype)
-
-
-for _name in {*__all__} - {"from_hyperboloid", "to_hyperboloid"}:
-    globals()[_name] = refusing_other_names(globals()[_name])

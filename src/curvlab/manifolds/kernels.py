@@ -6,7 +6,7 @@ Here curvatures are tensors that already carry the broadcast last axis, `[..., 1
 import math
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +14,6 @@ from torch import Tensor
 from curvlab.errors import UsageError
 from curvlab.manifolds import fused
 from curvlab.manifolds.curved_trig import tolerance
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def refuse_other_names(owner: str, options: Iterable[str]) -> None:
@@ -32,11 +29,11 @@ def refuse_other_names(owner: str, options: Iterable[str]) -> None:
         )
 
 
-def refusing_other_names(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function refuse `k=` and `c=` with a sentence that names `kappa`."""
+def refusing_other_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function refuse `k=` and `c=`."""
 
     @wraps(function)
-    def refusing(*args: P.args, **options: P.kwargs) -> R:
+    def refusing(*args: Any, **options: Any) -> Any:
         refuse_other_names(function.__name__, options)
         return function(*args, **options)
 
@@ -121,11 +118,7 @@ def negative_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> 
 
 
 def positive_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
-    """A positive curvature as a tensor `[..., 1]` that broadcasts against points.
-
-    Raises:
-        UsageError: The curvature is a number that is not positive, or the points are whole numbers.
-    """
+    """A positive curvature as a tensor, as `negative_curvature`."""
     if not isinstance(kappa, Tensor) and not kappa > 0:
         raise UsageError(f"a sphere has a positive curvature, not kappa={kappa:g}")
     return curvature_like(kappa, dtype, x)

@@ -29,7 +29,6 @@ from curvlab.manifolds.kernels import (
     join_time,
     lift,
     negative_curvature,
-    refusing_other_names,
     split_time,
     squared_norm,
     working,
@@ -321,7 +320,3 @@ def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     k = negative_curvature(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
     return lift(2 * w / gap, k).to(x.dtype)
-
-
-for _name in __all__:
-    globals()[_name] = refusing_other_names(globals()[_name])

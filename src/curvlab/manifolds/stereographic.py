@@ -33,7 +33,6 @@ from curvlab.manifolds.kernels import (
     floored_gap,
     gap,
     positive_curvature,
-    refusing_other_names,
     shortened,
     squared_norm,
     working,
@@ -358,14 +357,8 @@ def dist2plane(
 
     arsin_k(2 <z, a> / ((1 + kappa |z|^2) |a|)) with z = (-p) (+) x, whose argument is
     2 (alpha <e, a> + kappa |e|^2 <p, a>) / (alpha beta |a|) of e = x - p, alpha = 1 + kappa |p|^2
-    and beta = 1 + kappa |x|^2. In float64; all tensors are `[..., dim]`.
-
-    Args:
-        x: points.
-        p: a point of the hyperplane.
-        a: a tangent vector at p, or at the origin, orthogonal to the hyperplane; of any length.
-        kappa: curvature.
-        signed: positive on the side that a points to, negative on the other one.
+    and beta = 1 + kappa |x|^2. In float64; all are `[..., dim]`. a is a tangent vector at p or at
+    the origin, of any length; with `signed` distances are positive on the side it points to.
 
     Source: Ganea et al. 2018, Hyperbolic neural networks, theorem 5.
     """
@@ -433,7 +426,3 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     numerator = torch.einsum("...n,...nd->...d", weights * lam, w)
     denominator = (weights * (lam - 1)).sum(-1)
     return midpoint_from_sums(numerator, denominator, k.squeeze(-1)).to(x.dtype)
-
-
-for _name in __all__:
-    globals()[_name] = refusing_other_names(globals()[_name])
