@@ -88,7 +88,7 @@ def test_the_filters_that_nodes_have_learned_are_written_and_drawn(run_here, tmp
     ("words", "answer"),
     [
         ("split=random_60_20_20", "no labels|scored nodes: use split=fit"),
-        ("task.metric=sse", "chosen by r2"),
+        ("task.metric=sse", "selects weights by r2"),
         ("batching=partition", "the loss of task=filter_regression is of the whole graph"),
     ],
 )

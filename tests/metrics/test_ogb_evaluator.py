@@ -93,5 +93,5 @@ def test_it_is_only_computed_where_it_is_asked_for():
     assert "ogb_rocauc" not in kind_of_labels(5, True, "f1_micro").metrics
     with pytest.raises(UsageError, match=r"5 classes is scored by accuracy.*ogb_acc"):
         kind_of_labels(5, False, "ogb_rocauc")
-    with pytest.raises(UsageError, match=r"several labels a node is scored by .*ogb_rocauc"):
+    with pytest.raises(UsageError, match=r"several labels per node is scored by .*ogb_rocauc"):
         kind_of_labels(5, True, "ogb_acc")

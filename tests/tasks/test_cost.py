@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.tasks.cost.steps import step_cost
-from curvlab.tasks.cost.timing import MEGABYTE, held_bytes, timed_and_weighed
+from curvlab.tasks.cost.timing import MEGABYTE, held_bytes, time_and_memory
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def graph_of(megabytes: int) -> Data:
 
 @torch.no_grad()
 def inference_cost(model, graph, passes):
-    return timed_and_weighed("inference", lambda: model(graph), model, graph, passes)
+    return time_and_memory("inference", lambda: model(graph), model, graph, passes)
 
 
 @linux

@@ -94,7 +94,7 @@ def test_two_logits_have_the_roc_curve_of_their_difference():
     ("classes", "multi_label", "metric", "answer"),
     [
         (7, False, "roc_auc", "7 classes is scored by accuracy, f1_micro, f1_macro"),
-        (3, True, "accuracy", "several labels a node is scored by f1_micro, f1_macro, roc_auc"),
+        (3, True, "accuracy", "several labels per node is scored by f1_micro, f1_macro, roc_auc"),
         (7, False, "acuracy", "acuracy.*accuracy, f1_micro"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Filter regression: what spectral filters make of a signal, node by node."""
+"""Filter regression: predict a spectrally filtered signal at each node."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,10 +15,10 @@ from curvlab.tasks.task import SelectedTask
 
 
 class FilterRegression(SelectedTask):
-    """Sum of squared errors of a linear map of the embeddings; the best fit chooses the weights.
+    """Sum of squared errors of a linear map of the embeddings; the best fit selects the weights.
 
-    Every part of the split is the same scored nodes (`split=fit`), since the paper asks how well
-    a model can express node-wise filters and not whether it generalises. `r2` is
+    Every part of the split has the same scored nodes (`split=fit`): the paper asks how well a
+    model can express node-wise filters, not whether it generalises. `r2` is
     `1 - SSE / sum (y - mean y)^2`, not in percent.
 
     Source: PolyFormer, Section 4.1.1, after BernNet.
@@ -26,11 +26,11 @@ class FilterRegression(SelectedTask):
     Args:
         encoder: graph to points of flat space.
         optimizer: options of the optimiser; None for `Adam()`.
-        metric: metric that weights are chosen by: r2.
+        metric: selects the weights: r2.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
 
     Raises:
-        UsageError: There is no such metric, or the embeddings are logits or not flat.
+        UsageError: The metric is unknown, or the embeddings are logits or not flat.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class FilterRegression(SelectedTask):
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
         if metric != "r2":
-            raise UsageError(f"metric={metric!r}: weights of filter regression are chosen by r2")
+            raise UsageError(f"metric={metric!r}: filter regression selects weights by r2")
         self.read_out = nn.Linear(encoder.dim_out, 1)
         self.score = metric
 

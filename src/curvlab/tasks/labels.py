@@ -1,4 +1,4 @@
-"""What a node's label can be: how many logits it takes, its loss, its metrics."""
+"""Kinds of labels: number of logits, loss and metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,14 +24,14 @@ Metric = Callable[[Tensor, Tensor], Tensor]
 
 
 class Labels(ABC):
-    """A kind of labels. Metrics are torchmetrics', in percent, and stay on the device.
+    """Base class. Metrics are torchmetrics', in percent, and stay on the device.
 
     Attributes:
         logits: number of logits of a node.
-        exclusive: whether a node has one class of several; else each label is there or not.
-        metrics: functions of logits `[nodes, logits]` and labels, by their names.
-        on_request: more of them, computed only where one chooses the weights, such as those of
-            OGB's evaluator, which works on the host.
+        exclusive: whether a node has exactly one class.
+        metrics: functions of logits `[nodes, logits]` and labels, by name.
+        on_request: further metrics, computed only if one selects the weights, such as those of
+            OGB's evaluator, which runs on the host.
     """
 
     exclusive = True
@@ -47,7 +47,7 @@ class Labels(ABC):
 
     @abstractmethod
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Of every class, which add up to 1, or of every label, `[nodes, classes]`."""
+        """Probabilities of every class or label, `[nodes, classes]`."""
 
     def scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """All metrics in percent."""
@@ -59,7 +59,7 @@ class Labels(ABC):
 
 
 class OneOfMany(Labels):
-    r"""One class a node, `labels [nodes]`; the class is that of the largest logit.
+    r"""One class per node, `labels [nodes]`; the largest logit predicts it.
 
     The loss is cross-entropy, or with a margin the mean over nodes and classes c of
     `relu(margin - logit_y + logit_c)`, y the node's class, which is one of them.
@@ -82,12 +82,12 @@ class OneOfMany(Labels):
         return F.relu(self.margin - own + logits).mean()
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Softmax, which the margin loss does not train to be one."""
+        """Softmax of the logits; the margin loss does not calibrate it."""
         return logits.softmax(-1)
 
 
 class YesOrNo(Labels):
-    """Two classes by one logit, `labels [nodes]`: binary cross-entropy; yes above 0."""
+    """Two classes with one logit, `labels [nodes]`: binary cross-entropy; positive above 0."""
 
     def __init__(self) -> None:
         def decided(metric: Metric) -> Metric:
@@ -101,12 +101,12 @@ class YesOrNo(Labels):
         return F.binary_cross_entropy_with_logits(logits.squeeze(-1), labels.to(logits.dtype))
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Sigmoids of minus and of plus the logit."""
+        """Sigmoid of the negated logit and of the logit."""
         return torch.cat([-logits, logits], -1).sigmoid()
 
 
 class ManyOfMany(Labels):
-    """Several labels a node, `labels [nodes, logits]` of zeros and ones: each is a yes or no.
+    """Several labels per node, `labels [nodes, logits]` of zeros and ones.
 
     Micro metrics are over all labels of all nodes, macro metrics are means over labels. The area
     under the ROC curve is the mean over labels that some nodes have and others do not.
@@ -131,34 +131,34 @@ class ManyOfMany(Labels):
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """A sigmoid each."""
+        """Sigmoid of each logit."""
         return logits.sigmoid()
 
 
 def kind_of_labels(
     num_classes: int, multi_label: bool, metric: str | None = None, margin: float | None = None
 ) -> Labels:
-    """The kind of labels of a data module, if a metric can be had of it.
+    """Choose the kind of labels of a data module, and check the metric.
 
     Args:
-        num_classes: of the data module: classes, labels, or 1 for two classes told by one logit.
+        num_classes: of the data module: classes, labels, or 1 for two classes with one logit.
         multi_label: whether a node has several labels.
-        metric: the one that weights are chosen by; None for any.
+        metric: selects the weights; None for any.
         margin: of the margin loss; None for cross-entropy.
 
     Raises:
-        UsageError: There is no such metric of these labels, or no margin loss.
+        UsageError: These labels do not have the metric or a margin loss.
     """
     labels: Labels
     if multi_label:
-        labels, what = ManyOfMany(num_classes), "several labels a node"
+        labels, what = ManyOfMany(num_classes), "several labels per node"
     elif num_classes == 1:
-        labels, what = YesOrNo(), "two classes told by one logit"
+        labels, what = YesOrNo(), "two classes with one logit"
     else:
         labels, what = OneOfMany(num_classes, margin), f"{num_classes} classes"
     if margin is not None and not isinstance(labels, OneOfMany):
         raise UsageError(
-            f"margin={margin:g}: the margin loss is of classes with a logit each, not of "
+            f"margin={margin:g}: the margin loss needs one logit per class, not "
             f"{what}; set margin=None"
         )
     if metric is None:
@@ -174,16 +174,16 @@ def kind_of_labels(
 
 
 def ranks(logits: Tensor) -> Tensor:
-    """Numbers from 0 to 1 in the order of the logits, equal where they are.
+    """Map logits to [0, 1], keeping their order and ties.
 
-    Of numbers outside that range torchmetrics takes a sigmoid, after which large logits are equal.
+    Torchmetrics applies a sigmoid outside this range, which makes large logits equal.
     """
     values, positions = logits.unique(return_inverse=True)
     return positions / len(values)
 
 
 def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean over labels `[nodes, labels]` that some nodes have and others do not; NaN without."""
+    """Mean over the labels `[nodes, labels]` with both values; NaN if there are none."""
     told = (labels.amin(0) != labels.amax(0)).nonzero().squeeze(1)
     if not len(told):
         return logits.new_tensor(torch.nan)
@@ -201,11 +201,11 @@ def _of_classes(classes: int) -> dict[str, Metric]:
         "f1_macro": partial(f1, average="macro"),
     }
     if classes == 2:
-        metrics["f1_binary"] = _of_the_second_class
+        metrics["f1_binary"] = _f1_of_second_class
     return metrics
 
 
-def _of_the_second_class(logits_or_classes: Tensor, labels: Tensor) -> Tensor:
-    """F1 of class 1 of two: what HGCN scores Disease by."""
+def _f1_of_second_class(logits_or_classes: Tensor, labels: Tensor) -> Tensor:
+    """F1 of the second class: HGCN's metric on Disease."""
     decided = logits_or_classes.argmax(1) if logits_or_classes.dim() == 2 else logits_or_classes
     return binary_f1_score(decided, labels, validate_args=False)

@@ -1,4 +1,4 @@
-"""Link prediction: which pairs of nodes are joined by an edge that was taken out of the graph."""
+"""Link prediction: tell edges held out of the graph from pairs without an edge."""
 
 from collections.abc import Callable
 
@@ -22,19 +22,19 @@ METRICS = ("roc_auc", "average_precision", "auc_ap")
 
 
 class LinkPrediction(SelectedTask):
-    """Loss of the training edges and of as many random pairs; ROC-AUC of those taken out.
+    """Trains on the training edges and as many random pairs; scores held-out edges by ROC-AUC.
 
-    Messages are passed along the training edges, which are the graph's `edge_index`. Every step
-    draws new pairs uniformly among all that are no training edge: a held-out edge can be among
-    them, since training knows nothing of it. Validation and test compare their edges with pairs
-    that are no edge of any part, drawn once. The test edges are scored once, with the weights of
-    the best validation score (`BestValidation`).
+    Messages pass along the training edges, the graph's `edge_index`. Every step draws negatives
+    uniformly from all pairs without a training edge; a held-out edge may be drawn, since training
+    does not know it. Validation and test rank their edges against pairs without an edge in any
+    part, drawn once. The test edges are scored once, with the weights of the best validation score
+    (`BestValidation`).
 
     Args:
         encoder: graph to points of its `manifold_out`.
         optimizer: options of the optimiser; None for `Adam()`.
-        metric: metric that weights are chosen by: roc_auc (the score), average_precision, or
-            auc_ap, the mean of both.
+        metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean
+            of both.
         decoder: auto (the space's own), lorentzian (product and margin loss) or fermi_dirac
             (distance and cross-entropy).
         margin: of the loss of lorentzian.
@@ -70,8 +70,8 @@ class LinkPrediction(SelectedTask):
         pairs = torch.cat([edges, non_edges], dim=1)
         points = self.encoder(batch)
         x, y = (points.index_select(0, nodes) for nodes in pairs)
-        of_edges, of_others = self.decoder(x, y).split([edges.shape[1], non_edges.shape[1]])
-        return of_edges, of_others
+        positive, negative = self.decoder(x, y).split([edges.shape[1], non_edges.shape[1]])
+        return positive, negative
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training edges and of pairs drawn for this step."""
@@ -82,11 +82,11 @@ class LinkPrediction(SelectedTask):
         return loss if auxiliary is None else loss + auxiliary
 
     def validation_score(self, batch: Data) -> Tensor:
-        """The metric that weights are chosen by, in percent, of the validation edges."""
+        """The metric that selects the weights, in percent, on the validation edges."""
         return self.scores(batch, "val")[self.metric]
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of a part in percent."""
+        """Compute all metrics of a part, in percent."""
         edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
         return link_scores(edges, others)
 

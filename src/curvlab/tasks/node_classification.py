@@ -1,4 +1,4 @@
-"""Node classification: which class, or which labels, a node has."""
+"""Node classification: one class, or several labels, per node."""
 
 import logging
 from contextlib import nullcontext
@@ -30,33 +30,32 @@ PARTS = ("train", "val", "test")
 
 
 class Part(NamedTuple):
-    """Nodes of one part of the split: indices `[nodes]` and their labels `[nodes, ...]`."""
+    """Nodes of one part of the split `[nodes]` and their labels `[nodes, ...]`."""
 
     nodes: Tensor
     labels: Tensor
 
 
 class NodeClassification(SelectedTask):
-    """Loss of the training nodes; weights are chosen by the validation nodes' score.
+    """Trains on the training nodes; the validation score selects the weights.
 
-    Every step sees the whole graph and decodes the nodes of one part of its split only. Parts come
-    from the masks `train_mask`, `val_mask`, `test_mask` `[nodes]` of the batch. A mini-batch has
-    `train_nodes` instead, indices of its training nodes; the loss is then of these, and with
-    `all_train_nodes` of those of all processes. A graph with
-    `chunk` is one that is evaluated between mini-batches: it is embedded once for all scores with
-    the same weights, that many nodes at a time if the encoder has `encode_in_chunks(batch, chunk)`.
-    A graph with `parts` (`EvaluationParts`) is evaluated in subgraphs instead.
-    Of encoders that are `node_wise` only the nodes of the part are embedded, in chunks there too.
-    The processes of a run share the chunks of both.
-    The test nodes are scored once, with the weights of the best validation score
-    (`BestValidation`). Source: FPS-T, Section 5.2.
+    Every step embeds the whole graph and decodes the nodes of one part, given by the masks
+    `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has `train_nodes` instead, the
+    indices of its training nodes; with `all_train_nodes`, their number in all processes, the loss
+    is the mean over these. A graph with `chunk` is evaluated between mini-batches: it is embedded
+    once per set of weights, `chunk` nodes at a time if the encoder has `encode_in_chunks`. A graph
+    with `parts` (`EvaluationParts`) is evaluated in subgraphs. Encoders that are `node_wise` embed
+    only the nodes of the part, also in chunks. The processes of a run share the chunks. The test
+    nodes are scored once, with the selected weights (`BestValidation`).
+
+    Source: FPS-T, Section 5.2.
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        num_classes: number of logits, 1 for two classes told by one.
+        num_classes: number of logits, 1 for two classes with one logit.
         multi_label: whether a node has several labels.
         optimizer: options of the optimiser; None for `Adam()`.
-        metric: metric that weights are chosen by: accuracy, f1_micro, f1_macro, of two classes
+        metric: selects the weights: accuracy, f1_micro, f1_macro, of two classes
             f1_binary or roc_auc, of several labels roc_auc, of OGB's sets ogb_acc or ogb_rocauc;
             null: the first.
         decoder: auto (the space's own), stereographic, prototype (Lorentz) or linear (on
@@ -123,11 +122,10 @@ class NodeClassification(SelectedTask):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training nodes."""
         logits, labels = self(batch, "train")
-        # Without training nodes there is no loss, but other processes wait for its gradient.
+        # Without training nodes there is no loss, but the other processes wait for a gradient.
         loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
         if "all_train_nodes" in batch:
-            # The mean over all nodes. The gradient of the sum is that of all processes, of which
-            # DDP takes the mean.
+            # The mean over the nodes of all processes; DDP averages the gradients.
             loss = summed_over_processes(loss * (len(labels) / batch.all_train_nodes))
         if later := self.encoder.later_embeddings():
             nodes = self._part(batch, "train").nodes
@@ -137,15 +135,15 @@ class NodeClassification(SelectedTask):
         return loss if auxiliary is None else loss + auxiliary
 
     def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
-        """Forget what the weights before this step made of the graph."""
+        """Discard the embeddings of earlier weights."""
         self._evaluated = None
 
     def on_test_start(self) -> None:
-        """Forget what the last weights made of the graph."""
+        """Discard the embeddings of the last weights."""
         self._evaluated = None
 
     def validation_score(self, batch: Data) -> Tensor:
-        """The metric that weights are chosen by, in percent, of the validation nodes."""
+        """The metric that selects the weights, in percent, on the validation nodes."""
         return self.labels.score(self.score, *self(batch, "val"))
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
@@ -154,10 +152,7 @@ class NodeClassification(SelectedTask):
         self._warn_of_collapse(batch)
 
     def log_part(self, part: str, batch: Data) -> None:
-        """Log all metrics of a part, the one that weights are chosen by first.
-
-        Of several processes the first does.
-        """
+        """Log all metrics of a part, the selecting one first; the first process writes."""
         if not self._takes_part:
             return
         if not self.trainer.is_global_zero:
@@ -167,19 +162,19 @@ class NodeClassification(SelectedTask):
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of a part, the one that weights are chosen by first."""
+        """Compute all metrics of a part, the one that selects the weights first."""
         found = self.labels.scores(*self(batch, part))
         return {self.score: found.pop(self.score), **found}
 
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Logits `[some nodes, logits]` of nodes, indices `[some nodes]`, of any graph."""
+        """Logits `[some nodes, logits]` of nodes `[some nodes]` of any graph."""
         self._evaluated = None
         with alone():
             return self._logits(batch, nodes)
 
     @torch.no_grad()
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Probabilities of every class `[some nodes, classes]` of nodes of any graph."""
+        """Class probabilities `[some nodes, classes]` of nodes of any graph."""
         return self.labels.probabilities(self.logits(batch, nodes).float())
 
     def report(self, batch: Data, folder: Path) -> None:
@@ -192,7 +187,7 @@ class NodeClassification(SelectedTask):
         save_classes(folder, found, labels.cpu().numpy(), names)
 
     def _warn_of_collapse(self, batch: Data) -> None:
-        """Say so if all test nodes are predicted to be of the same class."""
+        """Warn if all test nodes are predicted to be of one class."""
         if not self._takes_part or not isinstance(self.labels, OneOfMany):
             return
         logits = self(batch, "test")[0]
@@ -206,10 +201,7 @@ class NodeClassification(SelectedTask):
         return self.evaluates_together or self.trainer.is_global_zero
 
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Logits `[some nodes, logits]`, in chunks on a graph between mini-batches.
-
-        Processes that evaluate together share the chunks.
-        """
+        """Logits `[some nodes, logits]`, in chunks or parts between mini-batches."""
         if "parts" in batch:
             with nullcontext() if self.evaluates_together else alone():
                 return batch.parts.apply(self._logits, nodes, self.device)
@@ -224,7 +216,7 @@ class NodeClassification(SelectedTask):
         return self.decoder(self._evaluated.index_select(0, nodes))
 
     def _part(self, batch: Data, part: str) -> Part:
-        """Nodes and labels of a part, looked up once: a mask's indices make a device wait."""
+        """Nodes and labels of a part, kept on the graph: indexing by a mask synchronises."""
         if "train_nodes" in batch:
             return Part(batch.train_nodes, batch.y[batch.train_nodes])
         reads = ("y", *(f"{name}_mask" for name in PARTS))
@@ -238,10 +230,10 @@ class NodeClassification(SelectedTask):
 
 
 def split_parts(batch: Data) -> dict[str, Part]:
-    """The parts of a graph's split.
+    """Split a graph's nodes into parts.
 
     Raises:
-        UsageError: There are no labels or no split, or a part is empty.
+        UsageError: The graph has no labels or no split, or a part is empty.
     """
     if batch.y is None:
         raise UsageError("the graph has no labels: choose a dataset with classes, such as cora")
@@ -258,17 +250,17 @@ def split_parts(batch: Data) -> dict[str, Part]:
 
 
 def check_defined(metric: str, parts: dict[str, Part]) -> None:
-    """Refuse parts whose labels leave a metric undefined.
+    """Refuse parts on which a metric is undefined.
 
     Raises:
-        UsageError: No label is both there and not there in the validation or the test nodes, where
-            there is no ROC curve; or no positive one, where F1 is 0 whatever is predicted.
+        UsageError: All validation or test nodes have the same labels, so that there is no ROC
+            curve; or none is positive, so that F1 is 0 for every prediction.
     """
-    of_labels = metric.startswith("f1_") and parts["val"].labels.dim() == 2
+    multi_label_f1 = metric.startswith("f1_") and parts["val"].labels.dim() == 2
     for name in ("val", "test"):
         labels = parts[name].labels
         same = "roc" in metric and bool((labels == labels[0]).all())
-        if same or ((metric == "f1_binary" or of_labels) and not bool((labels == 1).any())):
+        if same or ((metric == "f1_binary" or multi_label_f1) and not bool((labels == 1).any())):
             one = f"of class {int(labels[0])}" if labels.dim() == 1 else "labelled alike"
             raise UsageError(
                 f"all {len(labels)} {name} nodes are {one}, where {metric} is not defined: choose "

@@ -21,22 +21,22 @@ from curvlab.tasks.task import TAIL_STEPS, Task
 EVALUATION_ENTRIES = 2**21
 
 CURVE_STEPS = 500
-"""Steps between two points of the curve before the last `TAIL_STEPS`, which have one an epoch."""
+"""Steps between two points of the curve, except for the last `TAIL_STEPS` steps."""
 
 
 class Reconstruction(Task):
     """Loss over all pairs of nodes, mean average precision on the training graph.
 
-    There is no split: the graph that is trained on is scored, once, with the final weights (the
-    curve of the metric during training chooses nothing). Several processes share the tiles of pairs
+    There is no split. The training graph is scored once, with the final weights; the curve of the
+    metric during training selects nothing. Several processes share the tiles of pairs
     (`curvlab.manifolds.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
         encoder: graph to points of its `manifold_out`.
         optimizer: options of the optimiser; None for `Adam()`.
         power: of distances in the loss: 2 squared, 1 plain.
-        clamp: smallest exp(-distance) of a pair, and smallest share of an edge, in the loss; null
-            for none. Below it a pair has no gradient. Q-GCN's public code has 1e-15.
+        clamp: lower bound of exp(-distance) of a pair and of the quotient of an edge; null for
+            none. A pair below it has no gradient. Q-GCN's public code uses 1e-15.
     """
 
     score = "map"
@@ -68,7 +68,7 @@ class Reconstruction(Task):
         return reconstruction_loss(x, space, pairs, self.power, kernel, self.clamp)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the point of the curve; most epochs before the last steps have none."""
+        """Log a point of the curve: every `CURVE_STEPS` steps, each epoch near the end."""
         trainer = self._trainer  # None: an estimate times one evaluation
         if (
             trainer is None
@@ -82,7 +82,7 @@ class Reconstruction(Task):
         self.log("test/map", self.precision(batch), batch_size=1)
 
     def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: the directed edges."""
+        """Number of directed edges: logs show the loss per edge."""
         return batch.edge_index.shape[1]
 
     @torch.no_grad()

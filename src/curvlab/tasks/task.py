@@ -1,4 +1,4 @@
-"""What tasks share: the model, its optimiser, and how weights are chosen."""
+"""Base classes of tasks: the model, its optimiser, and the selection of weights."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -13,21 +13,21 @@ from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam, GroupedOptimizer, ReduceOnPlateau
 
 TAIL_STEPS = 2000
-"""How many steps at the end of a run a mean of its evaluations is taken over."""
+"""Number of last steps whose evaluations are averaged."""
 
 
 class Task(Checked, LightningModule):
-    """Trains a model; the last weights count.
+    """Trains a model and reports its last weights.
 
     Attributes:
-        data_kind: what the data is: a `graph`, or the `triples` of a knowledge graph, for which the
-            model is a `TripleScorer` and whose files are the split.
+        data_kind: `graph`, or `triples` of a knowledge graph, whose files are the split and whose
+            model is a `TripleScorer`.
         selects_checkpoint: whether validation chooses the checkpoint.
         shares_loss: whether several processes share the work of one loss over the whole graph. All
             of them embed it, with the same dropout, and get the same gradient.
         score: the metric that the task is about.
-        evaluates_together: whether all processes of a run evaluate, each its share; else the first
-            one does.
+        evaluates_together: whether all processes of a run share the evaluation; otherwise the
+            first one does it alone.
 
     Args:
         encoder: the model.
@@ -50,7 +50,7 @@ class Task(Checked, LightningModule):
         return self.optimizer.build(self)
 
     def report(self, batch: Data, folder: Path) -> None:
-        """Write what else there is to say of the test part of a graph; nothing by default.
+        """Write further files about the test part; none by default.
 
         Args:
             batch: the whole graph.
@@ -58,23 +58,23 @@ class Task(Checked, LightningModule):
         """
 
     def loss_scale(self, batch: Data) -> int:
-        """What the loss is divided by in logs: nothing."""
+        """Divisor of the loss in logs: 1."""
         return 1
 
 
 class SelectedTask(Task):
-    """Scores parts of the data; the validation part's score chooses the weights.
+    """Scores parts of the data; the validation score selects the weights.
 
-    The test part is scored once, with the weights of the best validation score (`BestValidation`).
+    The test part is scored once, with the selected weights (`BestValidation`).
 
     Attributes:
-        tested: the parts whose metrics a result has.
+        tested: parts whose metrics the result reports.
 
     Args:
         encoder: the model.
         optimizer: options of the optimiser; None for `Adam()`.
-        scheduler: of the learning rate, by the validation part's `score` after every epoch; None
-            for a constant rate.
+        scheduler: reduces the learning rate by the validation `score` after every epoch; None for a
+            constant rate.
     """
 
     selects_checkpoint = True
@@ -103,10 +103,10 @@ class SelectedTask(Task):
 
     @abstractmethod
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """Metrics of a part by their names, in the order in which they are logged."""
+        """Compute the metrics of a part, by name, in the order of the log."""
 
     def validation_score(self, batch: Data) -> Tensor:
-        """What weights are chosen by, of the validation part."""
+        """Compute the score that selects the weights, on the validation part."""
         return self.scores(batch, "val")[self.score]
 
     def log_part(self, part: str, batch: Data) -> None:

@@ -27,7 +27,7 @@ class LabelledGraph(Downloaded, ABC):
     They are `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected, after
     cleaning), `num_features`, `num_classes` and `class_counts`. `homophily` is of the edge list as
     it came, to four digits; `given_sizes` are the nodes of the three parts of the first given
-    split. Of several labels a node, classes are the labels, and there is no homophily.
+    split. With several labels per node, classes are the labels, and there is no homophily.
 
     Args:
         given: name of the splits that come with the graph; null if there are none.

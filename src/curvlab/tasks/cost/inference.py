@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from curvlab.models.encoder import Encoder
 from curvlab.options import PositiveInt
-from curvlab.tasks.cost.timing import CostTask, timed_and_weighed
+from curvlab.tasks.cost.timing import CostTask, time_and_memory
 from curvlab.tasks.reconstruction import Reconstruction
 
 
@@ -18,7 +18,7 @@ class Inference(CostTask, Reconstruction):
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        passes: timed forward passes, after some to warm up.
+        passes: timed forward passes, after a warm-up.
         **options: those of `Reconstruction`.
     """
 
@@ -33,4 +33,4 @@ class Inference(CostTask, Reconstruction):
     def cost(self, batch: Data) -> dict[str, float]:
         """`inference_ms` and `inference_mb` of the encoder."""
         encoder = self.encoder
-        return timed_and_weighed("inference", lambda: encoder(batch), encoder, batch, self.passes)
+        return time_and_memory("inference", lambda: encoder(batch), encoder, batch, self.passes)

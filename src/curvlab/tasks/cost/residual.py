@@ -11,20 +11,20 @@ from curvlab.layers import LorentzResidual
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveInt
-from curvlab.tasks.cost.timing import CostTask, timed_and_weighed
+from curvlab.tasks.cost.timing import CostTask, time_and_memory
 from curvlab.tasks.task import Task
 
 
 class ResidualCost(CostTask, Task):
     """Times the addition of a network's residual connection instead of training the network.
 
-    The operands are the graph's features, lifted, and the same in reverse order.
+    The operands are the exponential map of the graph's features, and the same in reverse order.
 
     Source: LRN, Table 3.
 
     Args:
         encoder: a network with a `LorentzResidual`; the first one is timed.
-        optimizer: options of the optimiser, which has nothing to do.
+        optimizer: unused.
         passes: timed additions, after some to warm up.
 
     Raises:
@@ -59,4 +59,4 @@ class ResidualCost(CostTask, Task):
         x = self.residual.space.expmap0(batch.x)
         y = x.flip(0)
         work = partial(self.residual, x, y)
-        return timed_and_weighed("addition", work, self, batch, self.passes)
+        return time_and_memory("addition", work, self, batch, self.passes)

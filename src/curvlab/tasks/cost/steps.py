@@ -13,18 +13,18 @@ from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.options import FromData, PositiveInt
-from curvlab.tasks.cost.timing import CostTask, timed_and_weighed
+from curvlab.tasks.cost.timing import CostTask, time_and_memory
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 from curvlab.tasks.node_classification import NodeClassification
 
 
 def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, float]:
-    """`step_ms` and `step_mb` of forward, loss and backward, without the optimiser's.
+    """`step_ms` and `step_mb` of forward, loss and backward, without the optimiser.
 
     Args:
-        task: whose `training_step` makes the loss.
-        batch: of training, on any device.
-        passes: steps that are timed.
+        task: its `training_step` computes the loss.
+        batch: training batch, on any device.
+        passes: number of timed steps.
     """
 
     def step() -> None:
@@ -37,7 +37,7 @@ def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, floa
     task.train()
     with torch.inference_mode(False), torch.enable_grad():
         batch = batch.to(task.device)
-        cost = timed_and_weighed("step", step, task, batch, passes)
+        cost = time_and_memory("step", step, task, batch, passes)
     task.zero_grad()
     task.train(training)
     return cost
@@ -46,14 +46,14 @@ def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, floa
 class ClassificationCost(CostTask, NodeClassification):
     """Node classification whose test measures time and memory instead of scoring.
 
-    A step is forward, loss and backward on the last batch of training, without the optimiser's; a
-    look is the scores' forward pass over the whole graph, in chunks between mini-batches.
+    A step is forward, loss and backward on the last training batch, without the optimiser. An
+    evaluation is the forward pass over the whole graph, in chunks between mini-batches.
 
     Source: Hypformer, Table 4 and Figure 5.
 
     Args:
         encoder: graph to points of its `manifold_out`.
-        passes: timed steps and looks, after some to warm up.
+        passes: timed steps and evaluations, after a warm-up.
         **options: those of `NodeClassification`.
     """
 
@@ -75,24 +75,24 @@ class ClassificationCost(CostTask, NodeClassification):
         if self._trained_on is None:
             raise UsageError("interrupted between training and measuring: add rerun=true")
 
-        def look() -> None:
+        def evaluate() -> None:
             self._evaluated = None
             self(batch, "val")
 
-        # First, since what a pass in inference mode leaves behind has no gradient.
+        # First: tensors that inference mode leaves behind have no gradient.
         cost = step_cost(self, self._trained_on, self.passes)
-        return cost | timed_and_weighed("inference", look, self, batch, self.passes)
+        return cost | time_and_memory("inference", evaluate, self, batch, self.passes)
 
 
 class PreparationCost(ClassificationCost):
-    """The same, and what is computed once before training.
+    """`ClassificationCost`, and the time of the preparation before training.
 
     Source: PolyFormer, Table 6.
 
     Args:
         encoder: graph to points of its `manifold_out`.
         preparation_seconds: see `GraphDataModule`.
-        passes: timed steps and looks, after some to warm up.
+        passes: timed steps and evaluations, after a warm-up.
         **options: those of `NodeClassification`.
     """
 
@@ -107,20 +107,20 @@ class PreparationCost(ClassificationCost):
         self.preparation_seconds = preparation_seconds
 
     def cost(self, batch: Data) -> dict[str, float]:
-        """The same, and `preparation_s`."""
+        """The costs of a step and an evaluation, and `preparation_s`."""
         return super().cost(batch) | {"preparation_s": self.preparation_seconds}
 
 
 class CompletionCost(CostTask, KnowledgeGraphCompletion):
     """Knowledge-graph completion whose test measures the model instead of ranking.
 
-    What is measured is a forward pass in evaluation, scores of all entities included.
+    It times a forward pass in evaluation, with the scores of all entities.
     Source: CAT, Table 2.
 
     Args:
         encoder: scores all entities as tails of a batch's queries.
-        queries: of the batch that is scored, the first test triples.
-        passes: timed batches, after some to warm up.
+        queries: number of scored queries, the first test triples.
+        passes: timed batches, after a warm-up.
         **options: those of `KnowledgeGraphCompletion`.
     """
 
@@ -144,5 +144,5 @@ class CompletionCost(CostTask, KnowledgeGraphCompletion):
         head, tail = batch.edge_index[:, mask]
         queries = queries_of(head, batch.edge_type[mask], tail, self.queries)[0]
         work = partial(self.encoder.scores, queries)
-        cost = timed_and_weighed("inference", work, self.encoder, queries, self.passes)
+        cost = time_and_memory("inference", work, self.encoder, queries, self.passes)
         return cost | {"parameters": sum(p.numel() for p in self.encoder.parameters())}

@@ -18,15 +18,15 @@ from torch_geometric.data import Data
 Work = Callable[[], Any]
 
 MEGABYTE = 2**20
-"""Bytes, of the megabytes that FPS-T prints (its GCN needs little more than one N x N matrix)."""
+"""Bytes of a megabyte in FPS-T (its GCN needs little more than one N x N matrix)."""
 
 
 class CostTask(LightningModule):
-    """Mixin of tasks: the test logs `cost` instead of scores, and validation logs nothing."""
+    """Mixin for tasks whose test logs `cost` instead of scores."""
 
     @abstractmethod
     def cost(self, batch: Data) -> dict[str, float]:
-        """Numbers by their names, to be logged as `test/NAME`."""
+        """Measure costs, logged as `test/NAME`."""
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log nothing: time and memory do not depend on the weights."""
@@ -53,21 +53,21 @@ def training_step(task: LightningModule, batch: Data) -> Work:
     return step
 
 
-def timed_and_weighed(
+def time_and_memory(
     name: str, work: Work, model: nn.Module, graph: Data, passes: int
 ) -> dict[str, float]:
-    """Median milliseconds of some work, and the most memory held during it.
+    """Measure the median milliseconds of a call and its peak memory.
 
-    The memory is the graph's, the weights' and what the work needs on top: on a GPU by PyTorch's
-    allocator, on a processor by the growth of the process. Where that cannot be measured (outside
-    Linux), there is no `NAME_mb`.
+    The memory is that of graph and weights plus the peak of the call: from PyTorch's allocator on
+    a GPU, from the growth of the process on a CPU. Without a measurement (outside Linux) there is
+    no `NAME_mb`.
 
     Args:
-        name: of the work.
-        work: what is measured.
-        model: whose weights are held.
-        graph: that is held.
-        passes: calls that are timed, after some to warm up.
+        name: prefix of the costs.
+        work: the call to measure.
+        model: its weights count.
+        graph: its tensors count.
+        passes: number of timed calls, after a warm-up.
 
     Returns:
         `NAME_ms` and `NAME_mb` (of 2^20 bytes).
@@ -81,7 +81,7 @@ def timed_and_weighed(
 
 
 def held_bytes(model: nn.Module, graph: Data) -> int:
-    """Bytes of the weights and of the graph's tensors, sparse ones by what they store."""
+    """Bytes of the weights and of the graph's tensors; of sparse ones, of their stored entries."""
     total = 0
     for tensor in (*model.parameters(), *model.buffers(), *graph.to_dict().values()):
         if isinstance(tensor, Tensor):
@@ -120,10 +120,10 @@ def _milliseconds(work: Work, device: torch.device) -> float:
 
 
 def peak_memory_mb(work: Work, device: torch.device) -> float | None:
-    """Memory in MB that one call needs on top of what is held before it.
+    """Peak memory in MB that one call adds to what is allocated before it.
 
-    On a GPU the peak of PyTorch's allocator; on Linux the growth of the process's peak resident
-    set, which the kernel resets for us after free memory was handed back; elsewhere None.
+    The peak of PyTorch's allocator on a GPU; on Linux the growth of the process's peak resident
+    set, reset after free memory was returned to the system; elsewhere None.
     """
     work()
     gc.collect()
