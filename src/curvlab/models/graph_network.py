@@ -68,15 +68,15 @@ class GraphNetwork(FlatEncoder):
 
     Attributes:
         own_layer: makes a layer of the model.
-        adjacency: what a layer gets of the graph: `none`, `edge_index`, or `csr`, a `SparseMatrix`
-            (None for a graph without edges).
+        adjacency: what a layer gets of the graph: `none`, `edge_index`, or a `SparseMatrix` (None
+            for a graph without edges), `csr` of ones or `normalised` with self-loops.
 
     Source: the options are those with which Luo et al. 2024 ("Classic GNNs are strong baselines")
     bring these networks level with graph transformers.
     """
 
     own_layer: Callable[..., nn.Module]
-    adjacency: Literal["none", "edge_index", "csr"] = "edge_index"
+    adjacency: Literal["none", "edge_index", "csr", "normalised"] = "edge_index"
 
     def __init__(
         self,
@@ -145,32 +145,24 @@ class GraphNetwork(FlatEncoder):
             x = self.activation(norm(self._propagate(i, x, *graph)))
         if self.last_activation:
             return dropout(x, self.dropout, self.training)
-        i, mapped = len(self.norms), []
-        layer: Any = self.layers[i]
+        last = self._propagate(len(self.norms), x, *graph)
         if not self.skip_average:
-            return self._propagate(i, x, *graph)
-        drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
-        if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
-            last = self._propagate(i, x, *graph)
-            alone = self._propagate(i, x, *self.graph(batch, linked=False))
-            return (alone + self.activation(last)) / 2
-        # Without edges these are `W x + b`, whose product with W is that of the edges.
-        linear = layer if isinstance(layer, nn.Linear) else layer.lin
-        with linear.register_forward_hook(lambda *call: mapped.append(call[2])):
-            alone = last = self._propagate(i, x, *graph)
-        if layer is not linear:
-            heads = mapped[0].unflatten(-1, (-1, layer.out_channels))
-            alone = heads.flatten(-2) if getattr(layer, "concat", True) else heads.mean(-2)
-            alone = alone + layer.bias
+            return last
+        alone = self._propagate(len(self.norms), x, *self.graph(batch, linked=False))
         return (alone + self.activation(last)) / 2
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """What a layer takes after its input, of the graph or of its nodes without edges."""
-        if self.adjacency == "csr":
-            return (SparseGraph.of(batch).matrix("adj_t") if linked else None,)
+        """Further inputs of a layer: those of the graph, or of its nodes without edges."""
         if self.adjacency == "none":
             return ()
-        return (batch.edge_index if linked else batch.edge_index[:, :0],)
+        if self.adjacency == "edge_index":
+            return (batch.edge_index if linked else batch.edge_index[:, :0],)
+        if not linked:
+            return (None,)
+        graph = SparseGraph.of(batch)
+        if self.adjacency == "csr":
+            return (graph.matrix("adj_t"),)
+        return (graph.derived("normalised", ("edge_index", "x"), _normalised),)
 
     def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -234,17 +226,7 @@ class GCN(GraphNetwork):
     """
 
     own_layer = MatrixGCN
-    adjacency = "csr"
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """None: `graph` normalises the edges."""
-        return ()
-
-    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """The normalised adjacency."""
-        if not linked:
-            return (None,)
-        return (SparseGraph.of(batch).derived("gcn", ("edge_index", "x"), _normalised),)
+    adjacency = "normalised"
 
 
 def _normalised(batch: Data) -> SparseMatrix:
@@ -487,7 +469,7 @@ class SGC(GraphNetwork):
         super().__init__(*common, layer=partial(MatrixSGC, K=K))
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """The normalised adjacency."""
+        """The normalised adjacency, made of `adj_t`."""
         if not linked:
             return (None,)
         graph = SparseGraph.of(batch)
