@@ -81,17 +81,6 @@ def test_the_gradient_goes_through_the_transpose(make):
     assert torch.autograd.gradgradcheck(lambda x: (matrix @ x).square(), x)
 
 
-@pytest.mark.usefixtures("float32")
-def test_half_precision_is_raised():
-    matrix, x = SparseMatrix(adjacency()), features()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert (matrix @ x.bfloat16()).dtype == torch.float32
-        leaf = x.clone().requires_grad_()
-        (matrix @ leaf).sum().backward()
-        assert branch(weight=True)(x, adjacency()).isfinite().all()
-    torch.testing.assert_close(leaf.grad, adjacency().to_dense().sum(0)[:, None].expand_as(x))
-
-
 @pytest.mark.parametrize("make", [adjacency, directed])
 @pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
 def test_in_chunks_it_is_the_same(make, chunk):

@@ -82,27 +82,6 @@ def test_derivatives_of_the_linear_map(mode):
     assert torch.autograd.gradgradcheck(function, inputs)
 
 
-def identity_lift(kappa, kind, dim):
-    layer = LorentzFeatureLinear(dim, dim, fixed(kappa), fixed(kappa), "rescale", kind)
-    return with_weights(layer, torch.eye(1 + dim)[1:], torch.zeros(dim))
-
-
-@pytest.mark.parametrize(
-    ("kappa", "kind", "x", "expected"),
-    [
-        (-1.0, "exp0", (0.3, 0.4), (1.127626, 0.312657, 0.416876)),
-        (-0.5, "exp0", (0.3, 0.4), (1.503526, 0.306289, 0.408386)),
-        (-1.0, "exp0_ref", (0.3, 0.4), (1.118034, 0.3, 0.4)),
-        (-1.0, "exp0", (3.0, 4.0), (74.209949, 44.521926, 59.362568)),
-        (-1.0, "exp0_ref", (3.0, 4.0), (68.463066, 41.073458, 54.764610)),
-        (-1.0, "exp0", (30.0, 40.0), (11013.232920, 6607.939725, 8810.586300)),
-    ],
-)
-def test_worked_examples_of_the_lift(kappa, kind, x, expected):
-    point = identity_lift(kappa, kind, 2)(torch.tensor([x]))[0]
-    assert point.tolist() == pytest.approx(expected, abs=1e-6)
-
-
 def grads(output, layer):
     weights = draw(*output.shape, seed=9)
     return torch.autograd.grad((output * weights).sum(), list(layer.parameters()))
@@ -144,16 +123,6 @@ def test_functions_of_the_space_part(make):
         LorentzMap(nn.ReLU(), space)(LorentzMap(norm, space)(x))
     )
     torch.testing.assert_close(merged(x), twice)
-
-
-@pytest.mark.parametrize(
-    ("kappa", "expected"),
-    [(-1.0, (1.265161, 0.346593, 0.693186)), (-0.5, (1.673602, 0.400236, 0.800471))],
-)
-def test_worked_example_of_the_residual(kappa, expected):
-    x, y = lorentz.from_space(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), kappa)
-    space = fixed(kappa)
-    assert midpoint(x, y, space, space).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("other", [-0.5, -3.0])

@@ -3,7 +3,6 @@
 import copy
 import importlib
 import inspect
-from functools import partial
 
 import pytest
 import torch
@@ -15,8 +14,7 @@ from curvlab.config.building import build
 from curvlab.config.rules import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
-from curvlab.manifolds import Lorentz
-from curvlab.models import FPST, LDS, MODELS, KappaGCN
+from curvlab.models import FPST, LDS, MODELS
 from curvlab.models.encoder import Encoder
 from curvlab.run.parts import DataSpec, build_encoder
 
@@ -192,13 +190,6 @@ def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
     model = build_encoder(config, DataSpec({"inputs": {"in_channels": FEATURES}, "taken": taken}))
     asked = {build(transform).cache_key for transform in transforms_of(config)}
     assert {transform.cache_key for transform in model.transforms()} <= asked
-
-
-@pytest.mark.parametrize("space", [Lorentz, partial(Lorentz, kappa=-2.0)])
-@pytest.mark.parametrize("model", [FPST, KappaGCN])
-def test_a_space_that_does_not_fit_is_refused_by_the_constructor(model, space):
-    with pytest.raises(UsageError, match=r"manifold=Lorentz must be .*Stereographic"):
-        model(FEATURES, manifold=space)
 
 
 def test_arguments_are_named_as_where_they_were_written():

@@ -124,9 +124,6 @@ def test_on_the_hyperboloid_it_is_the_midpoint_of_the_weighted_branches(alpha):
     assert made.dim_out == 5
 
 
-FUSED = pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
-
-
 OPTIONS = {
     "plain": {},
     "maps": {"layer_norm": True, "input_activation": True},

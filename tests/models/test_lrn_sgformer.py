@@ -7,7 +7,6 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.errors import UsageError
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models import LRNSGFormer, SGFormer
@@ -78,12 +77,6 @@ def test_parallel_transport_boosts_the_graphs_branch_by_the_attentions(data):
     h = encoder(data)
     x = lorentz.expmap0((1 - G) * z, -1.0)
     torch.testing.assert_close(lorentz.dist(x, h, -1.0), G * g.norm(dim=-1))
-
-
-@pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_a_branch_without_a_weight_is_refused(weight):
-    with pytest.raises(UsageError, match=r"graph_weight=.* must be a number greater than 0"):
-        LRNSGFormer(4, graph_weight=weight)
 
 
 @pytest.mark.usefixtures("float32")

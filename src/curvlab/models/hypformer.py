@@ -212,15 +212,11 @@ class Hypformer(Encoder):
         both = bool(graph and transformer) and fusion == "tangent"
         self.linear_maps = 2 if linear_maps and both else 1
         self.dim_out = 1 + dim if fusion == "midpoint" else dim * (bool(graph) + bool(transformer))
-        self.transformer: HyperbolicTransformer | None = None
-        self.graph_branch: GraphConvolutionBranch | None = None
-        self.graph_lift: LorentzLinear | None = None
-        space = out = manifold() if transformer or fusion == "midpoint" else None
-        if kappa_out is not None and space is not None:
-            out = manifold(kappa=kappa_out)
+        self.transformer = self.graph_branch = self.graph_lift = None
+        curved = transformer or fusion == "midpoint"
+        space: Any = manifold() if curved else None
+        self.space = manifold(kappa=kappa_out) if curved and kappa_out is not None else space
         if transformer:
-            assert space is not None
-            assert out is not None
             functions = {
                 nn.LayerNorm(dim): layer_norm,
                 nn.ReLU(): input_activation,
@@ -229,7 +225,7 @@ class Hypformer(Encoder):
             self.transformer = HyperbolicTransformer(
                 in_channels,
                 dim,
-                (manifold(kappa=kappa_in), space, out),
+                (manifold(kappa=kappa_in), space, self.space),
                 [attention(dim=dim, heads=heads, manifold=space) for _ in range(layers)],
                 curvature_mode,
                 input_lift,
@@ -240,15 +236,14 @@ class Hypformer(Encoder):
             )
         if graph:
             self.graph_branch = graph_branch(in_channels, dim)
-        if graph and out is not None and fusion == "midpoint":
-            self.graph_lift = LorentzLinear(dim, dim, out, out, curvature_mode)
-        self.space = out
+        if graph and fusion == "midpoint":
+            self.graph_lift = LorentzLinear(dim, dim, self.space, None, curvature_mode)
         self.flat = Euclidean(conformal_factor=1.0)
 
     @property
     def manifold_out(self) -> EmbeddingSpace:
         """Flat space with the ordinary distance, or the hyperboloid."""
-        return self.space if self.fusion == "midpoint" and self.space is not None else self.flat
+        return self.space if self.fusion == "midpoint" else self.flat
 
     def transforms(self) -> Sequence[GraphTransform]:
         """The graph's branch reads the adjacency without self-loops."""
@@ -265,45 +260,25 @@ class Hypformer(Encoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, with the memory of `chunk` nodes at a time.
+        """The result of `forward` in evaluation, made of `chunk` nodes at a time.
 
-        The processes of a group share the chunks of both branches, all of which call this. Next to
-        it and the features, four arrays `[nodes, dim]` are held at most, and with softmax
-        attention, whose time is quadratic all the same, two more.
+        The processes of a group share the chunks of both branches, all of which call this.
         """
-        points: Sequence[Tensor | None] = [None]
-        vectors: Sequence[Tensor | None] = [None]
+        point = vector = None
         if self.transformer is not None:
-            points = self.transformer.encode_in_chunks(batch.x, chunk).split(chunk)
+            point = self.transformer.encode_in_chunks(batch.x, chunk)
         if self.graph_branch is not None:
-            made = self.graph_branch.encode_in_chunks(batch.x, batch.normalised_adj, chunk)
-            vectors = made.split(chunk)
-        count = max(len(points), len(vectors))
-        points, vectors = (
-            parts if len(parts) == count else [None] * count for parts in (points, vectors)
-        )
-        out = batch.x.new_empty(len(batch.x), self.dim_out)
-        for into, point, vector in zip(out.split(chunk), points, vectors, strict=True):
-            into.copy_(self._fused(point, vector))
-        return out
+            vector = self.graph_branch.encode_in_chunks(batch.x, batch.normalised_adj, chunk)
+        return self._fused(point, vector)
 
     def _fused(self, point: Tensor | None, vector: Tensor | None) -> Tensor:
         """One embedding of the transformer's point and the graph's vector."""
-        alpha = self.graph_weight
-        if self.fusion == "midpoint" and vector is not None:
-            assert self.space is not None
-            assert self.graph_lift is not None
-            lifted = self.graph_lift(lift_vectors(vector, self.space, self.input_lift))
-            if point is None:
-                return lifted
-            return lorentz.midpoint(point, lifted, self.space.kappa, alpha)
-        if point is None:
-            assert vector is not None
-            return vector
+        if self.fusion == "tangent" and point is not None:
+            point = self.space.logmap0(point)
+        if self.graph_lift is not None and vector is not None:
+            vector = self.graph_lift(lift_vectors(vector, self.space, self.input_lift))
+        if point is None or vector is None:
+            return next(one for one in (point, vector) if one is not None)
         if self.fusion == "midpoint":
-            return point
-        assert self.space is not None
-        tangent = self.space.logmap0(point)
-        if vector is None:
-            return tangent
-        return torch.cat([(1 - alpha) * tangent, alpha * vector], dim=-1)
+            return lorentz.midpoint(point, vector, self.space.kappa, self.graph_weight)
+        return torch.cat([(1 - self.graph_weight) * point, self.graph_weight * vector], dim=-1)
