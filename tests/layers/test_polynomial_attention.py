@@ -127,7 +127,9 @@ def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient(monkeypa
     q, k, v = (torch.randn(3, 4, 4, requires_grad=True) for _ in range(3))
     bias = torch.randn(2, 1, 3, requires_grad=True)
     kept = torch.rand(4, 2, 3, 3) > 0.4
-    assert torch.autograd.gradcheck(lambda *x: module.tanh_attention(*x, kept, 2), (q, k, v, bias))
+    assert torch.autograd.gradcheck(
+        lambda *x: module.TanhAttention.apply(*x, kept, 2), (q, k, v, bias)
+    )
     torch.manual_seed(0)
     attention, h = random_attention(training=True, dropout=0.3)
     copies = h.repeat(1, 300, 1)

@@ -17,7 +17,7 @@ def compile_parts(module: nn.Module, accelerator: str) -> None:
     """Compile the parts of a module that are worth it; functions of earlier runs are forgotten.
 
     Args:
-        module: of which every part that is `Compilable` is compiled.
+        module: its `Compilable` parts are compiled.
         accelerator: of Lightning, for which it is to be compiled.
 
     Raises:

@@ -44,7 +44,7 @@ def kept_entries(shape: Sequence[int], p: float, device: torch.device) -> Tensor
 
 
 def _zeroed(p: float) -> int:
-    """Of 2^16 levels those that are zeroed."""
+    """Number of the 2^16 levels that are zeroed."""
     return min(round(p * _LEVELS), _LEVELS - 1)
 
 

@@ -75,10 +75,9 @@ class GraphConvolutionBranch(Checked, nn.Module):
 
     @torch.no_grad()
     def encode_in_chunks(self, features: Tensor, adjacency: Tensor, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, `chunk` nodes at a time, layer by layer.
+        """Result of `forward` in evaluation, from `chunk` nodes at a time, layer by layer.
 
-        Beside the features three arrays `[nodes, dim]` are held and what a chunk takes. The
-        processes of a group share the chunks.
+        The processes of a group share the chunks.
         """
         first = features.new_zeros(len(features), self.dim)
         adjacency = adjacency.to(first.dtype)
@@ -104,8 +103,8 @@ class GraphConvolutionBranch(Checked, nn.Module):
         """A layer after its propagation."""
         if self.initial:
             assert isinstance(linear, nn.Linear)
-            of_u, of_first = linear.weight.chunk(2, dim=1)
-            u = F.linear(u, of_u, linear.bias) + F.linear(first, of_first)
+            weight_u, weight_first = linear.weight.chunk(2, dim=1)
+            u = F.linear(u, weight_u, linear.bias) + F.linear(first, weight_first)
         else:
             u = linear(u)
         u = norm(u)

@@ -30,7 +30,7 @@ LONGEST_TANGENT = 10.0
 """Length over the radius of curvature at which lifted features are cut (HyboNet's code)."""
 
 FIRST_SCALE = 10.0
-"""What exp(log_scale) starts with."""
+"""Initial exp(log_scale)."""
 
 
 class SigmoidTime(TakesManifold, nn.Module):
@@ -58,14 +58,14 @@ class SigmoidTime(TakesManifold, nn.Module):
         if self.max_scale is not None:
             scale = scale.clamp(max=self.max_scale)
         radius = (-kappa).rsqrt()
-        of_time, of_space = split_time(h)
-        time = torch.addcmul(radius + self.time_offset, torch.sigmoid(of_time), scale)
-        squared = squared_norm(of_space)
+        time_part, space_part = split_time(h)
+        time = torch.addcmul(radius + self.time_offset, torch.sigmoid(time_part), scale)
+        squared = squared_norm(space_part)
         # Dropout leaves vectors without a direction, whose derivative would be 1 / SMALLEST.
         directed = squared > SMALLEST**2
         length = ((time.square() + 1 / kappa) / squared.where(directed, 1)).sqrt()
         factor, time = length.where(directed, 0), time.where(directed, radius)
-        return torch.cat([time, of_space * factor], -1)
+        return torch.cat([time, space_part * factor], -1)
 
 
 class HyboNetLinear(TakesManifold, FeatureLinear):

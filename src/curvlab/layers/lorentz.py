@@ -185,5 +185,5 @@ def midpoint(x: Tensor, y: Tensor, space: Lorentz, space_other: Lorentz) -> Tens
 
 
 def inner_factor(space: Lorentz, inner: Inner | None) -> Tensor | float:
-    """What multiplies the Lorentzian product: 1, or 1 / k = -kappa, as in Hypformer's code."""
+    """Factor of the Lorentzian product: 1, or 1 / k = -kappa, as in Hypformer's code."""
     return 1.0 if inner is None else -space.kappa

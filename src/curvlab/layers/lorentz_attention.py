@@ -134,12 +134,12 @@ class _Heads(TakesManifold, nn.Module):
 
     projection: Any
 
-    def __init__(self, heads: int, dim: int, manifold: Lorentz) -> None:
+    def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
         super().__init__()
         self.heads, self.dim, self.space = heads, dim, manifold
 
     def projected(self, x: Tensor) -> Tensor:
-        """What the map makes of points `[nodes, 1 + dim]`, `[nodes, 3 * heads * dim]`."""
+        """Map points `[nodes, 1 + dim]` to `[nodes, 3 * heads * dim]`."""
         return self.projection.space_part(x)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -186,7 +186,7 @@ class LorentzLinearAttention(_Heads):
         power: Annotated[float, Ge(1)] = 2.0,
         phi_on_value: bool = False,
     ) -> None:
-        super().__init__(heads, dim, manifold)
+        super().__init__(dim, heads, manifold)
         self.projection = _heads_linear(dim, heads, manifold)
         self.power, self.phi_on_value = power, phi_on_value
         self.psi = nn.Linear(dim, dim)
@@ -205,11 +205,11 @@ class LorentzLinearAttention(_Heads):
         return attention_sums(key, value)
 
     def context(self, S: Sequence[Tensor], n: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """What `attend` takes: the sums of the summaries of all chunks of nodes."""
+        """Sum the summaries of all chunks of nodes, for `attend`."""
         return sum(S[1:], S[0]), sum(n[1:], n[0])
 
     def attend(self, x: Tensor, S: Tensor, n: Tensor) -> Tensor:
-        """What `forward` returns for points `[nodes, 1 + dim]` among all nodes that S and n sum."""
+        """Map points `[nodes, 1 + dim]` that attend to all nodes that S and n sum."""
         query, _, value = self._features(x)
         return self._fuse(query, value, S, n)
 
@@ -240,9 +240,6 @@ class PointAttention(_Heads):
         manifold: space of the input and the output.
     """
 
-    def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
-        super().__init__(heads, dim, manifold)
-
     @abstractmethod
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Sums of values for each query, points `[heads, nodes, 1 + dim]` as all three."""
@@ -257,11 +254,11 @@ class PointAttention(_Heads):
         return key, value
 
     def context(self, key: Sequence[Tensor], value: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """What `attend` takes: the keys and values of all chunks of nodes, as points."""
+        """Join the keys and values of all chunks of nodes as points, for `attend`."""
         return self.points(torch.cat(list(key))), self.points(torch.cat(list(value)))
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """What `forward` returns for points `[nodes, 1 + dim]` among all nodes of a context."""
+        """Map points `[nodes, 1 + dim]` that attend to all nodes of a context."""
         return self._joined(self.weighted_sums(self.points(self.split(x)[0]), key, value))
 
     def points(self, part: Tensor) -> Tensor:
@@ -294,13 +291,7 @@ class LorentzSoftmaxAttention(PointAttention):
         inner: the product of the scores: None, <q, k>, or `as_released`, divided by k.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        heads: int,
-        manifold: Lorentz,
-        inner: Inner | None = None,
-    ) -> None:
+    def __init__(self, dim: int, heads: int, manifold: Lorentz, inner: Inner | None = None) -> None:
         super().__init__(dim, heads, manifold)
         self.inner = inner
         self.projection = _heads_linear(dim, heads, manifold)

@@ -108,7 +108,7 @@ class PolynomialAttention(Checked, nn.Module):
         # processor multiplies matrices as small as a node's faster.
         if values.device.type != "cpu":
             values = values.to(query.dtype)
-        mixed = tanh_attention(query, key, values, bias, kept, self.heads)
+        mixed = TanhAttention.apply(query, key, values, bias, kept, self.heads)
         mixed = dropout(mixed, self.dropout, self.training)
         return tokens + mixed if self.residual else mixed
 
@@ -131,7 +131,7 @@ class PolynomialAttention(Checked, nn.Module):
 
     @property
     def _bias(self) -> Tensor:
-        """What the column of each order is multiplied by, `[heads, 1, orders + 1]`."""
+        """Factor of each order's column, `[heads, 1, orders + 1]`."""
         return (self.beta * self.decay).unsqueeze(1)
 
 
@@ -176,40 +176,25 @@ def _orderwise_linear(orders: int, inputs: int, outputs: int) -> tuple[nn.Parame
     return weight, bias
 
 
-def tanh_attention(
-    query: Tensor, key: Tensor, values: Tensor, bias: Tensor, kept: Tensor | None, heads: int
-) -> Tensor:
-    """`(tanh(Q K^T) * bias * kept) V` of every node and head, `[orders + 1, nodes, dim]`.
-
-    On a processor queries and keys may be of another type than the values, whose type is computed
-    in.
-
-    Args:
-        query: `[orders + 1, nodes, dim]`, scaled.
-        key: Likewise.
-        values: Likewise.
-        bias: What the column of each order is multiplied by, `[heads, 1, orders + 1]`.
-        kept: Which scores dropout keeps, `[nodes, heads, orders + 1, orders + 1]`; None for all.
-        heads: Which divide the width.
-    """
-    return _TanhAttention.apply(query, key, values, bias, kept, heads)
-
-
 def by_node_and_head(x: Tensor, heads: int, padding: int = 0) -> Tensor:
     """`[orders + 1, nodes, heads * width]` as `[nodes * heads, orders + 1, width + padding]`."""
     view = x.unflatten(-1, (heads, -1)).flatten(1, 2).transpose(0, 1)
     return F.pad(view, (0, padding)) if padding else view
 
 
-class _TanhAttention(torch.autograd.Function):
-    """`(tanh(Q K^T) * kept) (bias * V)`, whose scores are made twice and never kept.
+class TanhAttention(torch.autograd.Function):
+    """`(tanh(Q K^T) * kept) (bias * V)` of every node and head, with scores computed twice.
 
-    Of 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, and autograd would
+    For 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, and autograd would
     keep several copies; those of a block of nodes stay in the cache.
+
+    Shapes: queries (scaled), keys and values `[orders + 1, nodes, dim]`, a factor for the column of
+    each order `[heads, 1, orders + 1]`, the scores that dropout keeps `[nodes, heads, orders + 1,
+    orders + 1]` or None, and the number of heads; returns `[orders + 1, nodes, dim]`.
     """
 
     @staticmethod
-    def forward(
+    def forward(  # noqa: D102
         ctx: Any,
         query: Tensor,
         key: Tensor,
@@ -218,7 +203,6 @@ class _TanhAttention(torch.autograd.Function):
         kept: Tensor | None,
         heads: int,
     ) -> Tensor:
-        """`[orders + 1, nodes, dim]` from three of these, and a bias `[heads, 1, orders + 1]`."""
         ctx.save_for_backward(query, key, values, bias, kept)
         ctx.heads = heads
         out = torch.empty_like(values)
@@ -236,8 +220,7 @@ class _TanhAttention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of everything but what is kept."""
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
         *inputs, bias, kept = ctx.saved_tensors
         heads = ctx.heads
         grads = [torch.empty_like(x) for x in inputs]
@@ -254,16 +237,16 @@ class _TanhAttention(torch.autograd.Function):
                 scores = tanh * mask
                 slope *= mask
             inner = torch.ops.aten.tanh_backward(slope, tanh)
-            of_weighted = torch.bmm(scores.transpose(1, 2), g)
+            grad_weighted = torch.bmm(scores.transpose(1, 2), g)
             products = (
                 torch.bmm(inner, k),
                 torch.bmm(inner.transpose(1, 2), q),
-                _weighted(of_weighted, bias),
+                _weighted(grad_weighted, bias),
             )
             for out, product in zip(grads, products, strict=True):
                 _put(out[:, part], product, heads)
-            of_bias = (of_weighted * v).sum(-1, dtype=bias.dtype)
-            grad_bias += of_bias.unflatten(0, (-1, heads)).sum(0).unsqueeze(1)
+            grad_columns = (grad_weighted * v).sum(-1, dtype=bias.dtype)
+            grad_bias += grad_columns.unflatten(0, (-1, heads)).sum(0).unsqueeze(1)
         return *grads, grad_bias, None, None
 
 
@@ -289,7 +272,7 @@ def _padding(tokens: Tensor, heads: int) -> int:
 def _weighted(values: Tensor, bias: Tensor) -> Tensor:
     """Values `[nodes * heads, orders + 1, width]`, each order's times its bias.
 
-    It is the same as to multiply the scores of that order, of which there are more.
+    This equals multiplying the scores of that order, a larger array.
     """
     nodes = len(values) // len(bias)
     return values * bias.transpose(1, 2).to(values.dtype).repeat(nodes, 1, 1)

@@ -10,14 +10,14 @@ BLOCK_ENTRIES = 2**24
 """Scores that are held at a time."""
 
 
-def in_blocks(of_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
-    """What a function makes of all rows, a block of them after the other.
+def in_blocks(make_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
+    """Apply a function to all rows, a block at a time.
 
     Where there are several, a block is made again for its derivative, so that memory is that of
     `BLOCK_ENTRIES` scores for any number of rows.
 
     Args:
-        of_rows: from a slice of the rows to `[heads, rows of the slice, width]`.
+        make_rows: from a slice of the rows to `[heads, rows of the slice, width]`.
         rows: how many there are.
         row_entries: scores of a row, over all heads.
 
@@ -27,5 +27,5 @@ def in_blocks(of_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -
     size = max(1, BLOCK_ENTRIES // max(1, row_entries))
     blocks = [slice(start, start + size) for start in range(0, max(1, rows), size)]
     if len(blocks) == 1 or not torch.is_grad_enabled():
-        return torch.cat([of_rows(block) for block in blocks], 1)
-    return torch.cat([checkpoint(of_rows, block, use_reentrant=False) for block in blocks], 1)
+        return torch.cat([make_rows(block) for block in blocks], 1)
+    return torch.cat([checkpoint(make_rows, block, use_reentrant=False) for block in blocks], 1)

@@ -1,4 +1,4 @@
-"""What models compute of a graph once: sparse matrices, sparse features, all that is derived of it.
+"""Values that models derive from a graph once: sparse matrices, sparse features and others.
 
 It lies on the graph (`SparseGraph`), as long as the tensors that it is made of are neither replaced
 nor edited. Modules keep nothing.
@@ -221,7 +221,7 @@ def _is_sparse(x: Tensor) -> bool:
 
 
 class SparseGraph:
-    """What has been derived of a graph; it lies on the graph, and copies begin anew.
+    """Values derived from a graph; they lie on the graph, and copies start without them.
 
     An attribute counts as edited if another tensor is in its place, or if the tensor has been
     changed in place (not through `.data`, which PyTorch does not record).
@@ -264,7 +264,7 @@ class SparseGraph:
 
     @torch.compiler.disable
     def derived(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
-        """What a function makes of the graph, kept until an attribute that it reads is edited.
+        """Result of a function of the graph, kept until an attribute that it reads is edited.
 
         Args:
             key: names the function and its options.

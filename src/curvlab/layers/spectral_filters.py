@@ -70,9 +70,9 @@ class BernsteinFilter(Checked, nn.Module):
         power, total = y, weights[0] * y
         for weight in weights[1:]:
             moved = adjacency @ torch.cat([power, total], dim=1)
-            of_power, of_total = moved.chunk(2, dim=1)
-            power = power - of_power
-            total = total + of_total + weight * power
+            moved_power, moved_total = moved.chunk(2, dim=1)
+            power = power - moved_power
+            total = total + moved_total + weight * power
         return total
 
 

@@ -269,7 +269,7 @@ def positive_features(u: Tensor) -> Tensor:
 def _lifted(query: Tensor) -> Tensor:
     """Queries whose largest feature is not below `exp(LOWEST)`.
 
-    There `elu(u) + 1` is `exp(u)`, of which it has no digits left far below. All features of a
+    There `elu(u) + 1` is `exp(u)`, and far below 0 the sum has lost its digits. All features of a
     query are multiplied by the same number, which leaves its midpoint where it is.
     """
     missing = LOWEST - query.detach().amax(-1, keepdim=True)

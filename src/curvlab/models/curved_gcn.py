@@ -88,7 +88,7 @@ class CurvedGCN(Encoder, Generic[S]):
 
     @abstractmethod
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """What a layer maps tangent vectors to, and the tangent vectors that aggregate it."""
+        """Map tangent vectors by a layer; also aggregate the result, as tangent vectors."""
 
     def tangent(self, own: Tensor) -> Tensor:
         """The tangent vectors of what a layer maps to."""
@@ -180,8 +180,8 @@ class HGAT(HGCN):
     def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:
         """The weighted mean; a score is a sum of two numbers, the target's and the source's."""
         target, source = adjacency.ends
-        of_target, of_source = F.linear(u, layer.attention.weight.view(2, -1)).unbind(-1)
-        scores = of_target.index_select(0, target) + of_source.index_select(0, source)
+        target_score, source_score = F.linear(u, layer.attention.weight.view(2, -1)).unbind(-1)
+        scores = target_score.index_select(0, target) + source_score.index_select(0, source)
         weights = (scores + layer.attention.bias).sigmoid()
         messages = weights.unsqueeze(-1) * u.index_select(0, source)
         sums = messages.new_zeros(u.shape).index_add(0, target, messages)

@@ -1,4 +1,4 @@
-"""What every model is to a task."""
+"""The base of all models."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -39,8 +39,7 @@ class Encoder(TakesManifold, nn.Module):
             then search for them in every step.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
-        dim_out: width of the embeddings: their coordinates, of which a Lorentz point has one more.
-            A constructor sets it.
+        dim_out: number of coordinates of an embedding, time included. A constructor sets it.
     """
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
@@ -70,11 +69,11 @@ class Encoder(TakesManifold, nn.Module):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:  # noqa: ARG002
-        """What `forward` returns in evaluation, `chunk` nodes at a time where `in_chunks`."""
+        """Result of `forward` in evaluation, from `chunk` nodes at a time where `in_chunks`."""
         return self(batch)
 
     def auxiliary_loss(self) -> Tensor | None:
-        """What the last forward pass adds to the loss of a training step; None for nothing."""
+        """Term that the last forward pass adds to the loss of a training step; None for none."""
         return None
 
     def later_embeddings(self) -> list[Tensor]:

@@ -22,7 +22,7 @@ from curvlab.models.graph_network import GCN
 from curvlab.options import Dropout, PositiveInt
 
 EMBEDDING_DEVIATION = 0.02
-"""Of Graphormer's embeddings of degrees and its biases, at the start."""
+"""Initial standard deviation of Graphormer's embeddings of degrees and its biases."""
 
 
 class NodeTransformer(FlatEncoder):

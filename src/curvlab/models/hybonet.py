@@ -88,7 +88,7 @@ class HyboNet(Encoder):
         return points
 
     def connect(self, layer: int, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
-        """What follows from a layer's input x and output z: the output."""
+        """Combine a layer's input x and output z; here the output alone."""
         return z
 
 

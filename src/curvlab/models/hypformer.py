@@ -100,7 +100,7 @@ class HyperbolicTransformer(nn.Module):
 
     @torch.no_grad()
     def encode_in_chunks(self, features: Tensor, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, `chunk` nodes at a time.
+        """Result of `forward` in evaluation, from `chunk` nodes at a time.
 
         In every layer what all nodes attend to is made first: the two sums of linear attention, the
         keys and values of softmax attention. The processes of a group share the chunks.
@@ -110,8 +110,8 @@ class HyperbolicTransformer(nn.Module):
         layers: list[Any] = list(self.attentions)
         for i, attention in enumerate(layers):
             summaries = [attention.summary(x) for x in chunks]
-            of_all = (pieces_of_all([part[k] for part in summaries], device) for k in range(2))
-            context = attention.context(*of_all)
+            gathered = (pieces_of_all([part[k] for part in summaries], device) for k in range(2))
+            context = attention.context(*gathered)
             for j, x in enumerate(chunks):
                 chunks[j] = self._after(i, attention.attend(x, *context), x)
         return torch.cat(pieces_of_all([self.last(x) for x in chunks], device))
@@ -260,9 +260,9 @@ class Hypformer(Encoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """The result of `forward` in evaluation, made of `chunk` nodes at a time.
+        """Result of `forward` in evaluation, from `chunk` nodes at a time.
 
-        The processes of a group share the chunks of both branches, all of which call this.
+        The processes of a group share the chunks of both branches; all must call this.
         """
         point = vector = None
         if self.transformer is not None:

@@ -50,7 +50,7 @@ class WeightedCosine(nn.Module):
         return torch.where(similarity > self.threshold, similarity, 0)
 
     def _directions(self, x: Tensor) -> Tensor:
-        """Of length 1 for each head, one after the other, `[nodes, heads * dim]`."""
+        """Unit vectors of all heads side by side, `[nodes, heads * dim]`."""
         weighted = x.unsqueeze(1) * self.weight
         return nn.functional.normalize(weighted, dim=-1, eps=TINY).flatten(1)
 
@@ -68,8 +68,8 @@ def step_over_anchors(similarity: Tensor, x: Tensor) -> Tensor:
 
     Shapes: `[nodes, anchors], [nodes, dim] -> [nodes, dim]`. Source: IDGL.
     """
-    of_anchors = (similarity.T @ x) / similarity.sum(0).clamp(min=TINY).unsqueeze(1)
-    return step_to_neighbours(similarity, of_anchors)
+    anchor_means = (similarity.T @ x) / similarity.sum(0).clamp(min=TINY).unsqueeze(1)
+    return step_to_neighbours(similarity, anchor_means)
 
 
 def graph_between_anchors(similarity: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = Non
     `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`.
 
     Args:
-        probabilities: theta `[nodes, nodes]`, of which what is above the diagonal counts.
+        probabilities: theta `[nodes, nodes]`; only entries above the diagonal count.
         generator: of the draw, on the same device; None for torch's own.
 
     Source: Franceschi et al. 2019 (LDS), Section 3.

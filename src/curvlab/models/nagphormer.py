@@ -22,7 +22,7 @@ class TokenAttention(nn.MultiheadAttention):
 
     Parameters are torch's, and so is what it returns. Queries, keys and values are parted by
     `unbind`, where torch selects each of them, which in the gradient fills three times as many
-    zeros; scores are scaled, of which there are few, and not queries and keys.
+    zeros; the few scores are scaled instead of queries and keys.
 
     Shapes: `[nodes, tokens, dim]`; returns as much.
     """

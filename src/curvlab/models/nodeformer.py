@@ -183,8 +183,8 @@ class NodeFormer(FlatEncoder):
         random_features: of the estimate of the softmax.
         gumbel_samples: of the noise in training, over which attention is averaged.
         temperature: of softmax and noise.
-        orders: of the relational bias: neighbours at most 1, 2, ... steps away, of which
-            `batch.relations` has the matrices; 0 for no bias.
+        orders: of the relational bias: neighbours at most 1, 2, ... steps away, with the
+            matrices of `batch.relations`; 0 for no bias.
         edge_loss: weight in the loss of the attention that the graph's edges get.
         jumping_knowledge: embed by the outputs of all layers, the first map's among them.
 

@@ -22,7 +22,7 @@ from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Dropout, FromData, PositiveInt
 
 SCALE = 100.0
-"""Of eigenvalues in their encoding, so that the frequencies tell close ones apart."""
+"""Scale of eigenvalues in their encoding, which makes close ones distinguishable."""
 
 
 class EigenvalueEncoding(nn.Module):
@@ -71,7 +71,7 @@ class LearnedFilters(FlatEncoder):
         self.filter_dropout = filter_dropout
 
     def filters(self, eigenvalues: Tensor) -> Tensor:
-        """What each head makes of the eigenvalues, `[eigenvalues, heads]`."""
+        """Map the eigenvalues by each head, `[eigenvalues, heads]`."""
         tokens = self.block(self.encoding(eigenvalues).unsqueeze(0)).squeeze(0)
         return self.decoder(tokens)
 

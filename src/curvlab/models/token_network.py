@@ -73,7 +73,7 @@ class TokenNetwork(FlatEncoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """What `forward` returns in evaluation, `chunk` nodes at a time."""
+        """Result of `forward` in evaluation, from `chunk` nodes at a time."""
         parts = torch.arange(batch.num_nodes, device=self.input.weight.device).split(chunk)
         return torch.cat([self.forward_nodes(batch, nodes) for nodes in parts])
 

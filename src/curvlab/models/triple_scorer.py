@@ -58,7 +58,7 @@ class TripleScorer(Encoder):
         raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        """What makes the scores of a slice of the queries, and the tensors it makes them of.
+        """Function that scores a slice of the queries, and the tensors that it takes.
 
         Here every block is a batch of its own, after which an `auxiliary_loss` would be the last
         block's: a model that has one makes its queries once, as `DotProductScorer` does.

@@ -10,7 +10,7 @@ EPS = 1e-8
 
 
 class Moments(NamedTuple):
-    """Of the gradients of some weights: first and second ones, and how many steps there were."""
+    """First and second moments of the gradients of some weights, and the number of steps."""
 
     first: tuple[Tensor, ...]
     second: tuple[Tensor, ...]
