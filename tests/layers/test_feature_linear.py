@@ -31,15 +31,6 @@ def test_output_and_gradient_are_those_of_a_linear_layer(density, bias):
     torch.testing.assert_close(grads(made(x), made), grads(plain(x), plain))
 
 
-def test_mixed_precision_has_sparse_products_in_the_weights_own():
-    made, x = FeatureLinear(30, 4).float(), features().float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        mixed = made(x)
-    assert mixed.dtype == torch.float32
-    torch.testing.assert_close(mixed, made(x))
-    torch.testing.assert_close(grads(mixed, made), grads(made(x), made))
-
-
 @pytest.mark.parametrize("density", [0.05, 0.6])
 def test_dropout_zeroes_features_and_scales_the_others(density):
     """With the identity as weight the output is the features after dropout."""

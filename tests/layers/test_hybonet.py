@@ -95,29 +95,6 @@ def test_every_layer_stays_on_the_hyperboloid(kappa):
 
 
 @pytest.mark.parametrize("kappa", KAPPAS)
-def test_time_is_bounded_and_starts_in_the_middle(kappa):
-    space, radius = fixed(kappa), (-kappa) ** -0.5
-    layer = linear(space)
-    assert (layer.weight[:, 0] == 0).all()
-    assert (layer.bias == 0).all()
-    assert layer.weight.abs().max() <= 5**-0.5
-    x = draw(kappa, 3)
-    near = layer(x)
-    assert near[0].item() != pytest.approx(5 + radius + 0.5)
-    with torch.no_grad():
-        layer.weight[0] = 0
-    assert layer(x)[0].item() == pytest.approx(5 + radius + 0.5)
-    with torch.no_grad():
-        layer.bias[0] = 1e3
-    assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
-    with torch.no_grad():
-        layer.point.log_scale.fill_(5.0)
-    assert layer(x)[0].item() == pytest.approx(torch.tensor(5.0).exp() + radius + 0.5)
-    layer.point.max_scale = 10.0
-    assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
-
-
-@pytest.mark.parametrize("kappa", KAPPAS)
 @pytest.mark.parametrize("size", [0.0, 0.1, 3.0, 200.0])
 @pytest.mark.parametrize("activation", [None, "relu", "tanh"])
 def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activation):

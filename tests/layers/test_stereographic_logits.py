@@ -49,18 +49,6 @@ def test_worked_example_with_the_curvature_of_the_paper(kappa, expected):
     assert torch.isfinite(values).all()
 
 
-@pytest.mark.parametrize(
-    ("kappa", "expected"),
-    [(0.0, [[0.4, 2.4], [2.0, -1.6]]), (-2.0, [[0.437436, 2.592980], [2.547451, -2.324241]])],
-)
-def test_one_component(kappa, expected):
-    layer = logits(
-        Stereographic(1, kappa, learnable=True), normals=NORMALS[:, :2], offsets=OFFSETS[:, :2]
-    )
-    values = layer(POINTS[:, :2])
-    assert torch.allclose(values, torch.tensor(expected, dtype=torch.float64), atol=1e-6)
-
-
 def test_flat_component_is_linear():
     layer = logits(Euclidean(1))
     expected = 4 * torch.stack(

@@ -1,7 +1,5 @@
 """GraphTrans, GraphGPS and Graphormer: their parts, and the nodes an embedding depends on."""
 
-from functools import partial
-
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -32,13 +30,6 @@ def graphtrans(heads=2):
 def graphgps(attention, heads=2, dropout=0.0):
     torch.manual_seed(1)
     return GraphGPS(FEATURES, DIM, 2, heads, attention, dropout).eval()
-
-
-KINDS = {
-    "graphtrans": graphtrans,
-    "performer": partial(graphgps, "performer"),
-    "multihead": partial(graphgps, "multihead"),
-}
 
 
 def test_a_layer_of_graphgps_is_the_sum_of_its_parts(graph):

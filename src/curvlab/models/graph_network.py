@@ -36,13 +36,9 @@ class GraphNetwork(FlatEncoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
     `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; the last layer has neither norm nor activation
-    unless `last_activation` is set. With `logits` its outputs are the logits, which makes the plain
-    networks of the papers (Kipf and Welling's GCN and so on); a linear decoder after it would be a
-    second linear map after the last, and costs six points on Citeseer.
-
-    With `skip_average` the embeddings are the mean of the last layer's output on the graph without
-    edges and its activated output, `(f(x, {}) + act(f(x, E))) / 2`: the "skip" of the code of Q-GCN
-    (Xiong et al. 2022), without which reconstruction is several points worse.
+    unless `last_activation` is set. With `logits` its outputs are the logits. With `skip_average`
+    the embeddings are `(f(x, {}) + act(f(x, E))) / 2` for the last layer f without and with the
+    edges, as in the code of Q-GCN (Xiong et al. 2022), for reconstruction.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns
     `[nodes, dim_out]`.
@@ -239,9 +235,7 @@ class DropEdge(GCN):
     """A GCN that sees a random part of the edges in each training step, the same in all layers.
 
     Each undirected edge is left out with probability p, in both of its directions, by a weight of
-    0: as `torch_geometric.utils.dropout_edge(force_undirected=True)` in distribution, but of one
-    shape in every step, so that no device waits for a count. The layers normalise by the degrees
-    that are left.
+    0, so that the number of entries is fixed. The layers normalise by the degrees that are left.
 
     Args:
         edge_dropout: p, the probability that a step leaves out an undirected edge.

@@ -28,8 +28,7 @@ EMBEDDING_DEVIATION = 0.02
 class NodeTransformer(FlatEncoder):
     """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
 
-    PyTorch's own layers, whose attention never keeps the scores where the device has a kernel for
-    that; time is quadratic in the nodes.
+    Time is quadratic in the nodes.
 
     Shapes: `batch.x [nodes, in_channels]`; returns `[nodes, dim]`.
 
@@ -97,8 +96,7 @@ class FrontGCN(GCN):
 class GraphTrans(FlatEncoder):
     """`H = LN(GNN(X, E))`, then post-norm transformer layers over all nodes of H.
 
-    The graph enters by the network in front alone. PyTorch's own layers; time is quadratic in the
-    nodes, and the scores are never kept where the device has a kernel for that.
+    Time is quadratic in the nodes.
 
     Shapes: as its graph network's; returns `[nodes, dim]`.
 

@@ -114,12 +114,11 @@ class IDGL(FlatEncoder):
 
     until `||S_t - S_(t-1)||^2 <= tolerance ||S_1||^2` or t exceeds `iterations`. Evaluation takes
     the last logits. A training step's loss is that of the first graph plus the mean over the later
-    ones, each with its `graph_cost`: `forward` then returns the first logits, and the others wait
-    in `later_embeddings`. To see whether to stop it waits for the device once an iteration.
+    ones, each with its `graph_cost`: `forward` then returns the first logits, and
+    `later_embeddings` the others.
 
-    Of more than `all_pairs_up_to` nodes `anchors` stand for all: similarities are to them, f goes
-    over them, and the cost is that of the graph between them. A training step draws them, and
-    evaluation takes the same always.
+    On graphs of more than `all_pairs_up_to` nodes similarities are to `anchors`, f goes over them,
+    and the cost is that of the graph between them; training draws them in each step.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
     returns `[nodes, num_classes]`.

@@ -20,9 +20,8 @@ from curvlab.options import Dropout, NonNegativeInt, PositiveInt
 class TokenAttention(nn.MultiheadAttention):
     """`torch.nn.MultiheadAttention` of tokens alone, 1.2 to 1.7 times as fast in training.
 
-    Parameters are torch's, and so is what it returns. Queries, keys and values are parted by
-    `unbind`, where torch selects each of them, which in the gradient fills three times as many
-    zeros; the few scores are scaled instead of queries and keys.
+    Queries, keys and values are split by `unbind`, whose gradient fills fewer zeros than torch's
+    selection, and scores are scaled instead of queries and keys.
 
     Shapes: `[nodes, tokens, dim]`; returns as much.
     """
@@ -65,10 +64,8 @@ class NAGphormer(TokenNetwork):
 
         a_k = softmax_k(W_a [t_0 || t_k] + b_a),  z = relu(W (t_0 + sum_(k >= 1) a_k t_k) + b)
 
-    with W to half the width; a linear decoder makes the logits. As in the authors' code, weights
-    start from N(0, 0.02 / sqrt(layers)) and biases at 0, and outputs of attention and of the
-    feed-forward part are dropped out, but not its hidden features. Only the decoder, which
-    belongs to the task, starts as other models' decoders do.
+    with W to half the width. As in the authors' code, weights start from N(0, 0.02 / sqrt(layers))
+    and biases at 0, and the hidden features of the feed-forward part have no dropout.
 
     Shapes: see `TokenNetwork`; returns `[nodes, dim / 2]`.
 

@@ -180,12 +180,8 @@ class TwoBranches(Encoder):
 class SGFormer(TwoBranches, FlatEncoder):
     r"""Simplified graph transformer: `alpha x_graph + (1 - alpha) x_attention`.
 
-    The decoder that follows is one linear map of this sum.
-
-    PyTorch Geometric's `nn.models.SGFormer` (2.8) is not this model. It divides each row of q and k
-    by its own norm instead of the matrices by theirs, always maps the values, and takes the
-    residual connection, normalises and activates after attention. It adds batch norm and residual
-    connections to the graph's branch and returns logarithms of probabilities.
+    PyTorch Geometric's `nn.models.SGFormer` (2.8) differs: it divides each row of q and k by its
+    own norm, always maps the values, and activates after attention.
 
     Args:
         residual: average a layer's output with its input.
