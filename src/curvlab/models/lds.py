@@ -76,7 +76,7 @@ class LDS(FlatEncoder):
     and `forward` returns the logits of the last weights, on one more graph. Their loss is that of
     the held-out nodes (`HalvedValidation`); its gradient with respect to theta goes back through
     those steps and straight through the draws, and theta is kept in [0, 1]. The weights start again
-    after `inner_patience` steps without a lower inner loss, or after `inner_limit` steps. Evaluation
+    after `inner_patience` steps without a lower inner loss or `inner_limit` steps. Evaluation
     takes the mean logits of `samples` graphs, the same at each call.
 
     Weights and moments of the inner problem are buffers: the outer optimiser moves theta alone.
