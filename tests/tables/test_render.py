@@ -169,7 +169,7 @@ def test_html_has_the_marks(report):
 
 def test_csv_round_trips(report):
     cells = pd.read_csv(StringIO(render([report], "csv")))
-    texts = ["deviation", "mark", "split", "precision"]  # which may be empty
+    texts = ["deviation", "mark", "split", "precision", "source"]  # which may be empty
     cells[texts] = cells[texts].astype(object).fillna("")
     drop = {"columns": "within"}
     pd.testing.assert_frame_equal(cells.drop(**drop), report.cells.drop(**drop), check_dtype=False)

@@ -11,6 +11,7 @@ from scipy import stats
 from composing import CONFIGS
 from curvlab.config.sources import complete
 from curvlab.tables import build_report, load_table
+from curvlab.tables.render import markdown
 from curvlab.tables.report import _with_ranks as with_ranks
 from curvlab.tables.spec import Better
 from stored_runs import cell, config_of, extend
@@ -94,6 +95,28 @@ def test_a_model_that_the_paper_does_not_have_gets_a_row(report, write_run):
     mine = cell(report(), "my_model")
     assert mine["our_mean"] == 99.5
     assert mine[["paper_mean", "difference"]].isna().all()
+
+
+def test_own_runs_stand_before_shipped_ones_of_a_cell(spec, write_run, tmp_path):
+    """A copy of a shipped run is no run of one's own."""
+    for folder, model, values in [
+        ("own", "fpst", [98.0, 98.2]),
+        ("own", "gat", [88.0]),
+        ("shipped", "fpst", [99.0, 99.2]),
+        ("shipped", "gat", [88.0]),
+    ]:
+        for seed, value in enumerate(values):
+            write_run(model, "web_edu", seed, value, table=f"{folder}/fpst/fig3")
+    found = build_report(spec, tmp_path / "own", tmp_path / "shipped")
+    fpst, gat = cell(found, "fpst"), cell(found, "gat")
+    assert (fpst["source"], fpst["our_mean"], fpst["shipped_mean"]) == ("own", 98.1, 99.1)
+    assert fpst["difference"] == pytest.approx(-0.9)
+    assert (gat["source"], gat["seeds"], gat["shipped_seeds"]) == ("shipped", 1, 0)
+    fpst_lines = markdown(found).partition("**FPS-T**")[2].splitlines()
+    assert [line.split(" | ")[1].strip() for line in fpst_lines[1:3]] == ["ours", "shipped"]
+    assert (
+        "Shipped: runs of the repository, compared where there are none of ours." in found.caption
+    )
 
 
 @pytest.mark.parametrize("cited", [True, False])

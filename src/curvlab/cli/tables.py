@@ -34,7 +34,7 @@ from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import board, difference
-from curvlab.tables.folders import own_results, results_folder, workplace
+from curvlab.tables.folders import own_results, results_folder, shipped_results, workplace
 from curvlab.tables.overview import overview, status, totals
 from curvlab.tables.page import page
 from curvlab.tables.planning import outdated, planned_runs, progress, watch
@@ -137,7 +137,7 @@ def make_text(arguments: argparse.Namespace) -> str:
             return cells.to_csv(index=False, lineterminator="\n")
         case "leaderboard", [name, *pairs]:
             return board(CONFIGS, name, results, pairs).text()
-    reports = _reports(verb, results)
+    reports = _reports(verb, results, None if given else shipped_results(results))
     if form == "terminal" and arguments.output is None and sys.stdout.isatty():
         return "\n".join(terminal(report, Console().width, styled=True) for report in reports)
     return render(reports, form)
@@ -210,8 +210,8 @@ def _overview(results: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 @cache  # a text has a table's parts one by one
-def _reports(table: str, results: Path) -> list[Report]:
-    return [build_report(spec, results) for spec in load_table(CONFIGS, table)]
+def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Report]:
+    return [build_report(spec, results, shipped) for spec in load_table(CONFIGS, table)]
 
 
 def _text(path: Path) -> str:

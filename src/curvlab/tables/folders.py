@@ -17,6 +17,12 @@ def workplace() -> Path:
     return here if REPOSITORY is None or own_results(here).is_dir() else REPOSITORY
 
 
+def shipped_results(results: Path) -> Path | None:
+    """The results that come with the repository; None if they are those of `results`."""
+    shipped = None if REPOSITORY is None else REPOSITORY / "docs" / "results" / "tables"
+    return None if shipped == results.resolve() else shipped
+
+
 def own_results(root: Path) -> Path:
     """The folder that sweeps write to, whether it is there or not."""
     return root / "outputs" / "tables"

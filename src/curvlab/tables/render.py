@@ -1,8 +1,9 @@
 """Reports written down: for the terminal, in Markdown, LaTeX, HTML or CSV.
 
-Each row of a table takes up to six lines, `paper`, `ours`, a second number of ours, `difference`,
-`rank` and `lost` (runs that did not finish), so that a number is right above the one it is compared
-with. The last row is the correlation of the two orders of the methods.
+Each row of a table takes up to seven lines, so that a number is right above the one it is compared
+with: `paper`, `ours`, `shipped` (runs of the repository next to the user's own), a second number of
+ours, `difference`, `rank` and `lost` (runs that did not finish). The last row is the correlation of
+the two orders of the methods.
 """
 
 import re
@@ -110,7 +111,9 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     runs = cell["seeds"] + sum(cell[status] for status in LOST)
     lost = (f"{cell[key]} of {runs} {word}" for key, word in LOST.items() if cell[key])
     paper = plus_minus(cell["paper_mean"], cell["paper_pm"], digits)
-    found = dict.fromkeys(("paper", "ours", "second", "difference", "rank", "lost"), NOTHING) | {
+    found = dict.fromkeys(
+        ("paper", "ours", "shipped", "second", "difference", "rank", "lost"), NOTHING
+    ) | {
         "paper": Entry(paper, place=cell["paper_place"]),
         "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=grey),
         "difference": Entry(fixed(cell["difference"], digits, "+"), "≈" if cell["within"] else ""),
@@ -118,6 +121,10 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     }
     if cell["seeds"]:
         found["ours"] = summary("our", cell["seeds"], cell["our_place"])
+    if cell["source"] == "shipped":
+        found["shipped"], found["ours"] = found["ours"], NOTHING
+    elif cell["shipped_seeds"]:
+        found["shipped"] = summary("shipped", cell["shipped_seeds"])
     if cell["second_seeds"]:
         found["second"] = summary("second", cell["second_seeds"])
     if not isnan(cell["our_rank"]):

@@ -32,6 +32,9 @@ LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
 FEWEST_RANKED = 3
 """Methods with both numbers from which on their order says something."""
 
+SAME = [*CELL, "seed", "value", "seconds", "commit"]
+"""Columns in which a copy of a shipped run agrees with it."""
+
 FULL_PRECISION = "32-true"
 """Lightning's default."""
 
@@ -46,7 +49,9 @@ class Report:
             `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
             `our_t95` (half width of Student's interval), `our_low` and `our_high` (the least and
             the greatest value), `second_mean`, `second_pm`, `second_low`, `second_high` and
-            `second_seeds` (the same of the second number), `seeds` (finished runs),
+            `second_seeds` (the same of the second number), `source` (whether a cell's runs are
+            `own` or `shipped`), `shipped_mean` and so on (of shipped runs where a cell has own
+            ones), `seeds` (finished runs),
             `planned_seeds` (those of them whose seeds the sweep has), `split` and `draw` (see
             `curvlab.tables.runs.draw`), `deviation` and `mark` (of another protocol than the
             table's), `difference` (ours - paper; NaN for another protocol and for one draw of a
@@ -132,6 +137,8 @@ class Report:
             if report.second and run["second_seeds"].any():
                 label = report.second.label.capitalize()
                 yield f"{label}: {report.second.metric} of runs that have it."
+            if run["source"].eq("shipped").any() or run["shipped_seeds"].any():
+                yield "Shipped: runs of the repository, compared where there are none of ours."
             yield from (f"{mark} {sentence}" for mark, sentence in deviations(self.runs).items())
         if len(self.paper):
             notes = self.paper["note"].unique()
@@ -238,15 +245,27 @@ class Report:
         return f"number of seeds in brackets ({_range(seeds)}{of}){both}"
 
 
-def build_report(spec: TableSpec, results: Path) -> Report:
+def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) -> Report:
     """Join the paper's numbers with the runs below a table's directory.
 
     Args:
         spec: The table.
         results: The folder of all tables' results; the runs are read below `results / spec.name`.
+        shipped: The folder of results that come with the repository, shown next to those of
+            `results` and in their place in cells that these lack.
     """
     paper = paper_numbers(spec.report, spec.folder)
-    collected = table_runs(spec, results)
+    collected = table_runs(spec, results).assign(shipped=False)
+    others = collected[:0]
+    if shipped is not None:
+        given = table_runs(spec, shipped).assign(shipped=True)
+        copied = collected.set_index(SAME).index.isin(given.set_index(SAME).index)
+        own = collected[~copied]
+        replaced = given.set_index(CELL).index.isin(
+            own[own["status"] == "finished"].set_index(CELL).index
+        )
+        others, _ = one_protocol_per_cell(given[replaced])
+        collected = pd.concat([own, given[~replaced]], ignore_index=True)
     runs, left_out = one_protocol_per_cell(collected)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
@@ -257,7 +276,7 @@ def build_report(spec: TableSpec, results: Path) -> Report:
         kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
     index = pd.MultiIndex.from_product([rows, columns], names=CELL)
-    cells = _cells(spec, index, paper, runs, kind)
+    cells = _cells(spec, index, paper, runs, others, kind)
     cells = _with_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, paper, kind, decimals)
 
@@ -290,6 +309,7 @@ def _cells(
     index: pd.MultiIndex,
     paper: pd.DataFrame,
     runs: pd.DataFrame,
+    others: pd.DataFrame,
     kind: IntervalKind,
 ) -> pd.DataFrame:
     """`Report.cells` without what compares the cells of a column."""
@@ -310,21 +330,27 @@ def _cells(
         "split": first["split"],
         "draw": first["draw"],
         "precision": first["config"].map(_precision),
+        "source": first["shipped"].map({True: "shipped", False: "own"}),
         "deviation": words["deviation"].agg("; ".join),
         "mark": words["mark"].agg("".join),
         **longest,
         "ended": ended.idxmax(axis=1) if len(ended) else first["split"],
         **{status: ended[status] for status in LOST},
     }
-    for name, column in (("our", "value"), ("second", "second")):
-        groups = finished.dropna(subset=column).groupby(CELL, sort=False)[column]
+    both = others[others["status"] == "finished"]
+    for name, column, among in (
+        ("our", "value", finished),
+        ("second", "second", finished),
+        ("shipped", "value", both),
+    ):
+        groups = among.dropna(subset=column).groupby(CELL, sort=False)[column]
         summary = summarise(groups, kind)
         found |= {
             f"{name}_seeds": summary.seeds, f"{name}_mean": summary.mean, f"{name}_pm": summary.pm,
             f"{name}_std": summary.std, f"{name}_low": groups.min(), f"{name}_high": groups.max(),
         }  # fmt: skip
-    texts = ["split", "precision", "deviation", "mark", "ended"]
-    counts = [*LOST, "planned_seeds", "steps", "our_seeds", "second_seeds"]
+    texts = ["split", "precision", "deviation", "mark", "ended", "source"]
+    counts = [*LOST, "planned_seeds", "steps", "our_seeds", "second_seeds", "shipped_seeds"]
     nothing = {**dict.fromkeys(texts, ""), "draw": "none", **dict.fromkeys(counts, 0)}
     cells = pd.concat(found, axis=1).reindex(index)
     cells = cells.astype(dict.fromkeys(nothing, object)).fillna(nothing)
@@ -357,7 +383,9 @@ def _cells(
         "cited": rows.isin(spec.report.cited),
     }
     cells["status"] = np.select(list(statuses.values()), list(statuses), "missing")
-    cells = cells.drop(columns=["ended", "second_std"]).rename(columns={"our_seeds": "seeds"})
+    cells = cells.drop(columns=["ended", "second_std", "shipped_std"]).rename(
+        columns={"our_seeds": "seeds"}
+    )
     return cells.reset_index().astype({"row": object, "column": object})
 
 
