@@ -34,8 +34,9 @@ from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import board, difference
+from curvlab.tables.claims import CLAIMS_LEGEND, claims
 from curvlab.tables.folders import own_results, results_folder, shipped_results, workplace
-from curvlab.tables.overview import overview, status, totals
+from curvlab.tables.overview import overview, status, totals, totals_in_words
 from curvlab.tables.page import page
 from curvlab.tables.planning import outdated, planned_runs, progress, watch
 from curvlab.tables.render import (
@@ -158,9 +159,14 @@ def block(results: Path, words: str) -> str:
         case ["status"]:
             return status(*_overview(results), results, "markdown")
         case ["totals"]:
-            return totals(_overview(results)[0])
+            return totals(_overview(results)[0], results.resolve().parent)
+        case ["cell", "totals"]:
+            return totals_in_words(_overview(results)[0])
+        case ["claims"]:
+            found = claims(partial(_reports, results=results))
+            return f"{markdown_table(found)}\n{CLAIMS_LEGEND}\n"
         case [table]:
-            return "\n".join(map(markdown, _reports(table, results)))
+            return "\n".join(markdown(report, False) for report in _reports(table, results))
         case ["cell", table, row, column, *whose] if whose in ([], ["paper"]):
             name, _, panel = table.partition("#")
             return number(_panel(_reports(name, results), name, panel), row, column, *whose)
@@ -174,7 +180,7 @@ def block(results: Path, words: str) -> str:
             return columns_of(results.resolve().parent / name, columns)
         case [table, panel] if panel.isdigit():
             report = _panel(_reports(table, results), table, panel)
-            return markdown(report).partition("\n")[2]
+            return markdown(report, False).partition("\n")[2]
         case [table, row, column]:
             return sentence(_reports(table, results)[0], row, column)
     raise UsageError(

@@ -100,7 +100,7 @@ class TaskBoard:
         runs: how many each mean is over; 0 where there is none.
         beaten: by model, best first: the share of the other models of a dataset that it beats, a
             tie counted as half, as a mean over its datasets at their table's protocol (of several
-            splits of one graph the mean counts); NaN for a model that has none.
+            splits of one graph the mean counts); NaN on fewer than half of the graphs.
         ranked: labels of the datasets at their table's protocol.
         block: the models and datasets of the largest part without gaps; None where fewer than three
             models share two datasets.
@@ -134,7 +134,8 @@ class TaskBoard:
                 markdown_table(texts.reset_index(names="model")),
                 "*Beats*: the share of a dataset's other models with a worse mean, averaged over "
                 "the model's datasets, of which several splits of one graph count once; columns "
-                "of a shorter protocol, named in their head, do not count. "
+                "of a shorter protocol, named in their head, do not count. Models on fewer than "
+                "half of the graphs have no share and come last. "
                 f"A star marks fewer than {FEW} runs.\n",
                 *([self.block.text()] if self.block else []),
                 *([] if self.counterparts.empty else [self._counterparts(digits)]),
@@ -280,7 +281,8 @@ def _beaten(means: pd.DataFrame, better: Better, of_graph: "pd.Series[str]") -> 
     ranks = means.rank(ascending=better is Better.lower)  # 1 is the best, ties share
     counts = means.notna().sum()
     shares = (counts - ranks) / (counts - 1).replace(0, nan)
-    return shares.T.groupby(of_graph[shares.columns].to_numpy()).mean().mean()
+    by_graph = shares.T.groupby(of_graph[shares.columns].to_numpy()).mean()
+    return by_graph.mean().where(2 * by_graph.notna().sum() >= len(by_graph))
 
 
 def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> dict[Coordinate, str]:

@@ -79,18 +79,30 @@ def _rows_of(status: str, report: Report) -> str:
     return ", ".join(report.labels["row", row] for row in report.rows if row not in others)
 
 
-def totals(tables: pd.DataFrame) -> str:
-    """One line per paper and one for all, in Markdown: the rows of `overview` added up."""
+def totals(tables: pd.DataFrame, pages: Path) -> str:
+    """One line per paper, with a link to its page, and one for all: sums of `overview`."""
     papers = tables["table"].str.partition("/")[0]
     counts = tables.drop(columns=["table", "title"])
     sums = counts.groupby(papers, sort=False).sum()
-    sums.index = pd.Index([f"[{paper}]({paper}.md)" for paper in sums.index])
+    sums.index = pd.Index(
+        [f"[{p}]({p}.md)" if (pages / f"{p}.md").is_file() else p for p in sums.index]
+    )
     sums.loc["all"] = counts.sum()
     whole = sums.drop(columns="hours").astype(int).assign(hours=sums["hours"])
     return markdown_table(
         _texts(whole.reset_index(names="paper"), ",d").assign(
             hours=whole["hours"].map("{:,.1f}".format).to_numpy()
         )
+    )
+
+
+def totals_in_words(tables: pd.DataFrame) -> str:
+    """The sums of `overview` as one sentence."""
+    sums = tables.drop(columns=["table", "title"]).sum()
+    return (
+        f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete; of those that "
+        f"can be judged, {sums['within']:.0f} agree with the paper, {sums['below']:.0f} are below "
+        f"and {sums['above']:.0f} above it"
     )
 
 

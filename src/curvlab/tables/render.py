@@ -145,10 +145,20 @@ def plus_minus(mean: float, pm: float, digits: int, sign: str = "") -> str:
 
 
 def legend(report: Report, second: str, grey: str) -> str:
-    """What the marks of numbers mean, in the words of a format."""
+    """Meaning of the marks that tables share, in the words of a format."""
     words = f"Bold: best of its column, paper and ours apart; {second}: second."
     if report.better is Better.neither:
         words = "No ranks: the order of these numbers says nothing."
+    if report.cells["within"].eq(True).any():
+        words += (
+            " ≈: 0 lies in the difference's 95% interval (Welch's t; the paper's standard "
+            "deviation from its ± and number of runs, no verdict where these are unknown)."
+        )
+    if report.cells["ranked"].any():
+        words += (
+            " Rank: among the methods of a column with a difference; Spearman: the correlation "
+            "of these ranks, number of methods in brackets."
+        )
     if (report.cells["mark"] != "").any():
         words += f" {grey.capitalize()}, with a letter: another protocol than the table's."
     return words
@@ -182,7 +192,7 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
         table = next(fits, None) or _block(report, lines, range(first, first + 1))
         console.print(table, "")
         first += len(table.columns) - 2
-    notes = [*report.caption, *([legend(report, "underlined", "dim")] if styled else [])]
+    notes = [*report.caption, legend(report, "underlined", "dim")]
     notes += [f"[{i}] {note}" for i, note in enumerate(report.footnotes, start=1)]
     for note in notes:
         console.print(Text(note, style="dim"))
@@ -234,12 +244,13 @@ def _stripped(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def markdown(report: Report) -> str:
+def markdown(report: Report, with_legend: bool = True) -> str:
     """The report as a GitHub table, padded so that its source can be read as well."""
     frame = _frame(
         report, lambda entry: entry.written(("{}", "**{}**", "*{}*"), "<sub>{}</sub>"), "**{}**"
     )
-    words = " ".join([*report.caption, legend(report, "italic", "small")])
+    marks = [legend(report, "italic", "small")] if with_legend else []
+    words = " ".join([*report.caption, *marks])
     notes = (f"{i}. {note}\n" for i, note in enumerate(report.footnotes, start=1))
     table = markdown_table(frame, padded=True)
     text = "".join([f"### {report.title}\n\n{table}\n{words}\n\n", *notes])

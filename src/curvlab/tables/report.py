@@ -144,16 +144,7 @@ class Report:
             notes = self.paper["note"].unique()
             shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
             yield f"Paper: {shared}{_paper_spread(self.paper)}."
-        if cells["within"].eq(True).any():
-            yield (
-                "≈: 0 lies in the difference's 95% interval (Welch's t; the paper's standard "
-                "deviation from its ± and number of runs, no verdict where these are unknown)."
-            )
         if cells["ranked"].any():
-            yield (
-                "Rank: among the methods of a column with a difference; Spearman: the correlation "
-                "of these ranks, number of methods in brackets."
-            )
             columns = cells.groupby("column", sort=False)["spearman"].first().dropna()
             if len(columns) > 1:
                 mean = f"{columns.mean():.2f}".replace("-", "\N{MINUS SIGN}")
