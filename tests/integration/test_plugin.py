@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from forked import Process
 
@@ -47,6 +48,39 @@ def test_its_model_learns_its_graph_and_the_result_is_identified(installed, run,
     assert result["config"]["model"]["hops"] == 3
     again = run(installed, "train", "model=my_tag", "dataset=my_ring", "model.hops=3", *SHORT)
     assert "step 20/20" not in again.stderr  # the identity is the same
+
+
+TREE = ("dataset=disease_synthetic", "dataset.source.depth=3", "dataset.source.features=12")
+TASKS = {
+    "reconstruction": ("dataset=synthetic_web", "dataset.source.num_nodes=40"),
+    "node_classification": (*TREE, "split=random_60_20_20"),
+    "link_prediction": TREE,
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model=fpst", "manifold=hypersphere", "model.dropout=0.1"),
+        ("model=kappa_gcn", "manifold=hypersphere", "model.components=1"),
+        ("model=hgcn", "manifold=hypersphere"),
+        ("model=fpst", "manifold=lorentz"),
+        ("model=kappa_gcn", "manifold=lorentz"),
+        ("model=fpst", "manifold=product", "manifold.signature=H8xS4xE4", "model.heads=3"),
+        ("model=kappa_gcn", "manifold=product", "manifold.signature=L8xU8"),
+    ],
+    ids=" ".join,
+)
+def test_models_train_on_every_manifold_in_every_task(installed, run, tmp_path, words, task):
+    options = ("model.dim=16", "optimizer.lr=0.02", "trainer.steps_per_epoch=5", "recipe=none")
+    if "model=fpst" in words:
+        options += ("model.eigenvectors=4",)
+    done = run(installed, "train", *TASKS[task], f"task={task}", *words, *options, *SHORT)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.rglob("metrics.csv")
+    losses = pd.read_csv(path).loss.dropna()
+    assert losses.iloc[-1] < losses.iloc[0]
 
 
 @pytest.mark.parametrize(

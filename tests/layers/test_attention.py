@@ -7,7 +7,7 @@ from torch.nn import functional
 from curvlab.layers import StereographicAttention
 from curvlab.layers import stereographic as layers
 from curvlab.layers.stereographic import linear_attention, midpoint_attention, positive_features
-from curvlab.manifolds import Stereographic, stereographic
+from curvlab.manifolds import Euclidean, Stereographic, stereographic
 from curvlab.manifolds._geoopt import geoopt
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -49,6 +49,15 @@ def random_heads(kappas, tokens=7, dim=4, seed=0):
     return query, key, stereographic.expmap0(v, kappa[:, None]), kappa
 
 
+def by_head(attention, *given, printed=False):
+    """Outputs `[heads, tokens, dim]` of a function of attention, of values of this shape."""
+    *scores, value, kappa = given
+    space = Euclidean(len(value)) if kappa is None else Stereographic(len(value), kappa.tolist())
+    space.printed_midpoint = printed
+    output = attention(*scores, value.movedim(0, 1).flatten(1), space)
+    return space.split(output).movedim(1, 0)
+
+
 def kernel_similarity(query, key):
     """`phi(q_i) . phi(k_j)` as a matrix, `[..., queries, keys]`."""
     return (functional.elu(query) + 1) @ (functional.elu(key) + 1).mT
@@ -72,7 +81,7 @@ def tokens(count, dim, scale=0.5, seed=3):
 @pytest.mark.parametrize("kappa", OUTPUT)
 def test_worked_example(kappa):
     query, key, value = example(kappa)
-    result = linear_attention(query, key, value, torch.tensor([float(kappa)]))[0]
+    result = by_head(linear_attention, query, key, value, torch.tensor([float(kappa)]))[0]
     assert result.tolist() == [pytest.approx(row, abs=1e-6) for row in OUTPUT[kappa]]
     similarity = positive_features(query[0]) @ positive_features(key[0]).T
     factor = stereographic.conformal_factor(value[0], float(kappa))
@@ -85,8 +94,8 @@ def test_linear_time_form_equals_the_quadratic_one(kappas, at_once, monkeypatch)
     """Also where the tokens are taken in a few at a time."""
     monkeypatch.setattr(layers, "TOKENS_AT_ONCE", at_once)
     query, key, value, kappa = random_heads(kappas)
-    quadratic = midpoint_attention(kernel_similarity(query, key), value, kappa)
-    linear = linear_attention(query, key, value, kappa)
+    quadratic = by_head(midpoint_attention, kernel_similarity(query, key), value, kappa)
+    linear = by_head(linear_attention, query, key, value, kappa)
     torch.testing.assert_close(linear, quadratic, atol=1e-12, rtol=0)
 
 
@@ -98,11 +107,12 @@ def test_queries_far_below_zero_keep_their_midpoints_and_gradients_in_single_pre
 
     def reference(query, key, value):
         features = torch.where(query > 0, query + 1, query.exp())
-        return midpoint_attention(features @ positive_features(key).mT, value, kappas)
+        scores = features @ positive_features(key).mT
+        return by_head(midpoint_attention, scores, value, kappas)
 
     wide = [t.requires_grad_() for t in (query.detach(), key, value)]
     narrow = [t.detach().float().requires_grad_() for t in wide]
-    expected, found = reference(*wide), linear_attention(*narrow, kappas.float())
+    expected, found = reference(*wide), by_head(linear_attention, *narrow, kappas)
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
     for own, exact in zip(
         torch.autograd.grad(found.square().sum(), narrow),
@@ -117,7 +127,7 @@ def test_rows_are_weighted_midpoints_of_the_values(kappa):
     """geoopt's midpoint; it picks the nearer antipode for kappa > 0."""
     query, key, value = example(kappa)
     weights = kernel_similarity(query, key)[0]
-    result = linear_attention(query, key, value, torch.tensor([float(kappa)]))[0]
+    result = by_head(linear_attention, query, key, value, torch.tensor([float(kappa)]))[0]
     for row, output in zip(weights, result, strict=True):
         expected = geoopt.manifolds.stereographic.math.weighted_midpoint(
             value[0], row, k=torch.tensor(float(kappa)), reducedim=[0]
@@ -140,8 +150,8 @@ def test_one_token_attends_to_itself(kappa, point, expected):
     similarity = query @ key.mT
     assert similarity < 0
     for printed, wanted in ((False, point), (True, expected)):
-        linear = linear_attention(query, key, value, curvature, printed)
-        signed = midpoint_attention(similarity, value, curvature, printed)
+        linear = by_head(linear_attention, query, key, value, curvature, printed=printed)
+        signed = by_head(midpoint_attention, similarity, value, curvature, printed=printed)
         for output in (linear, signed):
             assert output.flatten().tolist() == pytest.approx([wanted, 0], abs=1e-12)
 
@@ -152,11 +162,11 @@ def test_flat_attention_is_an_average_of_the_values(kappa):
     weights = kernel_similarity(query, key)
     weights = weights / weights.sum(-1, keepdim=True)
     expected = weights @ value
-    torch.testing.assert_close(linear_attention(query, key, value, kappa), expected)
+    torch.testing.assert_close(by_head(linear_attention, query, key, value, kappa), expected)
     scores = query @ key.mT
     assert (scores < 0).any()
     expected = scores @ value / scores.sum(-1, keepdim=True)
-    torch.testing.assert_close(midpoint_attention(scores, value, kappa), expected)
+    torch.testing.assert_close(by_head(midpoint_attention, scores, value, kappa), expected)
     assert not torch.allclose(expected, scores.softmax(-1) @ value)
 
 

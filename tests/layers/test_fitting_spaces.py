@@ -8,15 +8,16 @@ import torch
 
 import curvlab.layers
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzLinear, StereographicLayerNorm, StereographicLinear
+from curvlab.layers import LorentzLinear, StereographicLinear
+from curvlab.layers.stereographic_logits import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Sphere, Stereographic
 from curvlab.models import FPST, HGCN
 
 ANSWERS = {
-    "Lorentz": (lambda: StereographicLinear(8, 8, Lorentz), "manifold=Lorentz must be Euclidean"),
-    "an instance": (lambda: StereographicLayerNorm(8, manifold=Lorentz()), "manifold=Lorentz"),
+    "Lorentz": (lambda: StereographicLogits(8, 8, Lorentz), "manifold=Lorentz must be Euclidean"),
+    "an instance": (lambda: StereographicLogits(8, 8, manifold=Lorentz()), "manifold=Lorentz"),
     "the second": (lambda: LorentzLinear(8, 8, Lorentz, Sphere), "manifold_out=Sphere must be Lor"),
-    "a name": (lambda: FPST(8, manifold="poincare"), "manifold='poincare' must be Euclidean or Po"),
+    "a name": (lambda: FPST(8, manifold="poincare"), "manifold='poincare' must be Euclidean or Lo"),
     "a curvature": (lambda: StereographicLinear(8, 8, -1.0), "manifold=-1.0 must be Euclidean"),
     "c": (lambda: HGCN(8, c=1.0), r"HGCN takes no c: .*manifold=PoincareBall\(kappa=-1.0\)"),
     "k": (lambda: StereographicLinear(8, 8, Sphere, k=1.0), "takes no k: give the .* kappa"),

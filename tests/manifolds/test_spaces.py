@@ -37,15 +37,15 @@ def space(request):
 
 
 def points(space, *size, std=0.4):
-    return (
-        space.random_normal(*size, std=std, dtype=torch.float64).detach().as_subclass(torch.Tensor)
-    )
+    *shape, dim = size
+    v = torch.randn(*shape, dim - space.codimension, dtype=torch.float64)
+    return space.project(space.expmap0(std * v)).detach()
 
 
 @pytest.mark.slow
 def test_riemannian_adam_reaches_its_targets(space):
     target = points(space, 6, 4)
-    start = space.origin(6, 4, dtype=torch.float64)
+    start = points(space, 6, 4, std=0)
     parameter = geoopt.ManifoldParameter(start, manifold=space)
     optimizer = geoopt.optim.RiemannianAdam([parameter], lr=0.1, stabilize=10)
     for _ in range(170):
@@ -105,13 +105,11 @@ def test_riemannian_gradient_is_the_steepest_direction(space):
     torch.testing.assert_close(riemannian, -2 * space.logmap(x.detach(), target))
 
 
-def test_midpoint_minimises_for_two_points(space):
+def test_weighted_mean_of_two_points_is_as_far_from_both(space):
     x = points(space, 2, 4)
-    one_component = getattr(space, "components", 1) == 1
-    middle = space.midpoint(x, torch.ones(2, dtype=x.dtype))
-    assert middle.shape == (4,)
+    (middle,) = space.weighted_mean(x, lambda vectors: vectors.sum(-2, keepdim=True))
     torch.testing.assert_close(space.dist(x[0], middle), space.dist(x[1], middle))
-    if one_component:
+    if space.components == 1:
         torch.testing.assert_close(2 * space.dist(x[0], middle), space.dist(x[0], x[1]))
 
 
@@ -123,8 +121,10 @@ def test_components_are_independent_spaces():
     assert blocks.shape == (5, 2, 3)
     assert blocks.data_ptr() == x.data_ptr()
     assert torch.equal(space.merge(blocks), x)
-    for name in ("mobius_add", "transport0", "transport0_back"):
-        function = getattr(stereographic, name)
+    for name, function in (
+        ("add", stereographic.mobius_add),
+        ("transport0", stereographic.transport0),
+    ):
         together = space.split(getattr(space, name)(x, y))
         for h, kappa in enumerate((-1.0, 0.5)):
             block = slice(3 * h, 3 * h + 3)
@@ -135,22 +135,27 @@ def test_components_are_independent_spaces():
     assert space.conformal_factor(x).shape == (5, 2)
 
 
+def mobius_sum(space, x, y):
+    blocks = stereographic.mobius_add(space.split(x), space.split(y), space.kappa)
+    return space.project(space.merge(blocks))
+
+
 def sum_of_points(space, v, make):
     x, y = space.expmap0(v[0]), space.expmap0(v[1])
-    return space.add(x, y) if make == "fused" else space.project(space.mobius_add(x, y))
+    return space.add(x, y) if make == "fused" else mobius_sum(space, x, y)
 
 
 def sum_with_one_exponential(space, v, make):
     y = space.expmap0(v[1, 0])
     if make == "fused":
         return space.expmap0_sum(v[0], v[1, 0])
-    return space.project(space.mobius_add(space.expmap0(v[0]), y.expand_as(v[0])))
+    return mobius_sum(space, space.expmap0(v[0]), y.expand_as(v[0]))
 
 
 def point_and_logarithm(space, v, make):
     if make == "fused":
-        point, tangent = space.lift(v[0])
-        return point - 2 * tangent + 3 * space.clip(v[1])
+        point, tangent = space.expmap0_and_log(v[0])
+        return point - 2 * tangent + 3 * space.clamp_tangent(v[1])
     point, other = space.expmap0(v[0]), space.expmap0(v[1])
     return point - 2 * space.logmap0(point) + 3 * space.logmap0(other)
 
@@ -190,11 +195,11 @@ def test_half_precision_is_computed_in_single(dtype):
     """What mixed precision makes of a linear map loses no more than its own rounding."""
     space = Stereographic(2, (-1.0, 0.5))
     v = (0.5 * torch.randn(5, 6)).to(dtype)
-    for name in ("expmap0", "expmap0_unprojected", "logmap0", "clip", "project"):
+    for name in ("expmap0", "expmap0_unprojected", "logmap0", "clamp_tangent", "project"):
         result = getattr(space, name)(v)
         assert result.dtype == torch.float32
         assert torch.equal(result, getattr(space, name)(v.float()))
-    assert torch.equal(space.lift(v)[0], space.lift(v.float())[0])
+    assert torch.equal(space.expmap0_and_log(v)[0], space.expmap0_and_log(v.float())[0])
     assert torch.equal(space.expmap0_sum(v, v[0]), space.expmap0_sum(v.float(), v[0].float()))
     assert torch.equal(space.add(v, v), space.add(v.float(), v.float()))
 
@@ -202,17 +207,16 @@ def test_half_precision_is_computed_in_single(dtype):
 def test_flat_space_is_the_limit_of_the_curved_without_a_map():
     flat, curved = Euclidean(2), Stereographic(2, 0.0)
     x, y = points(flat, 5, 6), points(flat, 5, 6)
-    weights = torch.rand(5, dtype=x.dtype)
+    weights = torch.rand(1, 5, dtype=x.dtype)
     for name, arguments in [
         ("dist", (x, y)),
         ("sqdist", (x, y)),
         ("pairwise_sqdist", (x, y)),
         ("pairwise_dist", (x, y)),
-        ("mobius_add", (x, y)),
-        ("midpoint", (x, weights)),
+        ("add", (x, y)),
+        ("weighted_mean", (x, lambda vectors: weights @ vectors)),
         ("conformal_factor", (x,)),
         ("transport0", (x, y)),
-        ("transport0_back", (x, y)),
         ("expmap", (x, y)),
         ("logmap", (x, y)),
         ("transp", (x, y, y)),
@@ -295,7 +299,7 @@ def test_a_space_makes_others_like_it(space):
     options = {} if isinstance(space, Lorentz) else {"components": 3}
     other = copy.deepcopy(space)(**options)
     assert type(other) is type(space)
-    assert getattr(other, "components", 3) == 3
+    assert other.components == options.get("components", 1)
     if not isinstance(space, Euclidean):
         assert (other.kappa == -0.5).all()
         assert (other.curvature.learnable, other.curvature.max) == (

@@ -62,11 +62,11 @@ def test_linear_on_a_curved_space_is_of_the_logarithms(space, dim):
 @pytest.mark.parametrize(
     ("kind", "space", "options", "says"),
     [
-        ("softmax", Euclidean(), (), r"auto, stereographic, prototype or linear.*'softmax'"),
+        ("softmax", Euclidean(), (), r"'softmax': there is none on Euclidean space"),
         ("auto", Euclidean(), ("geometric", "as_released"), r"leave it None with decoder='linear'"),
         ("auto", Stereographic(), ("printed",), "'printed'"),
         ("prototype", Euclidean(), (), r"'prototype': there is none on Euclidean.*'auto'"),
-        ("stereographic", Lorentz(), (), r"none on Lorentz space.*decoder='linear'"),
+        ("stereographic", Lorentz(), (), r"none on Lorentz space, which has prototype, linear"),
     ],
 )
 def test_what_there_is_not_is_refused(kind, space, options, says):

@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 from curvlab.analysis.embeddings import Embedding, load_embedding, save_embedding
 from curvlab.callbacks import PointShares
 from curvlab.data.splits.links import LinkSplit
-from curvlab.manifolds import EmbeddingSpace
-from curvlab.manifolds.pairs.form import weighted_form
+from curvlab.manifolds import Manifold
+from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam
 from curvlab.tasks.filter_regression import FilterRegression
@@ -20,7 +20,7 @@ from curvlab.tasks.reconstruction import Reconstruction
 NODES = 12
 
 
-class Cone(EmbeddingSpace, nn.Module):
+class Cone(Manifold):
     """A plane in which distances are three times as long, with a height that says nothing."""
 
     codimension = 1
@@ -32,15 +32,11 @@ class Cone(EmbeddingSpace, nn.Module):
     def logmap0(self, x):
         return 3 * x[..., 1:]
 
-    def sqdist(self, x, y):
-        return 9 * (x - y)[..., 1:].square().sum(-1)
+    def add(self, x, y):
+        return self.expmap0(self.logmap0(x) + self.logmap0(y))
 
-    def pairwise_sqdist(self, x, y):
-        return 9 * torch.cdist(x[..., 1:], y[..., 1:]).square()
-
-    def pair_form(self, x):
-        blocks = x[:, 1:].unsqueeze(1)
-        return weighted_form(blocks, torch.ones_like(blocks[..., :1]), None, 9.0)
+    def dist(self, x, y):
+        return safe_sqrt((self.logmap0(x) - self.logmap0(y)).square().sum(-1))
 
 
 class OnACone(Encoder):
@@ -104,6 +100,16 @@ def test_it_trains_in_every_task(kind):
     assert losses[-1] < losses[0]
 
 
+def test_what_it_does_not_give_follows_from_what_it_gives():
+    space, (v, w) = Cone(), torch.randn(2, 5, 4).double()
+    x, y = space.expmap0(v), space.expmap0(w)
+    distances = (v[:, None] - w).norm(dim=-1)
+    torch.testing.assert_close(space.pairwise_sqdist(x, y), distances.square())
+    torch.testing.assert_close(space.transport0(x, w)[:, 1:], w / 3)
+    (middle,) = space.weighted_mean(x, lambda vectors: vectors.sum(-2, keepdim=True))
+    torch.testing.assert_close(middle, space.expmap0(v.mean(0)))
+
+
 def test_its_decoder_is_of_its_logarithms():
     task = NodeClassification(OnACone(), num_classes=3)
     assert (task.decoder.in_features, task.score) == (4, "accuracy")
@@ -111,7 +117,7 @@ def test_its_decoder_is_of_its_logarithms():
 
 def test_its_points_are_stored_drawn_and_counted(tmp_path):
     data, encoder = graph(), OnACone()
-    points, space = encoder.space.in_components(encoder(data))
+    points, space = encoder.space.picture(encoder(data))
     save_embedding(tmp_path / "points.npz", Embedding(points, space, data.edge_index))
     stored = load_embedding(tmp_path / "points.npz")
     assert stored.space.in_words(4) == "Euclidean, 4 dimensions"

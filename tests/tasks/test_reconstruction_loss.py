@@ -8,9 +8,9 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.layers.compilation import compile_parts
 from curvlab.manifolds import (
-    EmbeddingSpace,
     Euclidean,
     Lorentz,
+    Manifold,
     PseudoHyperboloid,
     Stereographic,
     lorentz,
@@ -248,13 +248,18 @@ def test_far_points_of_the_lorentz_model_keep_their_digits():
     torch.testing.assert_close(loss.double(), exact, rtol=1e-3, atol=0)
 
 
-def test_space_without_such_a_distance_is_refused():
-    class Elsewhere(Euclidean):
-        pair_form = EmbeddingSpace.pair_form
+@pytest.mark.parametrize("clamp", [None, 0.5])
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_space_without_a_form_has_the_same_loss_and_gradient(power, clamp):
+    class Plain(Stereographic):
+        pair_form = Manifold.pair_form
 
-    match = r"Elsewhere.*Stereographic, Lorentz, PseudoHyperboloid and"
-    with pytest.raises(UsageError, match=match):
-        reconstruction_loss(torch.zeros(NODES, 3), Elsewhere(), PairTiles(web(), NODES))
+    tiles, found = PairTiles(web(), NODES, 4), []
+    for kind in (Stereographic, Plain):
+        x = random_points((-1.0, 0.5)).requires_grad_()
+        loss = reconstruction_loss(x, kind(2, [-1.0, 0.5]), tiles, power, None, clamp)
+        found.append((loss, *torch.autograd.grad(loss, x)))
+    torch.testing.assert_close(*found)
 
 
 @KERNELS

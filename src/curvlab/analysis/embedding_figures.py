@@ -16,7 +16,7 @@ from torch import Tensor
 
 from curvlab.analysis.embeddings import principal_components
 from curvlab.analysis.style import MUTED, color_bar, panels, styled
-from curvlab.manifolds import Space
+from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.manifolds import stereographic as k_space
 
 NAMED_CLASSES = 20
@@ -95,7 +95,7 @@ class Disk:
 
 
 @torch.no_grad()
-def disks_of(points: Tensor, space: Space) -> list[Disk]:
+def disks_of(points: Tensor, space: Euclidean | Stereographic) -> list[Disk]:
     """The hyperbolic components of an embedding in the unit disk, the first four.
 
     Coordinates are times sqrt(-kappa). Of more than two dimensions the logarithms at the midpoint

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Space, Stereographic
+from curvlab.manifolds import Euclidean, Stereographic
 
 ROWS = ("classes", "nodes")
 """Fields of an embedding that are numbers of its nodes."""
@@ -30,7 +30,7 @@ class Embedding:
     """
 
     points: Tensor
-    space: Space
+    space: Euclidean | Stereographic
     edge_index: Tensor
     classes: Tensor | None = None
     nodes: Tensor | None = None
@@ -72,7 +72,7 @@ def load_embedding(path: Path) -> Embedding:
 
 
 @torch.no_grad()
-def tangent_coordinates(points: Tensor, space: Space) -> Tensor:
+def tangent_coordinates(points: Tensor, space: Euclidean | Stereographic) -> Tensor:
     """Points seen from their midpoint, with true distances from it, `[nodes, dim]` (float64).
 
     `lambda_m log_m(x)` with m the midpoint of all points with equal weights: coordinates in an
@@ -80,7 +80,7 @@ def tangent_coordinates(points: Tensor, space: Space) -> Tensor:
     are on one scale. In flat space the centred points, times the conformal factor.
     """
     points = points.double()
-    middle = space.midpoint(points, points.new_ones(len(points)))
+    middle = space.weighted_mean(points, lambda vectors: vectors.sum(-2, keepdim=True))
     tangent = space.logmap(middle.expand_as(points), points)
     return space.merge(space.split(tangent) * space.conformal_factor(middle).unsqueeze(-1))
 

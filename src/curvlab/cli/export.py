@@ -86,6 +86,8 @@ def geometry(run: "Run") -> str:
     """The space of a run's embeddings and its curvature in words; why it is flat, if it is."""
     space, kappa = run.space, getattr(run.space, "kappa", None)
     name = type(space).__name__
+    if kappa is None and name != "Euclidean":
+        return name
     if kappa is not None and kappa.detach().any():
         return f"{name} of curvature {', '.join(f'{k:.3g}' for k in kappa.detach().flatten())}"
     from curvlab.callbacks import curvatures

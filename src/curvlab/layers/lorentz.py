@@ -141,7 +141,7 @@ def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Ten
 def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     """Points `[..., 1 + dim]` of vectors `[..., dim]`, by the lifts of `LorentzFeatureLinear`."""
     if input_lift == "exp0":
-        return space.lift(v, LONGEST_TANGENT)
+        return space.expmap0_shortened(v, LONGEST_TANGENT)
     v = working(v)
     time, factor = _lift_factors(squared_norm(v), space, input_lift)
     return torch.cat([time, factor * v], dim=-1)

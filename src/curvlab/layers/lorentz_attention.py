@@ -390,7 +390,7 @@ class TangentDistanceAttention(_DistanceAttention):
 
     def points(self, part: Tensor) -> Tensor:
         """Points `[heads, nodes, 1 + dim]` of tangent vectors `[nodes, heads, dim]`."""
-        return self.space.lift(part.movedim(-2, 0), LONGEST_TANGENT)
+        return self.space.expmap0_shortened(part.movedim(-2, 0), LONGEST_TANGENT)
 
 
 class PoincareDistanceAttention(_DistanceAttention):

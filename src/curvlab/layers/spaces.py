@@ -1,13 +1,14 @@
 """Layers and models take manifolds as classes, instances or partials, and refuse other kinds."""
 
+from collections.abc import Callable
 from functools import cache
 from inspect import isabstract, signature
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from curvlab import manifolds
 from curvlab.checked import Checked, check_values
 from curvlab.errors import UsageError
-from curvlab.manifolds import EmbeddingSpace
+from curvlab.manifolds import Manifold
 
 
 def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
@@ -18,15 +19,14 @@ def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
     """
     for name, (kinds, is_maker) in _manifolds(annotated).items():
         value = given.get(name)
-        made = getattr(value, "func", value)  # of a partial
-        found = made if isinstance(made, type) else type(made)
-        unknown = callable(value) and not issubclass(found, EmbeddingSpace)  # a function
+        found = class_made_by(value)
+        unknown = callable(value) and not issubclass(found, Manifold)  # a function
         if value is None or (unknown and is_maker):
             continue
         if not issubclass(found, kinds):
-            shown = found.__name__ if issubclass(found, EmbeddingSpace) else repr(value)
+            shown = found.__name__ if issubclass(found, Manifold) else repr(value)
             raise UsageError(f"{owner}: {name}={shown} must be {' or '.join(_choices(kinds))}")
-        if not is_maker and not isinstance(value, EmbeddingSpace):
+        if not is_maker and not isinstance(value, Manifold):
             given[name] = value()
 
 
@@ -54,22 +54,30 @@ class TakesManifold(Checked):
 
 
 @cache
-def _manifolds(annotated: Any) -> dict[str, tuple[tuple[type[EmbeddingSpace], ...], bool]]:
+def _manifolds(annotated: Any) -> dict[str, tuple[tuple[type[Manifold], ...], bool]]:
     """Arguments that are manifolds: their classes, and whether a maker is asked for."""
     hints = get_type_hints(annotated).items()
     return {
-        name: (kinds, bool(get_args(hint))) for name, hint in hints if (kinds := _classes(hint))
+        name: (kinds, get_origin(hint) is Callable)
+        for name, hint in hints
+        if (kinds := _classes(hint))
     }
 
 
-def _classes(hint: Any) -> tuple[type[EmbeddingSpace], ...]:
+def class_made_by(value: Any) -> type:
+    """The class of an instance, or that a class or a partial makes."""
+    made = getattr(value, "func", value)
+    return made if isinstance(made, type) else type(made)
+
+
+def _classes(hint: Any) -> tuple[type[Manifold], ...]:
     """The classes of manifolds in an annotation."""
-    if isinstance(hint, type) and issubclass(hint, EmbeddingSpace):
+    if isinstance(hint, type) and issubclass(hint, Manifold):
         return (hint,)
     return tuple(kind for arg in get_args(hint) for kind in _classes(arg))
 
 
-def _choices(kinds: tuple[type[EmbeddingSpace], ...]) -> list[str]:
+def _choices(kinds: tuple[type[Manifold], ...]) -> list[str]:
     """Names of the manifolds of some classes that can be made."""
     every = [getattr(manifolds, name) for name in manifolds.__all__]
     return [

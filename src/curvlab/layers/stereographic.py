@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.spaces import TakesManifold
-from curvlab.manifolds import Space, kernels
-from curvlab.manifolds.gyro import half_quotient
+from curvlab.manifolds import Euclidean, Manifold, Stereographic, kernels
 
 AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]
@@ -79,7 +78,7 @@ class StereographicLinear(TakesManifold, nn.Linear):
         self,
         in_features: int,
         out_features: int,
-        manifold: Space,
+        manifold: Manifold,
         bias: bool = True,
         weight_dropout: float = 0.0,
     ) -> None:
@@ -112,7 +111,7 @@ class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
     Shapes: `[..., dim] -> [..., dim]`.
     """
 
-    def __init__(self, dim: int, manifold: Space) -> None:
+    def __init__(self, dim: int, manifold: Manifold) -> None:
         super().__init__(dim, eps=1e-5)
         self.space = manifold
 
@@ -136,7 +135,7 @@ class StereographicActivation(TakesManifold, nn.Module):
         manifold: space of the input and the output.
     """
 
-    def __init__(self, function: Callable[[Tensor], Tensor], manifold: Space) -> None:
+    def __init__(self, function: Callable[[Tensor], Tensor], manifold: Manifold) -> None:
         super().__init__()
         self.function = function
         self.space = manifold
@@ -162,7 +161,7 @@ class StereographicFeedForward(TakesManifold, nn.Module):
         dim: int,
         hidden: int,
         function: Callable[[Tensor], Tensor],
-        manifold: Space,
+        manifold: Manifold,
         weight_dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -184,16 +183,32 @@ class StereographicFeedForward(TakesManifold, nn.Module):
         return self.outer.from_tangent(hidden)
 
 
+def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
+    """Let a stereographic space take means by the printed quotient; other spaces have no other.
+
+    Raises:
+        UsageError: the space has no printed quotient.
+    """
+    if isinstance(space, Stereographic):
+        space.printed_midpoint = midpoint == "paper"
+    elif midpoint is not None and not isinstance(space, Euclidean):
+        raise UsageError(
+            f"midpoint={midpoint!r}: the printed quotient is of stereographic manifolds, not of "
+            f"{type(space).__name__}; leave midpoint=None"
+        )
+
+
 class StereographicAttention(TakesManifold, nn.Module):
     r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
 
     Values are points; queries and keys are tangent vectors at the values, transported to the
-    origin, where the similarity is taken; the result is the gyro-midpoint of the values.
+    origin, where the similarity is taken; the result is the weighted mean of the values, on a
+    stereographic space their gyro-midpoint.
 
-    Shapes: `[tokens, dim] -> [tokens, dim]`.
+    Shapes: `[tokens, dim] -> [tokens, dim]`, points with the space's further coordinates.
 
     Args:
-        dim: width of the input and the output.
+        dim: width of tangent vectors of the input and the output.
         heads: number of heads, the components of `space`.
         head_dim: width of one head.
         manifold: space of the input and the output.
@@ -211,50 +226,48 @@ class StereographicAttention(TakesManifold, nn.Module):
         dim: int,
         heads: int,
         head_dim: int,
-        manifold: Space,
+        manifold: Manifold,
         kind: AttentionKind,
         out_proj: bool,
         midpoint: Midpoint | None = None,
     ) -> None:
         super().__init__()
-        if not out_proj and heads * head_dim != dim:
+        inner = heads * head_dim
+        values = manifold.tangent_dim or inner
+        if not out_proj and values != dim:
             raise UsageError(
                 f"without out_proj {heads} heads of width {head_dim} must add up to the model's "
                 f"{dim}; set out_proj=True or head_dim={dim // heads}"
             )
-        inner = heads * head_dim
-        self.printed = midpoint == "paper"
+        choose_midpoint(manifold, midpoint)
         self.heads = heads
         self.kind = kind
         self.space = manifold
-        self.query = TokenLinear(dim, inner)
-        self.key = TokenLinear(dim, inner)
-        self.value = StereographicLinear(dim, inner, manifold)
-        self.out = StereographicLinear(inner, dim, manifold) if out_proj else nn.Identity()
+        self.query = TokenLinear(dim + manifold.codimension, inner)
+        self.key = TokenLinear(dim + manifold.codimension, inner)
+        self.value = StereographicLinear(dim, values, manifold)
+        self.out = StereographicLinear(values, dim, manifold) if out_proj else nn.Identity()
         for linear in (self.query, self.key):
             nn.init.xavier_uniform_(linear.weight, gain=0.5**0.5)
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[tokens, dim]` to points `[tokens, dim]`."""
+        """Map points to points."""
         return self.from_lifted(x, self.space.logmap0(x))
 
     def from_lifted(self, x: Tensor, v: Tensor, rows: int | None = None) -> Tensor:
-        """The same from points and their logarithms, both `[tokens, dim]`.
+        """The same from points and their logarithms, `[tokens, ...]`.
 
         With `rows` only that many of the first tokens have queries, and outputs `[rows, dim]`.
         """
         query, key = self._heads(self.query(first_tokens(x, rows))), self._heads(self.key(x))
-        value = self._heads(self.value.from_tangent(v))
-        kappa = self.space.kappa
-        shrink = _transport_to_origin(value, kappa)
-        if shrink is not None:
-            query, key = query * first_tokens(shrink, rows), key * shrink
+        value = self.value.from_tangent(v)
+        scale = self.space.tangent_scale(value)
+        if scale is not None:
+            query, key = query * first_tokens(scale, rows), key * scale
         if self.kind == "linear":
-            heads = _linear_attention(query, key, value, kappa, shrink, self.printed)
-        else:
-            heads = _midpoint_attention(query @ key.mT, value, kappa, shrink, self.printed)
-        return self.out(heads.movedim(0, -2).flatten(-2))
+            return self.out(linear_attention(query, key, value, self.space, scale))
+        return self.out(midpoint_attention(query @ key.mT, value, self.space))
 
     def _heads(self, x: Tensor) -> Tensor:
         """Coordinates `[tokens, heads * head_dim]` as `[heads, tokens, head_dim]`, a view."""
@@ -276,89 +289,40 @@ def _lifted(query: Tensor) -> Tensor:
     return query + missing.clamp_min(0)
 
 
-def midpoint_attention(
-    similarity: Tensor, value: Tensor, kappa: Tensor | None, printed: bool = False
-) -> Tensor:
-    r"""Gyro-midpoints of the values under given similarities (FPS-T, Eq. 7).
+def midpoint_attention(similarity: Tensor, value: Tensor, space: Manifold) -> Tensor:
+    r"""Weighted means of the values under given similarities (FPS-T, Eq. 7).
 
-    `m_i = sum_j s_ij lambda_j V_j / sum_j s_ij (lambda_j - 1)`, result `1/2 (x) m_i`: on a sphere
-    on the values' side of it, unless `printed` (see `stereographic.midpoint_from_sums`).
-
-    Shapes: similarity `[heads, queries, keys]`, value (points) `[heads, keys, dim]`, kappa
-    `[heads]` or None for flat space without a map; returns `[heads, queries, dim]`.
+    Shapes: similarity `[heads, queries, keys]`, value (points) `[keys, dim]`; returns
+    `[queries, dim]`.
     """
-    shrink = _transport_to_origin(value, kappa)
-    return _midpoint_attention(similarity, value, kappa, shrink, printed)
-
-
-def linear_attention(
-    query: Tensor, key: Tensor, value: Tensor, kappa: Tensor | None, printed: bool = False
-) -> Tensor:
-    r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
-
-    `sum_j phi(k_j) (lambda_j V_j)^T` and `sum_j (lambda_j - 1) phi(k_j)` are summed once and shared
-    by all queries (FPS-T, Eq. 11, with the denominator of Appendix C, which Eq. 11 omits).
-
-    Shapes: query, key (tangent at the origin), value (points) `[heads, tokens, dim]`, kappa
-    `[heads]` or None for flat space without a map; returns `[heads, tokens, dim]`.
-    """
-    shrink = _transport_to_origin(value, kappa)
-    return _linear_attention(query, key, value, kappa, shrink, printed)
-
-
-def _transport_to_origin(value: Tensor, kappa: Tensor | None) -> Tensor | None:
-    """`lambda_V / lambda_0 = 1 / (1 + kappa |V|^2)`, `[heads, tokens, 1]`; None where flat."""
-    return None if kappa is None else 1 / kernels.gap(value, kappa[:, None, None])
-
-
-def _midpoint_attention(
-    similarity: Tensor,
-    value: Tensor,
-    kappa: Tensor | None,
-    shrink: Tensor | None,
-    printed: bool,
-) -> Tensor:
     # Signed weights are taken with the sign of their sum: on a sphere their negatives would make
     # the antipode.
     similarity = torch.where(similarity.sum(-1, keepdim=True) < 0, -similarity, similarity)
-    return _half_quotient((_weighted_values(value, shrink).mT @ similarity.mT).mT, kappa, printed)
+    return space.weighted_mean(value, lambda vectors: (vectors.mT @ similarity.mT).mT)
 
 
-def _linear_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    kappa: Tensor | None,
-    shrink: Tensor | None,
-    printed: bool,
+def linear_attention(
+    query: Tensor, key: Tensor, value: Tensor, space: Manifold, scale: Tensor | None = None
 ) -> Tensor:
+    r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
+
+    With the space's `mean_vectors` m_j, `sum_j phi(k_j) m_j^T` is summed once and shared by all
+    queries (FPS-T, Eq. 11, with the denominator of Appendix C, which Eq. 11 omits).
+
+    Shapes: query, key (tangent at the origin) `[heads, tokens, width]`, value (points)
+    `[tokens, dim]`, scale as `space.tangent_scale(value)`; returns `[tokens, dim]`.
+    """
     tokens = key.shape[-2]
     at_once = TOKENS_AT_ONCE if key.device.type == "cpu" else tokens
     keys, values = key.split(at_once, dim=-2), value.split(at_once, dim=-2)
-    shrinks = [None] * len(keys) if shrink is None else shrink.split(at_once, dim=-2)
+    scales = [()] * len(keys) if scale is None else zip(scale.split(at_once, dim=-2))
     summaries = [
-        _weighted_values(v, s).mT @ positive_features(k)
-        for k, v, s in zip(keys, values, shrinks, strict=True)
+        space.mean_vectors(v, *s).mT @ positive_features(k)
+        for k, v, s in zip(keys, values, scales, strict=True)
     ]
     summary = sum(summaries[1:], start=summaries[0])
-    heads = [
-        _half_quotient((summary @ positive_features(_lifted(q)).mT).mT, kappa, printed)
+    means = [
+        space.mean_point((summary @ positive_features(_lifted(q)).mT).mT)
         for q in query.split(at_once, dim=-2)
     ]
-    return heads[0] if len(heads) == 1 else torch.cat([head.mT for head in heads], dim=-1).mT
-
-
-def _weighted_values(value: Tensor, shrink: Tensor | None) -> Tensor:
-    """The midpoint's numerator and denominator in one tensor, `[lambda V, lambda - 1]`."""
-    if shrink is None:
-        parts = value, torch.ones_like(value[..., :1])
-    else:
-        parts = 2 * shrink * value, 2 * shrink - 1
-    return torch.cat([part.mT for part in parts], dim=-2).mT
-
-
-def _half_quotient(sums: Tensor, kappa: Tensor | None, printed: bool) -> Tensor:
-    """Midpoints of their sums `[heads, tokens, dim + 1]`."""
-    if kappa is None:
-        return sums[..., :-1] / sums[..., -1:]
-    return half_quotient(sums, kappa[:, None, None], printed)
+    return means[0] if len(means) == 1 else torch.cat([mean.mT for mean in means], dim=-1).mT

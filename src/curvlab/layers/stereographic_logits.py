@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.layers.spaces import TakesManifold
-from curvlab.manifolds import Space, kernels, stereographic
+from curvlab.manifolds import Euclidean, Stereographic, kernels, stereographic
 from curvlab.manifolds.products import product
 
 _SMALLEST_SQUARE = 1e-15
@@ -44,7 +44,11 @@ class StereographicLogits(TakesManifold, nn.Module):
     """
 
     def __init__(
-        self, dim: int, classes: int, manifold: Space, curvature: LogitCurvature = "geometric"
+        self,
+        dim: int,
+        classes: int,
+        manifold: Euclidean | Stereographic,
+        curvature: LogitCurvature = "geometric",
     ) -> None:
         super().__init__()
         self.space = manifold

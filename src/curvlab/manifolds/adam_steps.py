@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.manifolds.curved_trig import tan_ratio, tolerance
 from curvlab.manifolds.kernels import dot, squared_norm
 
 SMALLEST_ANGLE = 1e-12
@@ -80,52 +79,6 @@ def lorentz_step(
 def _lorentz_square(u: Tensor) -> Tensor:
     """<u, u>_L of tangent vectors `[points, 1 + dim]`, which is not negative, `[points, 1]`."""
     return squared_norm(u).sub_(u[:, :1].square(), alpha=2).clamp_(min=0)
-
-
-def stereographic_step(
-    x: Tensor,
-    g: Tensor,
-    m: Tensor,
-    v: Tensor,
-    largest: Tensor | None,
-    kappa: Tensor,
-    rates: Rates,
-) -> None:
-    r"""Step on a product of stereographic spaces.
-
-    x, g and m are `[points, components, block]`, v is `[points, components, 1]`, kappa
-    `[components, 1]`. In a component, with B = 1 + kappa |x|^2, u = c m, w = tau m where
-    tau = tan_k(c |m| / B) / |m|,
-
-        y = x (+) w = (A x + B w) / D,   A = 1 - 2 kappa <x, w> - kappa |w|^2,
-        D = 1 - 2 kappa <x, w> + kappa^2 |x|^2 |w|^2,
-
-    and m becomes the derivative of y along m, (1 + kappa |w|^2) / B times that by w. Points beyond
-    the rim of the ball are moved back onto it.
-    """
-    if rates.weight_decay:
-        g = g + rates.weight_decay * x
-    x2 = squared_norm(x)
-    B = 1 + kappa * x2
-    inverse = B.square() / 4  # of the metric
-    v.mul_(rates.beta2).add_(squared_norm(g) * inverse, alpha=1 - rates.beta2)
-    m.mul_(rates.beta1).addcmul_(g, inverse, value=1 - rates.beta1)
-    c = rates.lengths(v, largest)
-    m2, xm = squared_norm(m), dot(x, m)
-    half = c / B
-    tau = half * tan_ratio(kappa * half.square() * m2)
-    curved, xw = kappa * tau.square() * m2, kappa * tau * xm
-    inside = 1 - 2 * xw
-    A, D = inside - curved, torch.addcmul(inside, kappa * x2, curved)
-    slope = 2 * kappa * (kappa * x2 * tau * m2 - xm)  # of D
-    scale = (1 + curved) / (B * D.square())
-    along_x = -2 * kappa * (xm + tau * m2) * D - A * slope
-    momentum = (m * (scale * B * (D - tau * slope))).addcmul_(scale * along_x, x)
-    # -kappa |y|^2, since 1 + kappa |y|^2 = B (1 + kappa |w|^2) / D.
-    rim = (1 - tolerance(x.dtype).boundary) ** 2
-    kept = (rim / (1 - B * (1 + curved) / D).clamp_(min=rim)).sqrt_() / D
-    x.mul_(A * kept).addcmul_(B * tau * kept, m)
-    m.copy_(momentum)
 
 
 def any_step(

@@ -1,11 +1,12 @@
-"""What models and tasks require of the space that points lie in, in any geometry."""
+"""The protocol of manifolds: all that models and tasks ask of the space that points lie on."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
@@ -13,98 +14,216 @@ from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.kernels import refuse_other_names
 from curvlab.manifolds.pairs.form import PairForm
-from curvlab.options import PositiveInt
+
+Decoders = Mapping[str, str | Callable[..., nn.Module]]
+"""Factories of decoders by name, each a callable or its import path; the first is the default."""
+
+LINEAR = {"linear": "curvlab.tasks.decoders.TangentLogits"}
+STEREOGRAPHIC = {"stereographic": "curvlab.layers.stereographic_logits.StereographicLogits"}
+FERMI_DIRAC = {"fermi_dirac": "curvlab.tasks.decoders.FermiDirac"}
 
 
-class EmbeddingSpace(Checked, ABC):
-    """What a task asks of the space that embeddings `[..., dim]` lie in.
+class Manifold(Checked, nn.Module, ABC):
+    """A space that points `[..., dim]` lie on, which models and tasks know by these methods alone.
+
+    A subclass implements `expmap0`, `logmap0`, `add` and `dist`. All other methods follow from
+    these; a subclass overrides those that its geometry has in a better form, first of all
+    `mean_vectors` and `mean_point`. Tangent vectors at the origin are `[..., dim - codimension]`.
 
     Attributes:
+        components: number of factors that each has an attention head.
         codimension: number of coordinates that a point has more than a tangent vector at the
             origin.
-        decoders: decoders of node classification that work here, the default first, by their names
-            in `curvlab.tasks.decoders`.
-        link_decoders: those of link prediction, by their names in `curvlab.tasks.link_decoders`.
+        tangent_dim: width of tangent vectors if the manifold fixes it; None: any multiple of
+            `components`.
+        decoders: factories of decoders of node classification. Each is called with the width of
+            tangent vectors, the number of logits and the manifold.
+        link_decoders: factories of decoders of link prediction, called with the manifold.
     """
 
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
-    codimension = 0
-    decoders: tuple[str, ...] = ("linear",)
-    link_decoders: tuple[str, ...] = ("fermi_dirac",)
+    components: int = 1
+    codimension: int = 0
+    tangent_dim: int | None = None
+    decoders: ClassVar[Decoders] = LINEAR
+    link_decoders: ClassVar[Decoders] = FERMI_DIRAC
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Keep the arguments: a space makes others like it."""
+        """Keep the arguments: a manifold makes others like it."""
         refuse_other_names(cls.__name__, options)
         space = super().__new__(cls)
         vars(space)["_arguments"] = args, options
         return space
 
     def __call__(self, **options: Any) -> Self:
-        """Make a space with the same arguments but for `options`, as calling its class does."""
+        """Make a manifold with the same arguments but for `options`, as calling its class does."""
         args, given = self._arguments
         given = given | signature(type(self)).bind_partial(*args).arguments | options
         return type(self)(**given)
 
+    @property
+    def kappa(self) -> Tensor | None:
+        """Signed curvatures `[components]`, or `[]` of a single one; None without."""
+        return None
+
+    @abstractmethod
+    def expmap0(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin, inside the rim where there is one.
+
+        Shapes: `[..., dim - codimension] -> [..., dim]`.
+        """
+
     @abstractmethod
     def logmap0(self, x: Tensor) -> Tensor:
-        """Logarithm at the origin, `[..., dim - codimension]`."""
+        """Logarithm at the origin, `[..., dim] -> [..., dim - codimension]`."""
 
     @abstractmethod
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """`exp_x(P(log_0 y))`, P the parallel transport from the origin to x, `[..., dim]`."""
+
+    @abstractmethod
+    def dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Geodesic distance `[...]`, with a finite gradient at x = y."""
+
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance, `[...]`."""
+        return self.dist(x, y).square()
 
-    @abstractmethod
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
+        return self.sqdist(x.unsqueeze(-2), y.unsqueeze(-3))
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Distance `[...]`, with gradient 0 where it is 0."""
-        distance = safe_sqrt(self.sqdist(x, y))
-        return distance.unsqueeze(-1) if keepdim else distance
+    def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances `[..., n, m]`; the gradient at coincident points is 0."""
+        return safe_sqrt(self.pairwise_sqdist(x, y))
 
-    def pair_form(self, x: Tensor) -> PairForm:  # noqa: ARG002
-        """The form of two points `[nodes, dim]` that their squared distance is a function of.
+    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of v from the origin to y, the derivative of `add(y, expmap0(v))`."""
+        start = (torch.zeros_like(v),)
+        return torch.func.jvp(lambda u: self.add(y, self.expmap0(u)), start, (v,))[1]
 
-        Raises:
-            UsageError: the space has none.
+    def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """Vectors `[components, ..., n, width]` of points, whose weighted sums `mean_point` takes.
+
+        By default logarithms at the origin, and 1.
+
+        Args:
+            x: points `[..., n, dim]`.
+            scale: `tangent_scale(x)` where there is one and it has been computed.
         """
-        raise UsageError(
-            f"reconstruction has no distance for {type(self).__name__}; it has for Stereographic, "
-            "Lorentz, PseudoHyperboloid and Euclidean"
-        )
+        v = self.split(self.logmap0(x)).movedim(-2, 0)
+        return torch.cat([v.mT, torch.ones_like(v[..., :1]).mT], dim=-2).mT
+
+    def mean_point(self, sums: Tensor) -> Tensor:
+        """Weighted means `[..., dim]` of points from the sums `[components, ..., width]`."""
+        v = sums[..., :-1] / sums[..., -1:]
+        return self.expmap0(self.merge(v.movedim(0, -2)))
+
+    def weighted_mean(self, x: Tensor, average: Callable[[Tensor], Tensor]) -> Tensor:
+        """Weighted means `[..., m, dim]` of points `[..., n, dim]`.
+
+        `average` maps vectors `[components, ..., n, width]` to their weighted sums
+        `[components, ..., m, width]`; the scale of the weights does not matter.
+        """
+        return self.mean_point(average(self.mean_vectors(x)))
+
+    def tangent_scale(self, x: Tensor) -> Tensor | None:  # noqa: ARG002
+        """Length of a coordinate vector at x over its length at the origin.
+
+        `[components, ..., 1]`; None where coordinates of tangent vectors are orthonormal.
+        """
+        return None
+
+    def project(self, x: Tensor) -> Tensor:
+        """Points moved to where the arithmetic is safe, `[..., dim]`."""
+        return x
+
+    def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        """`expmap0(v)` and its logarithm."""
+        x = self.expmap0(v)
+        return x, self.logmap0(x)
+
+    def clamp_tangent(self, v: Tensor) -> Tensor:
+        """`logmap0(expmap0(v))`, which is v but far out, `[..., dim - codimension]`."""
+        return self.logmap0(self.expmap0(v))
+
+    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
+        """`add` of the `expmap0` of vectors u and of one vector v, `[..., dim]`."""
+        return self.add(self.expmap0(u), self.expmap0(v.expand_as(u)))
+
+    def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
+        """Points x with their logarithms times `factor`, as by dropout, `[..., dim]`."""
+        return self.expmap0(factor * self.logmap0(x))
+
+    def split(self, x: Tensor) -> Tensor:
+        """Coordinates `[..., dim]` as blocks `[..., components, dim / components]`, a view."""
+        if x.shape[-1] % self.components:
+            raise UsageError(
+                f"Dimension {x.shape[-1]} does not split into {self.components} equal components: "
+                f"choose a multiple of {self.components}."
+            )
+        return x.unflatten(-1, (self.components, x.shape[-1] // self.components))
+
+    def merge(self, x: Tensor) -> Tensor:
+        """Blocks `[..., components, block]` as coordinates `[..., dim]`, the inverse of `split`."""
+        return x.flatten(-2)
+
+    def pair_form(self, x: Tensor) -> PairForm | None:  # noqa: ARG002
+        """Bilinear form of points `[nodes, dim]` that their squared distance is a function of.
+
+        With it graph reconstruction needs no matrix of all distances; None if there is none.
+        """
+        return None
 
     def shares(self, x: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
         """Shares of points `[..., dim]` at limits of their coordinates, 0 to 1, by name."""
         return {}
 
-    def in_components(self, x: Tensor) -> "tuple[Tensor, Space]":
-        """Points `[nodes, dim]` in a space that pictures are drawn of.
+    def picture(self, x: Tensor) -> tuple[Tensor, Any]:
+        """Points `[nodes, dim]` on a manifold that can be stored and drawn.
 
-        Here their logarithms at the origin, in flat space.
+        By default their logarithms at the origin, in flat space.
         """
         from curvlab.manifolds.euclidean_space import Euclidean  # a subclass
 
         return self.logmap0(x), Euclidean(conformal_factor=1.0)
 
 
-class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
-    """A space whose points geoopt's optimisers move; a subclass has `expmap` and `project`."""
+class GeooptManifold(Manifold, geoopt.Manifold):
+    """A manifold whose points geoopt's optimisers move.
+
+    Methods named as in geoopt (`projx`, `egrad2rgrad`, `retr`, `transp`, ...) are for optimisers.
+    """
 
     ndim = 1
     reversible = False
     __repr__ = torch.nn.Module.__repr__
 
-    @abstractmethod
-    def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin, inside the rim where there is one, `[..., dim]`."""
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Distance `[...]`, with gradient 0 where it is 0."""
+        distance = safe_sqrt(self.sqdist(x, y))
+        return distance.unsqueeze(-1) if keepdim else distance
 
     @abstractmethod
-    def project(self, x: Tensor) -> Tensor:
-        """Points moved to where the arithmetic is safe, `[..., dim]`."""
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance, `[...]`."""
+
+    def dist2(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """Squared distance under geoopt's name."""
+        squared = self.sqdist(x, y)
+        return squared.unsqueeze(-1) if keepdim else squared
 
     def projx(self, x: Tensor) -> Tensor:
         """Projection of points under geoopt's name."""
         return self.project(x)
+
+    def expmap0_projected(self, v: Tensor) -> Tensor:
+        """`expmap0` under its former name."""
+        return self.expmap0(v)
+
+    def expmap0_unprojected(self, v: Tensor) -> Tensor:
+        """Exponential map at the origin up to the boundary of a ball, `[..., dim]`."""
+        return self.expmap0(v)
 
     def dist0(self, x: Tensor, *, keepdim: bool = False) -> Tensor:
         """Distance to the origin, `[...]`."""
@@ -119,6 +238,18 @@ class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
     def mobius_matvec(self, m: Tensor, x: Tensor) -> Tensor:
         """`exp_0(M log_0(x))` of a matrix `[..., out, in]`, `[..., out]` next to the time."""
         return self.expmap0((m @ self.logmap0(x).unsqueeze(-1)).squeeze(-1))
+
+    def proju(self, x: Tensor, u: Tensor) -> Tensor:  # noqa: ARG002
+        """Projection onto the tangent space at x; every vector of coordinates is tangent."""
+        return u
+
+    @abstractmethod
+    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
+        """Exponential map at x."""
+
+    @abstractmethod
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """Logarithm at x."""
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
         """Retraction: the exponential map, which costs little more and is exact."""
@@ -145,110 +276,16 @@ class GeooptSpace(EmbeddingSpace, geoopt.Manifold):
 
     random = random_normal
 
-
-class Space(GeooptSpace):
-    """A product of `components` equal blocks of coordinates; points are `[..., dim]`.
-
-    Subclasses of geoopt's manifold: `geoopt.ManifoldParameter` and `geoopt.optim` take them. The
-    methods below are what models use; those named as in geoopt (`projx`, `egrad2rgrad`, `retr`,
-    `transp`, ...) are for its optimisers. Distances in the product are the root of the sum of the
-    components' squares.
-
-    Args:
-        components: number of blocks that the last axis is split into.
-    """
-
-    def __init__(self, components: PositiveInt = 1) -> None:
-        super().__init__()
-        self.components = components
-
-    def extra_repr(self) -> str:
-        """Show the number of blocks."""
-        return f"components={self.components}"
-
-    @property
-    def kappa(self) -> Tensor | None:
-        """Signed curvatures `[components]`; None for flat space."""
-        return None
-
-    def arrays(self) -> dict[str, Any]:
-        """What a file of embeddings says of the space.
-
-        Raises:
-            UsageError: such files have no word for it.
-        """
-        raise UsageError(f"embeddings on {type(self).__name__} cannot be stored yet.")
-
     def in_words(self, dim: int) -> str:
         """The space of points of width `dim`, as a picture names it."""
         return f"{type(self).__name__}, {dim} dimensions"
 
-    def split(self, x: Tensor) -> Tensor:
-        """Coordinates `[..., dim]` as blocks `[..., components, dim / components]`, a view."""
-        if x.shape[-1] % self.components:
-            raise UsageError(
-                f"Dimension {x.shape[-1]} does not split into {self.components} equal components: "
-                f"choose a multiple of {self.components}."
-            )
-        return x.unflatten(-1, (self.components, x.shape[-1] // self.components))
+    def extra_repr(self) -> str:
+        """Show the number of components if there are several."""
+        return f"components={self.components}" if self.components > 1 else ""
 
-    def merge(self, x: Tensor) -> Tensor:
-        """Blocks `[..., components, block]` as coordinates `[..., dim]`, the inverse of `split`."""
-        return x.flatten(-2)
+    def _check_point_on_manifold(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
+        return True, None
 
-    def expmap0_unprojected(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin up to the boundary of a ball, `[..., dim]`."""
-        return self.expmap0(v)
-
-    def expmap0_projected(self, v: Tensor) -> Tensor:
-        """`expmap0` under its former name."""
-        return self.expmap0(v)
-
-    @abstractmethod
-    def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """`expmap0(v)` and its logarithm, which is v but for the rim, `[..., dim]`."""
-
-    @abstractmethod
-    def clip(self, v: Tensor) -> Tensor:
-        """`logmap0(expmap0(v))` in one step, `[..., dim]`."""
-
-    @abstractmethod
-    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Sum of points, `[..., dim]`."""
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """`project(mobius_add(x, y))`, the sum that models take, `[..., dim]`."""
-        return self.project(self.mobius_add(x, y))
-
-    @abstractmethod
-    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
-        """`add` of the `expmap0` of vectors u `[..., dim]` and of one v `[dim]`."""
-
-    @abstractmethod
-    def conformal_factor(self, x: Tensor) -> Tensor:
-        """Length of a tangent vector over its coordinates' norm, `[..., components]`."""
-
-    @abstractmethod
-    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from the origin to y, `[..., dim]`."""
-
-    @abstractmethod
-    def transport0_back(self, x: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from x to the origin, `[..., dim]`."""
-
-    @abstractmethod
-    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Weighted midpoint `[..., dim]` of points `[..., n, dim]` with weights `[..., n]`."""
-
-    def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances `[..., n, m]`; the gradient at coincident points is 0."""
-        return safe_sqrt(self.pairwise_sqdist(x, y))
-
-    def dist2(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Squared distance under geoopt's name."""
-        squared = self.sqdist(x, y)
-        return squared.unsqueeze(-1) if keepdim else squared
-
-    def proju(self, x: Tensor, u: Tensor) -> Tensor:  # noqa: ARG002
-        """Every vector of coordinates is tangent."""
-        return u
+    def _check_vector_on_tangent(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
+        return True, None

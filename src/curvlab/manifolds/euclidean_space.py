@@ -1,17 +1,17 @@
 """Flat space with the interface of the curved ones, and without their maps."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.base import Space
+from curvlab.manifolds.base import LINEAR, STEREOGRAPHIC, Decoders, GeooptManifold
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.pairwise import squared_differences
 from curvlab.options import Passed, PositiveFloat, PositiveInt
 
 
-class Euclidean(Space):
+class Euclidean(GeooptManifold):
     """R^dim as `components` blocks; every map is the identity or a plain sum.
 
     Args:
@@ -22,12 +22,13 @@ class Euclidean(Space):
 
     name = "Euclidean"
     reversible = True
-    decoders = ("linear", "stereographic")
+    decoders: ClassVar[Decoders] = LINEAR | STEREOGRAPHIC
 
     def __init__(
         self, components: Passed[PositiveInt] = 1, conformal_factor: Passed[PositiveFloat] = 2.0
     ) -> None:
-        super().__init__(components)
+        super().__init__()
+        self.components = components
         self.scale = conformal_factor
 
     def expmap0(self, v: Tensor) -> Tensor:
@@ -38,37 +39,17 @@ class Euclidean(Space):
         """The point itself."""
         return x
 
-    def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The vector itself, twice."""
-        return v, v
-
-    def clip(self, v: Tensor) -> Tensor:
-        """The vector itself."""
-        return v
-
-    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum x + y."""
         return x + y
-
-    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
-        """The sum u + v."""
-        return u + v
-
-    def project(self, x: Tensor) -> Tensor:
-        """The point itself."""
-        return x
-
-    def conformal_factor(self, x: Tensor) -> Tensor:
-        """The constant factor, `[..., components]`."""
-        return x.new_full((*x.shape[:-1], self.components), self.scale)
 
     def transport0(self, y: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
         """The vector itself."""
         return v
 
-    def transport0_back(self, x: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
-        """The vector itself."""
-        return v
+    def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
+        """The product of both."""
+        return x * factor
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """(factor |x - y|)^2."""
@@ -84,7 +65,7 @@ class Euclidean(Space):
         blocks = x.unsqueeze(1)
         return weighted_form(blocks, torch.ones_like(blocks[..., :1]), None, self.scale**2)
 
-    def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
+    def picture(self, x: Tensor) -> tuple[Tensor, "Euclidean"]:
         """The points themselves."""
         return x, self
 
@@ -92,9 +73,9 @@ class Euclidean(Space):
         """`conformal_factor`."""
         return {"conformal_factor": self.scale}
 
-    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Weighted mean."""
-        return torch.einsum("...n,...nd->...d", weights, x) / weights.sum(-1, keepdim=True)
+    def conformal_factor(self, x: Tensor) -> Tensor:
+        """The constant factor, `[..., components]`."""
+        return x.new_full((*x.shape[:-1], self.components), self.scale)
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """The sum x + u."""
@@ -125,9 +106,3 @@ class Euclidean(Space):
         """Riemannian gradient, the Euclidean one over factor^2."""
         del x
         return u / self.scale**2
-
-    def _check_point_on_manifold(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
-        return True, None
-
-    def _check_vector_on_tangent(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
-        return True, None

@@ -1,13 +1,14 @@
 """The Lorentz model as a space of one component."""
 
 import math
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from curvlab.manifolds import lorentz
+from curvlab.manifolds import lorentz, lorentz_sums
 from curvlab.manifolds.adam_steps import Rates, lorentz_step
-from curvlab.manifolds.base import GeooptSpace, Space
+from curvlab.manifolds.base import FERMI_DIRAC, LINEAR, Decoders, GeooptManifold
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.kernels import squared_norm, working
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
@@ -21,7 +22,7 @@ LARGEST_RADIUS = 20.0
 """Distance in units of the curvature to which vectors are lifted: squares are float32 numbers."""
 
 
-class Lorentz(GeooptSpace):
+class Lorentz(GeooptManifold):
     """Hyperboloid of signed curvature kappa < 0; points are `[..., 1 + dim]`, time first.
 
     Tangent vectors at the origin are `[..., dim]` in `expmap0` and `logmap0`, and `[..., 1 + dim]`
@@ -39,8 +40,14 @@ class Lorentz(GeooptSpace):
 
     name = "Lorentz"
     codimension = 1
-    decoders = ("prototype", "linear")
-    link_decoders = ("lorentzian", "fermi_dirac")
+    decoders: ClassVar[Decoders] = {
+        "prototype": "curvlab.layers.lorentz_logits.LorentzPrototypes",
+        **LINEAR,
+    }
+    link_decoders: ClassVar[Decoders] = {
+        "lorentzian": "curvlab.tasks.decoders.LorentzianScore",
+        **FERMI_DIRAC,
+    }
 
     def __init__(
         self,
@@ -61,7 +68,7 @@ class Lorentz(GeooptSpace):
         """Exponential map at the origin of v `[..., dim]`."""
         return lorentz.expmap0(v, self.kappa)
 
-    def lift(self, v: Tensor, longest: float = math.inf) -> Tensor:
+    def expmap0_shortened(self, v: Tensor, longest: float = math.inf) -> Tensor:
         """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""
         v, bound = working(v), self.longest_tangent(longest).double()
         longer = torch.maximum(squared_norm(v, torch.float64), bound.square())
@@ -119,7 +126,7 @@ class Lorentz(GeooptSpace):
     def _weight(s: Tensor, kappa: Tensor) -> Tensor:
         return (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
 
-    def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
+    def picture(self, x: Tensor) -> tuple[Tensor, Stereographic]:
         """Stereographic images in float64: in float32 the rim of the ball is too near."""
         kappa = self.kappa.double()
         return lorentz.to_stereographic(x.double(), kappa), Stereographic(1, float(kappa), False)
@@ -134,9 +141,22 @@ class Lorentz(GeooptSpace):
         """Step of Adam, in place; see `lorentz_step`."""
         lorentz_step(x, g, m, v, largest, self.kappa, rates)
 
-    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Weighted centroid `[..., 1 + dim]` of points `[..., n, 1 + dim]`."""
-        return lorentz.centroid(x, weights, self.kappa)
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """The boost that carries the origin to x, applied to y."""
+        return lorentz_sums.parallel_transport(x, y, self.kappa)
+
+    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of v `[..., dim]` from the origin to y, `[..., 1 + dim]`."""
+        origin = lorentz.origin(v.shape[-1], self.kappa).expand_as(y)
+        return lorentz.transport(origin, y, nn.functional.pad(v, (1, 0)), self.kappa)
+
+    def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """The points themselves, of which `mean_point` makes the Lorentzian centroid."""
+        return x.unsqueeze(0)
+
+    def mean_point(self, sums: Tensor) -> Tensor:
+        """Weighted centroids."""
+        return lorentz.normalise(sums[0], self.kappa)
 
     def proju(self, x: Tensor, u: Tensor) -> Tensor:
         """Projection of u onto the tangent space at x: u - kappa <x, u>_L x."""

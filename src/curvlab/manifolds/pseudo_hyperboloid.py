@@ -49,23 +49,23 @@ def logmap0(x: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
 
 
 def move(x: Tensor, v: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
-    """Where `v [dim - 1]`, transported from the origin to `x [..., dim]`, leads from there.
+    """Exponential at `x [..., dim]` of `v [..., dim - 1]` transported there from the origin.
 
     Not defined where `u` is opposite to the origin's; the transport is taken from nearby there.
     """
     time = x[..., :time_dims]
     u = time / time.square().sum(-1, keepdim=True).sqrt()
-    along = v[: time_dims - 1] * (-kappa).sqrt()
+    along = v[..., : time_dims - 1] * (-kappa).sqrt()
     squared = along.square().sum(-1, keepdim=True)
-    zero = along.new_zeros(1)
+    zero = torch.zeros_like(squared)
     # From e to u a tangent vector w becomes w - <u, w> (e + u) / (1 + <e, u>).
-    start = torch.cat([zero, along])
-    base = torch.cat([zero + 1, torch.zeros_like(along)])
+    start = torch.cat([zero, along], -1)
+    base = torch.cat([zero + 1, torch.zeros_like(along)], -1)
     slant = (u * start).sum(-1, keepdim=True) / (1 + u[..., :1]).clamp(min=1e-6)
     moved = start - slant * (base + u)
     turned = cosine(squared) * u + sin_ratio(squared) * moved
     turned = turned / turned.square().sum(-1, keepdim=True).sqrt()
-    return _point(turned, x[..., time_dims:] * (-kappa).sqrt() + v[time_dims - 1 :], kappa)
+    return _point(turned, x[..., time_dims:] * (-kappa).sqrt() + v[..., time_dims - 1 :], kappa)
 
 
 def _point(u: Tensor, s: Tensor, kappa: Tensor) -> Tensor:

@@ -1,17 +1,18 @@
 """The pseudo-hyperboloid as a space."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from curvlab.manifolds import pseudo_hyperboloid as pseudo
-from curvlab.manifolds.base import EmbeddingSpace
+from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curvature import Curvature, not_positive
+from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.pairs.form import PairForm, form_features
 from curvlab.manifolds.pairs.profiles import PseudoProfile
 from curvlab.options import Learnable, NegativeFloat, PositiveInt
 
 
-class PseudoHyperboloid(EmbeddingSpace, nn.Module):
+class PseudoHyperboloid(Manifold):
     """Pseudo-hyperboloid of signed curvature kappa < 0; points are `[..., dim]`, times first.
 
     Tangent vectors at the origin are `[..., dim - 1]`. It has no metric in the sense of a distance:
@@ -57,9 +58,17 @@ class PseudoHyperboloid(EmbeddingSpace, nn.Module):
         """Tangent vector at the origin of a point."""
         return pseudo.logmap0(x, self.kappa, self.time_dims)
 
-    def move(self, x: Tensor, v: Tensor) -> Tensor:
-        """Where one vector `[dim - 1]`, transported from the origin to each point, leads."""
-        return pseudo.move(x, v, self.kappa, self.time_dims)
+    def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
+        """Exponential of v, transported from the origin to the point of u."""
+        return pseudo.move(self.expmap0(u), v, self.kappa, self.time_dims)
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Exponential at x of the logarithm of y, transported from the origin to x."""
+        return pseudo.move(x, self.logmap0(y), self.kappa, self.time_dims)
+
+    def dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distance `[...]`, with gradient 0 where it is 0."""
+        return safe_sqrt(self.sqdist(x, y))
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance `[...]`."""

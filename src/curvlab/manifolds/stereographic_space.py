@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -10,15 +10,14 @@ from torch import Tensor
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds import gyro, kernels
 from curvlab.manifolds import stereographic as k_space
-from curvlab.manifolds.adam_steps import Rates, stereographic_step
-from curvlab.manifolds.base import Space
+from curvlab.manifolds.base import LINEAR, STEREOGRAPHIC, Decoders, GeooptManifold
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.options import Learnable, Passed, PositiveInt
 
 
-class Stereographic(Space):
+class Stereographic(GeooptManifold):
     """Product of `components` kappa-stereographic models, each with its own signed curvature.
 
     Points are `[..., dim]`, split into `components` blocks of dim / components coordinates.
@@ -30,11 +29,16 @@ class Stereographic(Space):
         min: open lower bound of the curvatures, None for none.
         max: open upper bound of the curvatures, None for none.
 
+    Attributes:
+        printed_midpoint: take weighted means by the quotient as printed, which jumps to the
+            antipode beyond the equator (see `stereographic.midpoint_from_sums`).
+
     Source: FPS-T (Curve Your Attention), sections 3.1 and 4.
     """
 
     name = "Stereographic"
-    decoders = ("stereographic", "linear")
+    decoders: ClassVar[Decoders] = STEREOGRAPHIC | LINEAR
+    printed_midpoint = False
 
     def __init__(
         self,
@@ -44,7 +48,8 @@ class Stereographic(Space):
         min: float | None = None,
         max: float | None = None,
     ) -> None:
-        super().__init__(components)
+        super().__init__()
+        self.components = components
         self.curvature = Curvature(kappa, components, learnable, min, max)
 
     @property
@@ -92,22 +97,21 @@ class Stereographic(Space):
         """Logarithm at the origin."""
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
-    def lift(self, v: Tensor) -> tuple[Tensor, Tensor]:
+    def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """`expmap0(v)` and its logarithm, with one norm."""
         point, clipped = gyro.exp_and_log(self._blocks(v), self._kappa(v))
         return self._join(point), self._join(clipped)
 
-    def clip(self, v: Tensor) -> Tensor:
+    def clamp_tangent(self, v: Tensor) -> Tensor:
         """`logmap0(expmap0(v))`."""
         return self._scaled(v, trig.log_rim_ratio)
 
-    def mobius_add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Moebius sum."""
-        return self._sum(x, y, projected=False)
-
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """Moebius sum, projected in the same pass."""
-        return self._sum(x, y, projected=True)
+        axes = max(x.dim(), y.dim())
+        x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
+        blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
+        return self._join(gyro.mobius_add(*blocks, projected=True))
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
         """Sum of the exponentials of u and of one v, without the points in between."""
@@ -116,11 +120,24 @@ class Stereographic(Space):
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
         return self._join(gyro.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
 
-    def _sum(self, x: Tensor, y: Tensor, projected: bool) -> Tensor:
-        axes = max(x.dim(), y.dim())
-        x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
-        blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
-        return self._join(gyro.mobius_add(*blocks, projected=projected))
+    def tangent_scale(self, x: Tensor) -> Tensor:
+        """lambda_x / lambda_0 = 1 / (1 + kappa |x|^2), `[components, ..., 1]`."""
+        return 1 / kernels.gap(self._blocks(x), self._kappa(x))
+
+    def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Numerator and denominator of the gyro-midpoint, `[lambda_x x, lambda_x - 1]`."""
+        scale = self.tangent_scale(x) if scale is None else scale
+        parts = 2 * scale * self._blocks(x), 2 * scale - 1
+        return torch.cat([part.mT for part in parts], dim=-2).mT
+
+    def mean_point(self, sums: Tensor) -> Tensor:
+        """Weighted gyro-midpoints; see `stereographic.midpoint_from_sums`."""
+        kappa = self.kappa.to(sums.dtype).view(-1, *[1] * (sums.dim() - 1))
+        return self._join(gyro.half_quotient(sums, kappa, self.printed_midpoint))
+
+    def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
+        """The product of both, also where it leaves the ball."""
+        return x * factor
 
     def project(self, x: Tensor) -> Tensor:
         """Points beyond the rim of the ball moved back onto it."""
@@ -151,10 +168,6 @@ class Stereographic(Space):
         """Parallel transport of v from the origin to y."""
         return self.merge(k_space.transport0(self.split(y), self.split(v), self.kappa))
 
-    def transport0_back(self, x: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from x to the origin."""
-        return self.merge(k_space.transport0_back(self.split(x), self.split(v), self.kappa))
-
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance, the sum over the components."""
         return k_space.sqdist(self.split(x), self.split(y), self.kappa).sum(-1)
@@ -170,7 +183,7 @@ class Stereographic(Space):
         weight = 1 / (1 + kappa[:, None] * blocks.square().sum(-1, keepdim=True))
         return weighted_form(blocks, weight, kappa)
 
-    def in_components(self, x: Tensor) -> tuple[Tensor, Space]:
+    def picture(self, x: Tensor) -> tuple[Tensor, "Stereographic"]:
         """The points themselves."""
         return x, self
 
@@ -183,22 +196,6 @@ class Stereographic(Space):
         curvatures = ", ".join(f"{kappa:.2f}" for kappa in self.kappa.tolist())
         width = dim // self.components
         return f"log map at the midpoint; {width} dimensions a head, κ = {curvatures}"
-
-    def second_moment(self, x: Tensor) -> Tensor:
-        """Zeros, one a point and component: Adam's second moment of points `[points, dim]`."""
-        return x.new_zeros(len(x), self.components, 1)
-
-    def adam_step(
-        self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, largest: Tensor | None, rates: Rates
-    ) -> None:
-        """Step of Adam, in place; see `stereographic_step`."""
-        x, g, m = self.split(x), self.split(g), self.split(m)
-        stereographic_step(x, g, m, v, largest, self.kappa.unsqueeze(-1), rates)
-
-    def midpoint(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Weighted gyro-midpoint of each component with the same weights."""
-        blocks = self.split(x).transpose(-2, -3)
-        return self.merge(k_space.midpoint(blocks, weights.unsqueeze(-2), self.kappa))
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """Exponential map at x, projected."""
@@ -246,9 +243,6 @@ class Stereographic(Space):
         if bool((gap > min(atol, tolerance(x.dtype).boundary)).all()):
             return True, None
         return False, "a point lies outside the ball: call `project` on it"
-
-    def _check_vector_on_tangent(self, *_: Any, **__: Any) -> tuple[bool, str | None]:
-        return True, None
 
 
 class PoincareBall(Stereographic):

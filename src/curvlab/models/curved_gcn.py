@@ -10,9 +10,8 @@ Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-lo
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -24,28 +23,26 @@ from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix, neighbourhood_mean
-from curvlab.layers.stereographic import Midpoint, StereographicLinear
-from curvlab.manifolds import EmbeddingSpace, PoincareBall, PseudoHyperboloid, Stereographic
+from curvlab.layers.stereographic import Midpoint, StereographicLinear, choose_midpoint
+from curvlab.manifolds import Manifold, PoincareBall, PseudoHyperboloid, Stereographic
 from curvlab.manifolds import stereographic as k_space
-from curvlab.manifolds.kernels import working
-from curvlab.models.encoder import Encoder, check_divides
+from curvlab.models.encoder import Encoder, check_divides, space_of
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
-S = TypeVar("S", bound=EmbeddingSpace)
 
-
-class CurvedGCN(Encoder, Generic[S]):
+class CurvedGCN(Encoder):
     """`v_l = act(aggregate(map_l(v_{l-1})))` from the features `v_0`, embeddings `exp_0(v_L)`.
 
     With `skip_average` the last vectors are the mean of `v_L` and of the node's own `map_L`, as in
     the code of Q-GCN (Xiong et al. 2022): what `GraphNetwork` does, in the tangent space.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns `[nodes, dim]`.
+    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns points
+    `[nodes, dim + space.codimension]`.
 
     Args:
         space: space of the embeddings; the models below make it of their `manifold` and have the
             other arguments, too.
-        dim: width of layers and embeddings.
+        dim: width of layers and of the embeddings' tangent vectors.
         layers: number of layers.
         activation: of the tangent vectors.
         dropout: of the entries of the weights.
@@ -56,7 +53,7 @@ class CurvedGCN(Encoder, Generic[S]):
 
     def __init__(
         self,
-        space: S,
+        space: Manifold,
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         activation: Activation = "relu",
@@ -65,12 +62,13 @@ class CurvedGCN(Encoder, Generic[S]):
     ) -> None:
         super().__init__()
         self.space = space
-        self.dim_out, self.depth, self.dropout = dim, layers, dropout
+        self.dim, self.depth, self.dropout = dim, layers, dropout
+        self.dim_out = dim + space.codimension
         self.activation = activation_function(activation)
         self.skip_average = skip_average
 
     @property
-    def manifold_out(self) -> S:
+    def manifold_out(self) -> Manifold:
         """The space of the embeddings."""
         return self.space
 
@@ -94,31 +92,23 @@ class CurvedGCN(Encoder, Generic[S]):
         """The tangent vectors of what a layer maps to."""
         return own
 
-    @abstractmethod
     def embed(self, v: Tensor) -> Tensor:
-        """Points of tangent vectors."""
-
-    def widths(self, in_channels: int) -> list[int]:
-        """Input widths of the layers."""
-        return [in_channels] + [self.dim_out] * (self.depth - 1)
-
-
-class StereographicGCN(CurvedGCN[Stereographic]):
-    """A `CurvedGCN` in a product of stereographic spaces."""
+        """Points of tangent vectors, inside the ball if it is one."""
+        return self.space.expmap0(v)
 
     def linear_maps_from(self, in_channels: int) -> nn.ModuleList:
         """Linear maps without bias from the features on, into the space of the embeddings."""
         return nn.ModuleList(
-            StereographicLinear(width, self.dim_out, self.space, False, self.dropout)
+            StereographicLinear(width, self.dim, self.space, False, self.dropout)
             for width in self.widths(in_channels)
         )
 
-    def embed(self, v: Tensor) -> Tensor:
-        """Points of tangent vectors, inside the ball."""
-        return self.space.expmap0(v)
+    def widths(self, in_channels: int) -> list[int]:
+        """Input widths of the layers."""
+        return [in_channels] + [self.dim] * (self.depth - 1)
 
 
-class HGCN(StereographicGCN):
+class HGCN(CurvedGCN):
     r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) (+) exp_0(b_l))))`, embeddings `exp_0(v_L)`.
 
     Every layer has a curvature of its own, and so have the embeddings.
@@ -138,7 +128,7 @@ class HGCN(StereographicGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Stereographic] = partial(PoincareBall, learnable=True),
+        manifold: SpaceMaker[Manifold] = partial(PoincareBall, learnable=True),
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         activation: Activation = "relu",
@@ -188,7 +178,7 @@ class HGAT(HGCN):
         return sums / adjacency.degrees.clamp(min=1).unsqueeze(-1)
 
 
-class HAT(StereographicGCN):
+class HAT(CurvedGCN):
     r"""`v_l = act(sum_j alpha_ij log_0 h_j)`, `h = exp_0(W_l v_{l-1})`, embeddings `exp_0(v_L)`.
 
     `alpha_ij` is the softmax over the neighbours j of i of `-d(h_i, h_j)`. The space of a head is a
@@ -202,6 +192,8 @@ class HAT(StereographicGCN):
 
     Source: the paper's description.
     """
+
+    space: Stereographic
 
     def __init__(
         self,
@@ -231,7 +223,7 @@ class HAT(StereographicGCN):
         return own, messages.new_zeros(h.shape).index_add(0, target, messages)
 
 
-class HGNN(StereographicGCN):
+class HGNN(CurvedGCN):
     r"""`h_l = act(exp_0(drop(mean_N(W_l log_0 h_{l-1}))))`, with `log_0 h_0 = act(W_0 x + b_0)`.
 
     The activation is of the coordinates of points, which relu, elu and tanh do not lengthen.
@@ -280,11 +272,11 @@ class HGNN(StereographicGCN):
         return own, dropout(neighbourhood_mean(adjacency, own), self.dropout, self.training)
 
 
-class KappaGCN(StereographicGCN):
+class KappaGCN(CurvedGCN):
     r"""`v_l = act(log_0(midpoint_N(exp_0(W_l v_{l-1}))))`, embeddings `exp_0(v_L)`.
 
-    The gyro-midpoint averages neighbours in each component of a product space, whose curvatures
-    have any sign and are those of all layers.
+    The weighted mean, on stereographic spaces the gyro-midpoint, averages neighbours in each
+    component of a product space, whose curvatures have any sign and are those of all layers.
 
     Args:
         manifold: makes a space with the number of `components`.
@@ -303,7 +295,7 @@ class KappaGCN(StereographicGCN):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Stereographic] = partial(Stereographic, learnable=True),
+        manifold: SpaceMaker[Manifold] = partial(Stereographic, learnable=True),
         components: PositiveInt = 2,
         midpoint: Midpoint | None = None,
         dim: PositiveInt = 16,
@@ -312,10 +304,9 @@ class KappaGCN(StereographicGCN):
         dropout: Dropout = 0.0,
         skip_average: bool = True,
     ) -> None:
-        check_divides("components", components, dim)
-        space = manifold(components=components)
+        space = space_of(manifold, "components", components, dim)
         super().__init__(space, dim, layers, activation, dropout, skip_average)
-        self.printed = midpoint == "paper"
+        choose_midpoint(space, midpoint)
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
@@ -328,15 +319,14 @@ class KappaGCN(StereographicGCN):
         return self.space.logmap0(own)
 
     def midpoints(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
-        """Gyro-midpoints of the points of each neighbourhood, by one sparse product."""
-        factor = self.space.conformal_factor(x)
-        weighted = self.space.merge(factor.unsqueeze(-1) * self.space.split(working(x)))
-        sums = as_matrix(adjacency) @ torch.cat([weighted, factor - 1], -1)
-        numerator, denominator = sums.split([self.dim_out, self.space.components], -1)
-        middle = k_space.midpoint_from_sums(
-            self.space.split(numerator), denominator, self.space.kappa, self.printed
-        )
-        return self.space.project(self.space.merge(middle))
+        """Weighted means of the points of each neighbourhood, by one sparse product."""
+
+        def average(vectors: Tensor) -> Tensor:
+            blocks = vectors.movedim(0, 1)
+            sums = as_matrix(adjacency) @ blocks.flatten(1)
+            return sums.unflatten(1, blocks.shape[1:]).movedim(1, 0)
+
+        return self.space.project(self.space.weighted_mean(x, average))
 
 
 class PseudoLinear(nn.Linear):
@@ -356,11 +346,11 @@ class PseudoLinear(nn.Linear):
     def forward(self, v: Tensor) -> Tensor:
         """Map `[nodes, in_features]` to `[nodes, out_features]`."""
         weight = F.dropout(self.weight, self.weight_dropout, self.training)
-        x = self.space.expmap0(F.linear(v, weight))
-        return self.space.logmap0(self.space.move(x, self.bias))
+        u = F.linear(v, weight)
+        return self.space.logmap0(self.space.expmap0_sum(u, self.bias))
 
 
-class QGCN(CurvedGCN[PseudoHyperboloid]):
+class QGCN(CurvedGCN):
     r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) moved by b_l)))`, embeddings `exp_0(v_L)`.
 
     On pseudo-hyperboloids. Every layer has a curvature of its own, and so have the embeddings.
@@ -388,21 +378,18 @@ class QGCN(CurvedGCN[PseudoHyperboloid]):
         dropout: Dropout = 0.0,
         skip_average: bool = True,
     ) -> None:
-        super().__init__(manifold(), dim, layers, activation, dropout, skip_average)
-        if self.space.time_dims > dim:
+        space = manifold()
+        if space.time_dims > dim:
             raise UsageError(
-                f"time_dims={self.space.time_dims} are more axes than the coordinates, dim={dim}"
+                f"time_dims={space.time_dims} are more axes than the coordinates, dim={dim}"
             )
+        tangent = dim - space.codimension
+        super().__init__(space, tangent, layers, activation, dropout, skip_average)
         self.linears = nn.ModuleList(
-            PseudoLinear(width, dim - 1, manifold(), dropout)
-            for width in [in_channels] + [dim - 1] * (layers - 1)
+            PseudoLinear(width, tangent, manifold(), dropout) for width in self.widths(in_channels)
         )
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Tangent vectors `[nodes, dim - 1]` and their means."""
         own = layer(v)
         return own, neighbourhood_mean(adjacency, own)
-
-    def embed(self, v: Tensor) -> Tensor:
-        """Points `[nodes, dim]` of tangent vectors."""
-        return self.space.expmap0(v)

@@ -1,7 +1,8 @@
 """The base of all models."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -10,8 +11,8 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import TakesManifold
-from curvlab.manifolds import EmbeddingSpace, Euclidean
+from curvlab.layers.spaces import TakesManifold, class_made_by
+from curvlab.manifolds import Euclidean, Manifold, Product
 
 
 class LastPass(list[Tensor]):
@@ -56,7 +57,7 @@ class Encoder(TakesManifold, nn.Module):
 
     @property
     @abstractmethod
-    def manifold_out(self) -> EmbeddingSpace:
+    def manifold_out(self) -> Manifold:
         """The space of the embeddings."""
 
     @abstractmethod
@@ -116,3 +117,30 @@ def check_divides(name: str, parts: int, dim: int) -> None:
     if dim % parts:
         divisors = ", ".join(str(n) for n in range(1, dim + 1) if dim % n == 0)
         raise UsageError(f"{name}={parts} does not divide dim={dim}; {divisors} do")
+
+
+def space_of(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
+    """Make a space of a number of components for tangent vectors `[..., dim]`.
+
+    A manifold of one component becomes a product of so many of them.
+
+    Raises:
+        UsageError: the components or `dim` are not those of a given product.
+    """
+    kind = class_made_by(manifold)
+    if not issubclass(kind, Manifold) or "components" in signature(kind).parameters:
+        check_divides(name, components, dim)
+        return manifold(components=components)
+    space = manifold()
+    if space.tangent_dim is None:
+        check_divides(name, components, dim)
+        if components == space.components:
+            return space
+        return Product(factors=[space, *(manifold() for _ in range(components - 1))])
+    for option, given, own in (
+        (name, components, space.components),
+        ("dim", dim, space.tangent_dim),
+    ):
+        if given != own:
+            raise UsageError(f"{option}={given} must be {own} on the manifold {space}")
+    return space

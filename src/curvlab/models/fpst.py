@@ -26,8 +26,8 @@ from curvlab.layers.stereographic import (
     TokenLinear,
     first_tokens,
 )
-from curvlab.manifolds import Euclidean, Space, Stereographic
-from curvlab.models.encoder import Encoder, check_divides
+from curvlab.manifolds import Euclidean, Manifold, Stereographic
+from curvlab.models.encoder import Encoder, space_of
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
@@ -88,7 +88,7 @@ class FPSTBlock(Compilable):
 
     def __init__(
         self,
-        space: Space,
+        space: Manifold,
         dim: int,
         attention: StereographicAttention,
         feed_forward: StereographicFeedForward,
@@ -110,20 +110,20 @@ class FPSTBlock(Compilable):
             tangent: the tokens.
             rows: how many of the first tokens to return; None: all. The others are keys and values.
         """
-        # A point is needed with its logarithm or as its logarithm alone: `lift` and `clip` are
-        # the exponential with the logarithm that would follow it.
-        x, tangent = points = self.space.lift(tangent)
+        # A point is needed with its logarithm or as its logarithm alone: `expmap0_and_log` and
+        # `clamp_tangent` are the exponential with the logarithm that would follow it.
+        x, tangent = points = self.space.expmap0_and_log(tangent)
         if self.norm1 is not None:
-            points = self.space.lift(self.norm1.tangent(tangent))
+            points = self.space.expmap0_and_log(self.norm1.tangent(tangent))
         x = first_tokens(x, rows)
         attended = self.attention.from_lifted(*points, rows)
         if self.training and self.dropout.p > 0:  # by the random numbers of all tokens
             kept = self.dropout(attended.new_ones(tangent.shape[::-1]).T)
-            attended = attended * kept[: len(attended)]
+            attended = self.space.scale_coordinates(attended, kept[: len(attended)])
         x = self.space.add(attended, x)
         tangent = self.space.logmap0(x)
         if self.norm2 is not None:
-            tangent = self.space.clip(self.norm2.tangent(tangent))
+            tangent = self.space.clamp_tangent(self.norm2.tangent(tangent))
         return self.space.add(self.feed_forward.from_tangent(tangent), x)
 
 
@@ -134,8 +134,8 @@ class FPST(Encoder):
     carried by the logarithm and exponential at the origins (FPS-T, Section 3.4).
 
     Args:
-        manifold: makes the space of one layer from its number of components: a stereographic
-            product, or the Euclidean space, on which this is TokenGT.
+        manifold: makes the space of one layer from its number of components; on the Euclidean
+            space this is TokenGT. Of a manifold of one component it makes a product.
         dim: width of tokens and embeddings, a multiple of `heads`.
         layers: blocks.
         heads: heads of a block, each with a curvature of its own.
@@ -167,7 +167,7 @@ class FPST(Encoder):
     def __init__(
         self,
         in_channels: int,
-        manifold: SpaceMaker[Space] = partial(Stereographic, learnable=True),
+        manifold: SpaceMaker[Manifold] = partial(Stereographic, learnable=True),
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         heads: PositiveInt = 2,
@@ -184,12 +184,11 @@ class FPST(Encoder):
         shared_identifiers: bool = False,
     ) -> None:
         super().__init__()
-        check_divides("heads", heads, dim)
         self.tokens = GraphTokens(in_channels, eigenvectors, dim, sign_flips, shared_identifiers)
-        self.eigenvectors, self.dim_out = eigenvectors, dim
+        self.eigenvectors = eigenvectors
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
-            space = manifold(components=heads)
+            space = space_of(manifold, "heads", heads, dim)
             mixer = StereographicAttention(
                 dim, heads, head_dim or dim // heads, space, attention, out_proj, midpoint
             )
@@ -199,9 +198,10 @@ class FPST(Encoder):
             blocks.append(FPSTBlock(space, dim, mixer, network, layer_norm, dropout))
         self.spaces = [block.space for block in blocks]
         self.blocks = nn.Sequential(*blocks)
+        self.dim_out = dim + self.manifold_out.codimension
 
     @property
-    def manifold_out(self) -> Space:
+    def manifold_out(self) -> Manifold:
         """Space of the embeddings: the last layer's."""
         return self.spaces[-1]
 

@@ -27,7 +27,7 @@ from curvlab.layers.lorentz import (
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention
 from curvlab.layers.sparse_graph import Features, SparseGraph, as_features
-from curvlab.manifolds import EmbeddingSpace, Euclidean, Lorentz, lorentz
+from curvlab.manifolds import Euclidean, Lorentz, Manifold, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker
 from curvlab.process import own_share, pieces_of_all
@@ -241,7 +241,7 @@ class Hypformer(Encoder):
         self.flat = Euclidean(conformal_factor=1.0)
 
     @property
-    def manifold_out(self) -> EmbeddingSpace:
+    def manifold_out(self) -> Manifold:
         """Flat space with the ordinary distance, or the hyperboloid."""
         return self.space if self.fusion == "midpoint" else self.flat
 

@@ -251,7 +251,7 @@ class BranchSum(LorentzResidual):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Points of two flat branches."""
         z, g = (
-            self.space.lift(branch if weight == 1 else weight * branch)
+            self.space.expmap0_shortened(branch if weight == 1 else weight * branch)
             for weight, branch in zip(self.before, (x, y), strict=True)
         )
         return super().forward(z, g)

@@ -21,7 +21,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.finite import Scores, check_finite, finite_scores
-from curvlab.manifolds import EmbeddingSpace
+from curvlab.manifolds import Manifold
 from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
@@ -83,7 +83,7 @@ class Run:
         return self.task.encoder
 
     @property
-    def space(self) -> EmbeddingSpace:
+    def space(self) -> Manifold:
         """The space that embeddings lie in."""
         return self.model.manifold_out
 

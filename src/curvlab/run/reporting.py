@@ -170,7 +170,7 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     """
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
-    points, space = encoder.manifold_out.in_components(encoder(graph).float())
+    points, space = encoder.manifold_out.picture(encoder(graph).float())
     classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
     points, classes, nodes = _by_node(graph, points, classes)
     names = vocabulary_of(graph)

@@ -1,7 +1,10 @@
 """Decoders: logits of points, and scores of pairs of points with their losses, by the geometry."""
 
 from abc import abstractmethod
-from typing import Literal, cast
+from collections.abc import Callable, Mapping
+from inspect import signature
+from pkgutil import resolve_name
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -9,9 +12,9 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz import Inner
-from curvlab.layers.lorentz_logits import LorentzPrototypes
-from curvlab.layers.stereographic_logits import LogitCurvature, StereographicLogits
-from curvlab.manifolds import EmbeddingSpace, Lorentz, Space, lorentz
+from curvlab.layers.stereographic_logits import LogitCurvature
+from curvlab.manifolds import Lorentz, Manifold, lorentz
+from curvlab.manifolds.base import Decoders
 from curvlab.models.encoder import Encoder
 
 Decoder = Literal["auto", "stereographic", "prototype", "linear"]
@@ -32,7 +35,7 @@ class TangentLogits(nn.Linear):
             parameters as each of them would: `sqrt(maps)` times as large as those of one.
     """
 
-    def __init__(self, dim: int, logits: int, space: EmbeddingSpace, maps: int = 1) -> None:
+    def __init__(self, dim: int, logits: int, space: Manifold, maps: int = 1) -> None:
         self.maps = maps
         super().__init__(dim, logits)
         self.space = space
@@ -61,8 +64,7 @@ def decoder_of(
 
     Args:
         encoder: the model.
-        kind: `auto` for the space's own: `stereographic` on stereographic spaces, `prototype` on
-            the Lorentz model, `linear` on flat ones and the pseudo-hyperboloid.
+        kind: `auto` for the first of the manifold's `decoders`.
         logits: number of logits.
         logit_curvature: of `StereographicLogits`.
         inner: of `LorentzPrototypes`; None for its formula, and for every other decoder.
@@ -78,24 +80,36 @@ def decoder_of(
                 "last_activation=True"
             )
         return nn.Identity()
-    space, dim = encoder.manifold_out, encoder.dim_out
-    name = space.decoders[0] if kind == "auto" else kind
-    if inner is not None and name != "prototype":
+    space = encoder.manifold_out
+    name, make = _chosen(space, space.decoders, kind)
+    options = {"curvature": logit_curvature, "inner": inner, "maps": encoder.linear_maps}
+    taken = _taken(make, options)
+    if inner is not None and "inner" not in taken:
         raise UsageError(
             f"inner={inner!r} is of the prototype decoder: leave it None with decoder={name!r}"
         )
-    if name == "linear":
-        return TangentLogits(dim - space.codimension, logits, space, encoder.linear_maps)
-    if name not in ("stereographic", "prototype"):
-        raise UsageError(f"task.decoder is auto, stereographic, prototype or linear, not {name!r}")
-    if name not in space.decoders:
+    return make(encoder.dim_out - space.codimension, logits, space, **taken)
+
+
+def _chosen(space: Manifold, decoders: Decoders, kind: str) -> tuple[str, Callable[..., nn.Module]]:
+    """Name and factory of a decoder of a manifold, `auto` for its first.
+
+    Raises:
+        UsageError: the manifold has none of this name.
+    """
+    name = next(iter(decoders)) if kind == "auto" else kind
+    if name not in decoders:
         raise UsageError(
-            f"decoder={name!r}: there is none on {type(space).__name__} space; decoder='auto' "
-            "takes what fits, and decoder='linear' works on the logarithms of any"
+            f"decoder={name!r}: there is none on {type(space).__name__} space, which has "
+            f"{', '.join(decoders)}; decoder='auto' takes the first"
         )
-    if name == "prototype":
-        return LorentzPrototypes(dim - space.codimension, logits, cast(Lorentz, space), inner)
-    return StereographicLogits(dim, logits, cast(Space, space), logit_curvature)
+    make = decoders[name]
+    return name, resolve_name(make) if isinstance(make, str) else make
+
+
+def _taken(make: Callable[..., nn.Module], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that a factory takes."""
+    return {k: v for k, v in options.items() if k in signature(make).parameters}
 
 
 class LinkDecoder(nn.Module):
@@ -124,8 +138,13 @@ class LorentzianScore(LinkDecoder):
     Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
     """
 
-    def __init__(self, space: Lorentz, margin: float) -> None:
+    def __init__(self, space: Lorentz, margin: float | None) -> None:
         super().__init__()
+        if margin is None:
+            raise UsageError(
+                "margin=None: the Lorentzian score of links has a margin loss and no other; give "
+                "a margin, or decoder='fermi_dirac'"
+            )
         self.space, self.margin = space, margin
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -145,7 +164,7 @@ class FermiDirac(LinkDecoder):
     Source: Krioukov et al. 2010; HGCN (Chami et al. 2019), Section 4.3.
     """
 
-    def __init__(self, space: EmbeddingSpace, radius: float, temperature: float) -> None:
+    def __init__(self, space: Manifold, radius: float, temperature: float) -> None:
         super().__init__()
         self.space, self.radius, self.temperature = space, radius, temperature
 
@@ -164,7 +183,7 @@ class FermiDirac(LinkDecoder):
 
 def link_decoder(
     kind: LinkDecoderName,
-    space: EmbeddingSpace,
+    space: Manifold,
     margin: float | None,
     radius: float,
     temperature: float,
@@ -172,8 +191,8 @@ def link_decoder(
     """Make the decoder of link prediction.
 
     Args:
-        kind: `lorentzian` or `fermi_dirac`; `auto` for the space's own: the first on the Lorentz
-            model, else the second.
+        kind: `lorentzian` or `fermi_dirac`; `auto` for the first of the manifold's
+            `link_decoders`.
         space: where the points lie.
         margin: of `LorentzianScore`.
         radius: of `FermiDirac`.
@@ -182,19 +201,6 @@ def link_decoder(
     Raises:
         UsageError: no such decoder, none on this space, or no margin.
     """
-    name = space.link_decoders[0] if kind == "auto" else kind
-    if name == "fermi_dirac":
-        return FermiDirac(space, radius, temperature)
-    if name != "lorentzian":
-        raise UsageError(f"task.decoder is auto, lorentzian or fermi_dirac, not {name!r}")
-    if name not in space.link_decoders:
-        raise UsageError(
-            "decoder='lorentzian': only points of the Lorentz model have a Lorentzian product, "
-            f"not those of {type(space).__name__} space; decoder='fermi_dirac' works on any"
-        )
-    if margin is None:
-        raise UsageError(
-            "margin=None: the Lorentzian score of links has a margin loss and no other; give "
-            "a margin, or decoder='fermi_dirac'"
-        )
-    return LorentzianScore(cast(Lorentz, space), margin)
+    _, make = _chosen(space, space.link_decoders, kind)
+    given = {"margin": margin, "radius": radius, "temperature": temperature}
+    return cast(LinkDecoder, make(space, **_taken(make, given)))

@@ -8,7 +8,7 @@ where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded
 
 The neighbours' distances are differences of coordinates; the others go through matrix products:
 `D` is a function of one bilinear form of the two nodes' features
-(`curvlab.manifolds.pairs.profiles`).
+(`curvlab.manifolds.pairs.profiles`). A space without such a form has plain autograd instead.
 Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
 cache, and the backward pass is written out: it needs one matrix per component, of which half is
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
@@ -28,24 +28,27 @@ in the forward pass, and the gradients by features and curvatures in the backwar
 then has the whole loss and its whole gradient, as one process alone.
 """
 
-from collections.abc import Callable
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from curvlab.manifolds.base import EmbeddingSpace
+from curvlab.manifolds.base import Manifold
+from curvlab.manifolds.curved_trig import safe_sqrt
+from curvlab.manifolds.pairs.form import PairForm
 from curvlab.manifolds.pairs.kernel import SMALLEST_SQDIST, PairKernel
 from curvlab.manifolds.pairs.profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
-from curvlab.manifolds.pairs.tiles import PairTiles, Tile, Workspace
+from curvlab.manifolds.pairs.tiles import PairTiles, Workspace
 from curvlab.manifolds.products import full_precision
 
 
 def reconstruction_loss(
     x: Tensor,
-    space: EmbeddingSpace,
+    space: Manifold,
     tiles: PairTiles,
     power: int = 2,
     kernel: PairKernel | None = None,
@@ -58,8 +61,8 @@ def reconstruction_loss(
         space: where they lie; on a product `D` is the sum over components.
         tiles: the graph; of several ranks, all of which call this, and backward, equally often.
         power: 2 for squared distances, 1 for distances, in both terms.
-        kernel: does a tile's arithmetic in one, which pays when it is compiled; None for passes, as
-            on the pseudo-hyperboloid, whose arithmetic it has not.
+        kernel: does a tile's arithmetic in one sweep, which pays when it is compiled; None for
+            passes, which the pseudo-hyperboloid always has.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
             negatives' sum; None for none.
 
@@ -67,41 +70,63 @@ def reconstruction_loss(
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
     clamps at 1e-15.
     """
-    left, right, kappa, scale, curved = space.pair_form(x)
-    if curved is not CurvedProfile:
-        kernel = None
+    form = space.pair_form(x)
     # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
     rows = x.contiguous()
     sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
     positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
-    if kernel is None:
-        sums_of = partial(_sums_in_passes, curved=curved)
+    if form is None:
+        logs = _sums_of_distances(x, space, tiles, power, clamp).log()
     else:
-        sums_of = partial(_sums_by_kernel, kernel=kernel)
-    evaluate = partial(sums_of, tiles=tiles, power=power, scale=scale, clamp=clamp, dtype=x.dtype)
-    # Each pair is differentiated through its left features alone, once for either end.
-    sums = _NonNeighbourSums.apply(left, right.detach(), kappa, tiles, evaluate, x.dtype)
-    logs = sums.log()
+        logs = _sums_of_form(form, x.dtype, tiles, power, kernel, clamp).log()
     if clamp is None:
         return 2 * positive.sum() + (tiles.degree * logs).sum()
     ends = torch.stack([tiles.source, tiles.target])
     return (positive + logs[ends]).clamp_max(-log(clamp)).sum()
 
 
-class _Sums(NamedTuple):
-    """What a forward pass finds, beside the weights in the workspace.
+def _sums_of_distances(
+    x: Tensor, space: Manifold, tiles: PairTiles, power: int, clamp: float | None
+) -> Tensor:
+    """`S_u` in plain autograd, a block of rows of the distance matrix at a time."""
+    source, target = tiles.edge_index
 
-    Attributes:
-        exponentials: `S_u`, `[nodes]`.
-        entries: its derivatives by curvatures in units of `by_kappa`, `[components, nodes]`.
-        by_form: the unit of the weights, which are derivatives by forms.
-        by_kappa: see above, one a component; empty where it is flat.
-    """
+    def sums(rows: Tensor, start: int) -> Tensor:
+        squared = space.pairwise_sqdist(rows, x)
+        exponentials = (-(squared if power == 2 else safe_sqrt(squared))).exp()
+        if clamp is not None:
+            exponentials = exponentials.clamp_min(clamp)
+        own = torch.arange(len(rows), device=x.device)
+        here = (source >= start) & (source < start + len(rows))
+        masked = torch.zeros_like(squared, dtype=torch.bool)
+        masked[source[here] - start, target[here]] = True
+        masked[own, own + start] = True
+        return 1 + exponentials.masked_fill(masked, 0).sum(1)
 
-    exponentials: Tensor
-    entries: Tensor
-    by_form: Number
-    by_kappa: list[Number]
+    starts = range(0, len(x), tiles.size)
+    blocks = zip(x.split(tiles.size), starts, strict=True)
+    return torch.cat([checkpoint(sums, *block, use_reentrant=False) for block in blocks])
+
+
+def _sums_of_form(
+    form: PairForm,
+    dtype: torch.dtype,
+    tiles: PairTiles,
+    power: int,
+    kernel: PairKernel | None,
+    clamp: float | None,
+) -> Tensor:
+    """`S_u` from the tiles of a form."""
+    kappa = None if form.kappa is None else form.kappa.detach()
+    values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
+    arithmetic: _Arithmetic
+    if kernel is None or form.profile is not CurvedProfile:
+        arithmetic = _Passes(values, power, clamp)
+    else:
+        arithmetic = _OneSweep(values, power, clamp, kernel)
+    # Each pair is differentiated through its left features alone, once for either end.
+    sums: Tensor = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, dtype)
+    return sums
 
 
 class _NonNeighbourSums(torch.autograd.Function):
@@ -114,19 +139,16 @@ class _NonNeighbourSums(torch.autograd.Function):
     def forward(
         ctx: Any,
         left: Tensor,
-        right: Tensor,
         kappa: Tensor | None,
+        arithmetic: "_Arithmetic",
         tiles: PairTiles,
-        evaluate: Callable[..., _Sums],
         dtype: torch.dtype,
     ) -> Tensor:
         work = tiles.take_workspace(len(left), left.device, dtype)
-        with full_precision():
-            found = evaluate(left, right, kappa, work=work)
-        ctx.save_for_backward(left, right, kappa, found.entries)
-        ctx.by_form, ctx.by_kappa = found.by_form, found.by_kappa
-        ctx.tiles, ctx.work, ctx.evaluate, ctx.dtype = tiles, work, evaluate, dtype
-        return _of_all(found.exponentials, tiles)
+        exponentials, *entries = arithmetic.sums(tiles, work)
+        ctx.arithmetic, ctx.tiles, ctx.work, ctx.dtype = arithmetic, tiles, work, dtype
+        ctx.entries = None if kappa is None else torch.stack(entries)
+        return _all_reduce(exponentials, tiles)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -135,16 +157,15 @@ class _NonNeighbourSums(torch.autograd.Function):
                 "The reconstruction loss is differentiable once: for create_graph=True sum it over "
                 "space.sqdist(x[:, None], x[None])."
             )
-        left, right, kappa, entry_sums = ctx.saved_tensors
-        tiles, work = ctx.tiles, ctx.work
-        ctx.work = None
+        arithmetic, tiles, work = ctx.arithmetic, ctx.tiles, ctx.work
+        ctx.work, right = None, arithmetic.form.right
+        if work is None:  # a second pass, with retain_graph: the first has used up the weights
+            work = tiles.take_workspace(len(right), right.device, ctx.dtype)
+            arithmetic.sums(tiles, work)
         grad_left = torch.zeros_like(right)
         parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
         pulls = grad.split(tiles.size)
         with full_precision():
-            if work is None:  # a second pass, with retain_graph: the first has used up the weights
-                work = tiles.take_workspace(len(left), left.device, ctx.dtype)
-                ctx.evaluate(left, right, kappa, work=work)
             for n, tile in enumerate(tiles.tiles):
                 i, j, weights = tile.row, tile.column, work.weights[n]
                 weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
@@ -153,93 +174,118 @@ class _NonNeighbourSums(torch.autograd.Function):
                 if i != j:
                     parts[j].baddbmm_(features[i], weights)
         tiles.give_back(work)
-        grad_left = _of_all(grad_left.mul_(-ctx.by_form), tiles)
+        grad_left = _all_reduce(grad_left.mul_(-arithmetic.by_form), tiles)
         grad_kappa = None
-        if ctx.by_kappa:
-            by_entry = -entry_sums @ grad
-            by_kappa = [by_entry[h] * unit for h, unit in enumerate(ctx.by_kappa)]
-            grad_kappa = _of_all(torch.stack(by_kappa), tiles)
-        return grad_left, None, grad_kappa, None, None, None
+        if ctx.entries is not None:
+            by_entry = -ctx.entries @ grad
+            by_kappa = [by_entry[h] * unit for h, unit in enumerate(arithmetic.by_kappa)]
+            grad_kappa = _all_reduce(torch.stack(by_kappa), tiles)
+        return grad_left, grad_kappa, None, None, None
 
 
-def _of_all(share: Tensor, tiles: PairTiles) -> Tensor:
+def _all_reduce(share: Tensor, tiles: PairTiles) -> Tensor:
     """The sum of the shares of all processes, in place."""
     if tiles.ranks > 1:
         torch.distributed.all_reduce(share)
     return share
 
 
-def _sums_in_passes(
-    left: Tensor,
-    right: Tensor,
-    kappa: Tensor | None,
-    *,
-    tiles: PairTiles,
-    power: int,
-    scale: float,
-    dtype: torch.dtype,
-    work: Workspace,
-    curved: type[CurvedProfile | PseudoProfile],
-    clamp: float | None,
-) -> _Sums:
-    """The sums by one operation at a time on a tile and component."""
-    profiles: list[FlatProfile | CurvedProfile | PseudoProfile]
-    profiles = [FlatProfile(scale)] if kappa is None else [curved(k) for k in kappa]
-    scaled = torch.stack([left[h] * p.form_scale for h, p in enumerate(profiles)])
-    rows, columns = scaled.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-    sums = _NodeSums(left, dtype, kappa is not None, tiles)
-    for n, tile in enumerate(tiles.tiles):
+class _Arithmetic(ABC):
+    """The arithmetic on the tiles of a form.
+
+    Attributes:
+        left: left features times what the arithmetic takes.
+        by_form: unit of the weights, which are derivatives by forms.
+        by_kappa: units of the entries, which are derivatives by curvatures; one per component.
+    """
+
+    left: Tensor
+    by_form: Number
+    by_kappa: Sequence[Number]
+
+    def __init__(self, form: PairForm, power: int, clamp: float | None) -> None:
+        self.form, self.power, self.clamp = form, power, clamp
+
+    def sums(self, tiles: PairTiles, work: Workspace) -> Tensor:
+        """Sums over the other nodes of a pair: of exponentials, and of entries where it is curved.
+
+        `[1 + components, nodes]`. The weights stay in the workspace.
+        """
+        kappa, right = self.form.kappa, self.form.right
+        rows, columns = self.left.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
+        kinds = 1 if kappa is None else 1 + len(kappa)
+        sums = torch.zeros(kinds, len(tiles.degree), dtype=work.kind[2], device=right.device)
+        sums[0] = tiles.rank == 0  # the node itself, exp(0), once
+        parts = sums.split(tiles.size, dim=1)
+        for n, tile in enumerate(tiles.tiles):
+            with full_precision():
+                self.fill(rows[tile.row], columns[tile.column], work, n, tile.masked)
+            summands = work.summands[n][:kinds]
+            parts[tile.row].add_(summands.sum(2))
+            if tile.row != tile.column:  # its mirror image below the diagonal
+                parts[tile.column].add_(summands.sum(1))
+        return sums
+
+    @abstractmethod
+    def fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
+        """Fill the summands and weights of the n-th tile from features of rows and columns."""
+
+
+class _Passes(_Arithmetic):
+    """One operation at a time on a tile and component."""
+
+    def __init__(self, form: PairForm, power: int, clamp: float | None) -> None:
+        super().__init__(form, power, clamp)
+        flat, kappa = form.kappa is None, form.kappa
+        self.profiles: list[FlatProfile | CurvedProfile | PseudoProfile]
+        self.profiles = (
+            [FlatProfile(form.scale)] if kappa is None else [form.profile(k) for k in kappa]
+        )
+        scales = (profile.form_scale for profile in self.profiles)
+        self.left = torch.stack([f * scale for f, scale in zip(form.left, scales, strict=True)])
+        self.by_form = self.profiles[0].by_form
+        self.by_kappa = [] if flat else [profile.by_kappa for profile in self.profiles]
+
+    def fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
+        """Fill the summands and weights of the n-th tile."""
         form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
         total.zero_()
-        for h, profile in enumerate(profiles):
-            _multiply(rows[tile.row][h], columns[tile.column][h], form)
-            if isinstance(profile, FlatProfile):
-                profile.evaluate(form, total)
-            else:
-                profile.evaluate(form, total, weights[h], entries[h])
-        exponential, slope = _exponential(total, power, tile.masked)
-        if clamp is not None:
-            exponential, slope = _clamped(exponential, slope, tile.masked, clamp)
+        for h, profile in enumerate(self.profiles):
+            _multiply(rows[h], columns[h], form)
+            profile.evaluate(form, total, weights[h], entries[h])
+        exponential, slope = _exponential(total, self.power, masked)
+        if self.clamp is not None:
+            slope = slope.masked_fill(exponential < self.clamp, 0)
+            exponential = exponential.clamp_min(self.clamp)
+            exponential.view(-1).index_fill_(0, masked, 0)
         total.copy_(exponential)
-        if kappa is None:
+        if self.form.kappa is None:
             weights[0].copy_(slope)
         else:
             weights.mul_(slope)
             work.summands[n][1:].mul_(slope)
-        sums.add(work.summands[n], tile)
-    by_kappa = [p.by_kappa for p in profiles if not isinstance(p, FlatProfile)]
-    return _Sums(sums.exponentials, sums.entries, profiles[0].by_form, by_kappa)
 
 
-def _sums_by_kernel(
-    left: Tensor,
-    right: Tensor,
-    kappa: Tensor | None,
-    *,
-    tiles: PairTiles,
-    power: int,
-    scale: float,
-    dtype: torch.dtype,
-    work: Workspace,
-    kernel: PairKernel,
-    clamp: float | None,
-) -> _Sums:
-    """The sums by one call of the kernel a tile."""
-    # On an accelerator looking at a sign would wait for the device.
-    spherical = kappa is not None and (kappa.device.type != "cpu" or bool((kappa > 0).any()))
-    rows, columns = (left * scale).mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-    sums = _NodeSums(left, dtype, kappa is not None, tiles)
-    for n, tile in enumerate(tiles.tiles):
-        # Forms, which become the entries.
-        _multiply(rows[tile.row], columns[tile.column], work.summands[n][1:])
+class _OneSweep(_Arithmetic):
+    """One call of the kernel a tile."""
+
+    def __init__(self, form: PairForm, power: int, clamp: float | None, kernel: PairKernel) -> None:
+        super().__init__(form, power, clamp)
+        self.kernel, self.left, kappa = kernel, form.left * form.scale, form.kappa
+        self.by_form = form.scale if kappa is None else kernel.by_form
+        self.by_kappa = [] if kappa is None else [kernel.by_kappa] * len(kappa)
+        # On an accelerator looking at a sign would wait for the device.
+        self.spherical = kappa is not None and (
+            kappa.device.type != "cpu" or bool((kappa > 0).any())
+        )
+
+    def fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
+        """Fill the summands and weights of the n-th tile."""
+        _multiply(rows, columns, work.summands[n][1:])  # forms, which become the entries
         total, *forms = work.summands[n].unbind()
-        forms[0].view(-1).index_fill_(0, tile.masked, -torch.inf)
-        kernel(forms, kappa, spherical, power, total, work.weights[n].unbind(), clamp)
-        sums.add(work.summands[n], tile)
-    if kappa is None:
-        return _Sums(sums.exponentials, sums.entries, scale, [])
-    by_kappa: list[Number] = [kernel.by_kappa] * len(kappa)
-    return _Sums(sums.exponentials, sums.entries, kernel.by_form, by_kappa)
+        forms[0].view(-1).index_fill_(0, masked, -torch.inf)
+        weights = work.weights[n].unbind()
+        self.kernel(forms, self.form.kappa, self.spherical, self.power, total, weights, self.clamp)
 
 
 def _multiply(rows: Tensor, columns: Tensor, out: Tensor) -> None:
@@ -263,33 +309,3 @@ def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Ten
     exponential = torch.exp(-distance)
     exponential.view(-1).index_fill_(0, masked, 0)
     return exponential, exponential / distance.mul_(2)
-
-
-def _clamped(
-    exponential: Tensor, slope: Tensor, masked: Tensor, clamp: float
-) -> tuple[Tensor, Tensor]:
-    """Exponentials of a tile from below, and their slopes, which vanish there."""
-    slope = slope.masked_fill(exponential < clamp, 0)
-    exponential = exponential.clamp_min(clamp)
-    exponential.view(-1).index_fill_(0, masked, 0)
-    return exponential, slope
-
-
-class _NodeSums:
-    """Sums over the other nodes of a pair: of exponentials, and of entries if there are any."""
-
-    def __init__(
-        self, left: Tensor, dtype: torch.dtype, with_entries: bool, tiles: PairTiles
-    ) -> None:
-        self.kinds = 1 + len(left) if with_entries else 1
-        sums = left.new_zeros(self.kinds, len(tiles.degree), dtype=dtype)
-        sums[0] = tiles.rank == 0  # the node itself, exp(0), once
-        self.exponentials, self.entries = sums[0], sums[1:]
-        self._parts = sums.split(tiles.size, dim=1)
-
-    def add(self, summands: Tensor, tile: Tile) -> None:
-        """Add a tile's row sums and, for its mirror image below the diagonal, its column sums."""
-        summands = summands[: self.kinds]
-        self._parts[tile.row].add_(summands.sum(2))
-        if tile.row != tile.column:
-            self._parts[tile.column].add_(summands.sum(1))

@@ -41,7 +41,9 @@ class FlatProfile:
         self.form_scale: Number = scale
         self.by_form = scale
 
-    def evaluate(self, form: Tensor, total: Tensor) -> None:
+    by_kappa = 0.0
+
+    def evaluate(self, form: Tensor, total: Tensor, _slope: Tensor, _entry: Tensor) -> None:
         """Subtract `D` of a tile of scaled forms, which is overwritten, from `total`."""
         total.sub_(form.clamp_min_(0))
 
