@@ -183,7 +183,9 @@ def _reference() -> dict[str, str]:
     for package in PACKAGES:
         folder = "geometry" if package == "curvlab.manifolds" else "api"
         names = public_names(package)
-        modules = [name for name, value in names.items() if inspect.ismodule(value)]
+        modules = [
+            n for n, v in names.items() if inspect.ismodule(v) and not hasattr(v, "__path__")
+        ]
         for module in modules:
             said = _functions(f"{package}.{module}")
             pages[f"{folder}/{module}.md"] = _described(f"{package}.{module}", said)

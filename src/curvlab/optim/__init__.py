@@ -14,3 +14,8 @@ __all__ = [
     "RiemannianAdamW",
     "parameter_groups",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)
