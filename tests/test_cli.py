@@ -227,3 +227,18 @@ def test_a_reader_who_leaves_is_no_disk_that_is_full(tmp_path):
         left.stdout.close()
         said = left.stderr.read()
     assert said == ""
+
+
+def test_what_this_machine_lacks_is_refused_before_anything_is_written(monkeypatch):
+    """A package of a logger, a GPU; a launcher of other machines is left to those."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("curvlab.config.rules.find_spec", lambda name: None)
+    for words, says in {
+        ("logger=mlflow",): r"logger=mlflow needs mlflow: pip install 'curvlab\[mlflow\]'$",
+        ("trainer.accelerator=cuda",): "accelerator=cuda: torch .* finds no such device",
+    }.items():
+        for multirun in (False, True):
+            with pytest.raises(UsageError, match=says):
+                check_overrides(words, CONFIGS, multirun)
+    remote = ("trainer.accelerator=cuda", "hydra/launcher=submitit_slurm")
+    check_overrides(remote, CONFIGS, multirun=True)

@@ -1,15 +1,21 @@
-"""Reports on W&B: every table has one, which reads the runs that its sweep makes."""
+"""Comparisons on W&B: the report of a table, the dashboard, stored runs as runs of W&B."""
 
 import json
+from io import StringIO
 
+import pandas as pd
 import pytest
 
+from curvlab.cli.wandb_sync import offline_runs
 from curvlab.config.folder import CONFIGS
+from curvlab.results.run_tables import SUFFIX, read_rows
 from curvlab.tables import load_table, table_names
-from curvlab.tables.wandb_report import table_report
+from curvlab.tables.wandb_report import dashboard, table_report
 
 pytest.importorskip("wandb")
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # of wandb-workspaces
+
+STORED = CONFIGS.parent / "docs" / "results" / "tables" / "fpst" / "fig3_clamp"
 
 
 def grids(name):
@@ -22,17 +28,14 @@ def grids(name):
 
 def filters(grid):
     """What is asked of a grid's runs, by key."""
-
     items = grid["runSets"][0]["filters"]["filters"]
+    items = items if isinstance(items, list) else [items]
     return {(item["key"]["name"], item["op"]): item["value"] for item in items}
 
 
 @pytest.mark.parametrize("name", table_names(CONFIGS))
 def test_every_table_has_a_report_of_its_runs(name):
-    for grid in grids(name):
-        asked = filters(grid)
-        assert asked["group", "="] == name
-        assert asked["jobType", "!="] == "table"
+    assert all(filters(grid)["group", "="] == name for grid in grids(name))
 
 
 def test_each_dataset_has_bars_of_the_models():
@@ -40,17 +43,50 @@ def test_each_dataset_has_bars_of_the_models():
     (spec,) = load_table(CONFIGS, "lrn/table2")
     assert [grid["runSets"][0]["name"] for grid in columns] == list(spec.planned_columns)
     for grid, column in zip(columns, spec.planned_columns, strict=True):
-        expected = [f"{column}/{row}" for row in spec.planned_rows]
-        assert filters(grid)["jobType", "IN"] == expected
+        assert filters(grid)["jobType", "IN"] == list(spec.planned_rows)
+        assert [v for (key, _), v in filters(grid).items() if "dataset" in key] == [column]
         (bars,) = grid["panelBankSectionConfig"]["panels"]
         assert bars["config"]["metrics"] == ["summary_metrics.score"]
-        assert bars["config"]["groupBy"] == "model.value.name"
+        assert bars["config"]["groupBy"] == "model.value"
     kinds = [panel["viewType"] for panel in curves["panelBankSectionConfig"]["panels"]]
-    assert kinds == ["Run History Line Plot", "Run History Line Plot", "Run Comparer"]
+    assert kinds == ["Run History Line Plot"] * 2 + ["Bar Chart"] * 2 + ["Run Comparer"]
 
 
 def test_numbers_are_an_axis():
     grid, _ = grids("lrn/fig2")
     points, _ = grid["panelBankSectionConfig"]["panels"]
-    assert points["config"]["xAxis"] == "config:model.value.layers"
+    assert points["config"]["xAxis"] == "config:model/layers.value"
     assert points["config"]["yAxis"] == "summary:test/roc_auc"
+
+
+def test_the_dashboard_groups_all_runs_and_shows_score_curvature_and_cost():
+    sent = json.loads(dashboard("curvlab", "someone")._to_model().model_dump_json(by_alias=True))
+    section = sent["spec"]["section"]
+    names = [key["name"] for key in section["runSets"][0]["grouping"]]
+    assert names == ["dataset.value", "model.value", "manifold.value"]
+    text = json.dumps(section["panelBankConfig"]["sections"])
+    assert all(f'"{word}' in text for word in ("score", "kappa/", "ms per step"))
+
+
+@pytest.mark.slow
+def test_stored_runs_are_replayed_offline_and_drawn(tmp_path, script, monkeypatch):
+    """What the log has is read back from wandb's own files."""
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    picture = tmp_path / "dashboard.png"
+    folder = str(tmp_path / "wandb_replayed")
+    words = ("wandb_sync.py", folder, "--from", str(STORED), "--picture", str(picture))
+    code, said, error = script(*words)
+    assert code == 0, error
+    assert "replayed 6 runs" in said
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(offline_runs(tmp_path)) == 6
+    from curvlab.tables.wandb_files import read_offline
+
+    runs, curves = read_offline(tmp_path)
+    rows = list(read_rows(STORED.with_suffix(SUFFIX)).values())
+    assert sorted(runs["score"]) == sorted(row["score"] for row in rows)
+    for row in rows:
+        own = curves[curves["run"].str.endswith(row["config_hash"])].dropna(subset="loss")
+        kept = pd.read_csv(StringIO(row["files"]["metrics.csv"]))
+        assert own["trainer/global_step"].tolist() == kept["step"].tolist()
+        assert own["loss"].tolist() == pytest.approx(kept["loss"].tolist())

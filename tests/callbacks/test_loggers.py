@@ -1,7 +1,5 @@
 """Loggers are asked for only when they are chosen; all are handed the same numbers."""
 
-import sys
-
 import pytest
 
 from curvlab.callbacks import mlflow_logger, tensorboard_logger, wandb_logger
@@ -18,18 +16,11 @@ def opened(name, folder, resumed_at=None, **others):
         run_id="id",
         resumed_at=resumed_at,
         group=None,
-        job_type="cell",
+        job_type="model",
+        tags=[],
         run_config={"model": {"dim": 3}},
         **others,
     )
-
-
-@pytest.mark.parametrize("package", LOGGERS)
-def test_without_the_package_the_message_says_what_to_install(package, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
-    says = rf"pip install 'curvlab\[{package}\]'"
-    with pytest.raises(UsageError, match=says), opened(package, tmp_path):
-        pass
 
 
 def steps(folder):

@@ -34,7 +34,7 @@ def finish(outputs, *words, steps=100, seconds=50.0, folder="default", most=1000
 
 def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
     where = f"paths.output_dir={outputs}"
-    assert str(forecast([*SWEEP, where])).startswith("4 runs, 0 finished, no stored run of 4")
+    assert str(forecast([*SWEEP, where])).startswith("4 runs, 0 finished; no stored run is like")
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
     finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0", folder="dim=2")
     found = forecast([*SWEEP, where])

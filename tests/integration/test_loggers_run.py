@@ -45,6 +45,6 @@ def test_the_same_run_is_readable_in_mlflow(run_here, tmp_path, monkeypatch):
         history = {m.step: m.value for m in client.get_metric_history(run.info.run_id, name)}
         assert {step: history[step] for step in column.index} == pytest.approx(column.to_dict())
     assert run.data.metrics["score"] == pytest.approx(result.score)
-    assert run.data.params["model/name"] == "kappa_gcn"
+    assert run.data.params["model"] == "kappa_gcn"
     assert "plots/curves.png" in [f.path for f in client.list_artifacts(run.info.run_id, "plots")]
     assert not (tmp_path / "mlruns").exists()

@@ -5,7 +5,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ def wandb_logger(
     resumed_at: int | None,
     group: str | None,
     job_type: str,
+    tags: list[str],
     run_config: dict[str, Any],
     project: Incidental[Project] = "curvlab",
     entity: Incidental[str | None] = None,
@@ -47,42 +47,39 @@ def wandb_logger(
         run_id: the same for the same configuration.
         resumed_at: step that the run of that id goes on from; None for one that starts, which
             replaces it.
-        group: the table the run is a cell of.
-        job_type: the cell, which runs of other seeds share.
-        run_config: the resolved configuration.
+        group: the table the run is a cell of, or the task.
+        job_type: the model.
+        tags: of the run.
+        run_config: options by flat keys.
         project: project on the site.
         entity: user or team; null: the account's default.
-
-    Raises:
-        UsageError: wandb is not installed.
     """
-    _require("wandb")
     import wandb
 
     # Its process may take long to start where a sweep keeps all processors busy.
     silent = wandb.Settings(silent=True, x_service_wait=300)
     wandb.setup(silent)
     online = os.environ.get("WANDB_MODE") or wandb.login(prompt=False, verify=False)
-    run = wandb.init(
+    logger = WandbLogger(
+        name=name,
+        save_dir=folder,
+        mode=None if online else "offline",
+        id=run_id,
         project=project,
         entity=entity,
-        dir=folder,
-        name=name,
-        id=run_id,
         group=group,
         job_type=job_type,
+        tags=tags,
         config=run_config,
         resume=None if resumed_at is None else "allow",
-        mode=None if online else "offline",
         settings=silent,
     )
-    run.define_metric("*", step_metric="trainer/global_step")
     try:
-        yield WandbLogger(experiment=run)
+        yield logger
     except BaseException:
-        run.finish(exit_code=1)
+        logger.experiment.finish(exit_code=1)
         raise
-    run.finish()
+    logger.experiment.finish()
 
 
 @contextmanager
@@ -93,11 +90,7 @@ def tensorboard_logger(
 
     Those of an earlier run are deleted, those after `resumed_at` hidden; the configuration is in
     `hparams.yaml`.
-
-    Raises:
-        UsageError: tensorboard is not installed.
     """
-    _require("tensorboard")
     place = Path(folder, EVENTS)
     if resumed_at is None:
         remove(place)
@@ -126,15 +119,14 @@ def mlflow_logger(
         run_id: the same for the same configuration; a tag of the run.
         resumed_at: continue the run of that id; None: begin another.
         group: the table the run is a cell of; a tag.
-        run_config: the resolved configuration, the run's parameters.
+        run_config: options by flat keys, the run's parameters.
         experiment: what runs belong to.
         tracking_uri: address of the server, or `sqlite:///FILE`; `MLFLOW_TRACKING_URI` where it is
             set.
 
     Raises:
-        UsageError: MLflow is not installed, or does not answer.
+        UsageError: MLflow does not answer.
     """
-    _require("mlflow")
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     # MLflow asks SQLAlchemy for what that is about to give up.
     warnings.filterwarnings("ignore", ".*`noload`.*")
@@ -190,9 +182,3 @@ def _finalized(logger: Logger) -> Iterator[Any]:
         logger.finalize("failed")
         raise
     logger.finalize("success")
-
-
-def _require(package: str) -> None:
-    """Refuse a logger whose package is missing."""
-    if find_spec(package) is None:
-        raise UsageError(f"logger={package} needs {package}: pip install 'curvlab[{package}]'.")

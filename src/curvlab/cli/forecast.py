@@ -49,9 +49,13 @@ class Stored:
         return self.result["config"]
 
     @property
-    def seconds_per_step(self) -> float:
-        """Wall time divided by the steps taken, with evaluations and start; 0 if not known."""
-        return float(self.result["wall_seconds"] or 0) / max(1, self.result["steps"])
+    def cost(self) -> float:
+        """Seconds per step, with evaluations and start; 0 if not known.
+
+        Of a run that was interrupted it has only the time since.
+        """
+        wall = float(self.result["wall_seconds"] or 0) / max(1, self.result["steps"])
+        return max(wall, float(self.result["ms_per_step"] or 0) / 1e3)
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -70,11 +74,11 @@ class Stored:
         same = config_hash in (None, self.result["config_hash"])
         return same and self.result["status"] in CONCLUSIVE
 
-    def seconds(self, most: int | None, factor: float) -> float:
+    def seconds(self, most: int | None) -> float:
         """Time of a run like this one of at most `most` steps; None: of as many as this one's."""
         taken, limit = int(self.result["steps"]), self.config["trainer"]["max_steps"]
         steps = taken if most is None else min(taken, most) if taken < limit else most
-        return self.seconds_per_step * steps * (1 if self.own else factor)
+        return self.cost * steps
 
 
 @dataclass(frozen=True)
@@ -98,16 +102,19 @@ class Forecast:
     shorter: str
 
     def __str__(self) -> str:
-        left = self.runs - self.finished
-        line = f"{self.runs:,} run{'s' if self.runs != 1 else ''}"
-        line += f", {self.finished:,} finished" if self.finished or self.runs > 1 else ""
-        if not left:
-            return line
-        if left > self.unknown:
-            line += f", about {in_time(self.seconds)} on this machine ({self.basis})"
+        left, several = self.runs - self.finished, self.runs > 1
+        line = f"{self.runs:,} run{'s' if several else ''}"
+        line += f", {self.finished:,} finished" if self.finished or several else ""
+        known = left - self.unknown
+        if known:
+            which = f" for {known:,} of them" if self.unknown else ""
+            line += f", about {in_time(self.seconds)} on this machine{which} ({self.basis})"
         if self.unknown:
-            which = "its" if self.runs == 1 else f"{self.unknown:,} of their"
-            line += f", no stored run of {which} model and data set to estimate the time from"
+            line += (
+                f"; no stored run is like {'the others' if known else 'these'}"
+                if several
+                else ("; no stored run is like it")
+            )
         return line + (f"\n  {self.shorter}" if self.seconds > LONG else "")
 
 
@@ -131,7 +138,8 @@ def forecast(words: Sequence[str], configs: Path = CONFIGS) -> Forecast:
     table = [word for word in words if word.startswith("table=")]
     base = compose([*next(variations(overrides)), *table], configs)
     keys, several = [o.key_or_group for o in overrides], {"study", "search"}.intersection(base)
-    cells = [dict(zip(keys, each, strict=True)) for each in product(*map(spelt_out, overrides))]
+    spelt = product(*map(spelt_out, overrides))
+    cells: list[Cell] = [dict(zip(keys, each, strict=True)) for each in spelt]
     if "study" in base:
         cells = list(_of_study(base, words))
     elif "search" in base:
@@ -147,15 +155,16 @@ def forecast(words: Sequence[str], configs: Path = CONFIGS) -> Forecast:
         pairs = zip(cells, decisive, strict=True)
         left = [d for cell, d in pairs if not any(_is_of(run, cell, d, base) for run in own)]
     alike = [_closest([*own, *shipped], cell, base) for cell in left]
-    factor, exact = _factor(own, shipped), several or len(cells) == 1
-    seconds = [
-        median(
-            run.seconds(cell.get(STEPS, base.trainer.max_steps if exact else None), factor)
-            for run in runs
-        )
-        for cell, runs in zip(left, alike, strict=True)
-        if runs
-    ]
+    factor, swept = _factor(own, shipped), len(cells) > 1 and not several
+
+    def time(run: Stored, cell: Cell) -> float:
+        """Steps are the sweep's own, where the stored run is of the same sweep."""
+        same = swept and STEPS not in cell and run.result["experiment"] == base.experiment
+        most = None if same else cell.get(STEPS, base.trainer.max_steps)
+        return run.seconds(most) * (1 if run.own else factor)
+
+    known = [(cell, runs) for cell, runs in zip(left, alike, strict=True) if runs]
+    seconds = [median(time(run, cell) for run in runs) for cell, runs in known]
     used = {run.folder: run for runs in alike for run in runs}.values()
     devices = " and ".join(sorted({str(run.result["device"]).partition(":")[0] for run in used}))
     jobs = re.findall(r"hydra\.launcher\.n_jobs=(\d+)", " ".join(words)) or ["1"]
@@ -189,9 +198,9 @@ def _shipped() -> Iterator[Stored]:
 def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
     """How much longer steps take here than in shipped runs of the same kind, 1 if unknown."""
     theirs: dict[tuple[str, ...], list[float]] = {}
-    for run in (run for run in shipped if run.seconds_per_step):
-        theirs.setdefault(run.kind, []).append(run.seconds_per_step)
-    ratios = [run.seconds_per_step / median(theirs[run.kind]) for run in own if run.kind in theirs]
+    for run in (run for run in shipped if run.cost):
+        theirs.setdefault(run.kind, []).append(run.cost)
+    ratios = [run.cost / median(theirs[run.kind]) for run in own if run.kind in theirs]
     return median(ratios) if ratios else 1.0
 
 
@@ -207,11 +216,22 @@ def _is_of(run: Stored, cell: Cell, decisive: Cell, base: DictConfig) -> bool:
 
 
 def _closest(runs: Sequence[Stored], decisive: Cell, base: DictConfig) -> list[Stored]:
-    """Stored runs of a cell's model and data set that share most of its values."""
-    names = [str(decisive.get(key, base[key].name)) for key in ("model", "dataset")]
-    alike = [run for run in runs if list(run.kind[1:]) == names and run.seconds_per_step]
-    values = {"task": base.task.name, **decisive}
-    shared = [sum(run.has(k, v) for k, v in values.items()) + run.own / 2 for run in alike]
+    """Stored runs of a cell's model and data set that share most of its values.
+
+    They are of the task too, unless they belong to the same table, or to another data set of the
+    sweep, which brings a task of its own.
+    """
+    model, dataset = (str(decisive.get(key, base[key].name)) for key in ("model", "dataset"))
+    task, table = str(decisive.get("task", base.task.name)), base.experiment
+    free = table is None and "task" not in decisive and dataset != base.dataset.name
+    alike = [
+        run
+        for run in runs
+        if run.kind[1:] == (model, dataset)
+        and run.cost
+        and (free or run.kind[0] == task or run.result["experiment"] == table is not None)
+    ]
+    shared = [sum(run.has(k, v) for k, v in decisive.items()) + run.own / 2 for run in alike]
     return [run for run, number in zip(alike, shared, strict=True) if number == max(shared)]
 
 

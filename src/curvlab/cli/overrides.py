@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.config.compose import compose
 from curvlab.config.folder import choices, find, is_group
 from curvlab.config.options import check_options, keys_of
-from curvlab.config.rules import check_devices, validate
+from curvlab.config.rules import check_machine, validate
 from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError, of_omegaconf, refuse
 from curvlab.search.space import SPACE, check_search
@@ -70,7 +70,12 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         config = compose(next(variations(all_of_them)), config_dir)
         if not multirun:
             validate(config)
-        check_devices(config)
+        check_machine(config)
+        remote = any(re.match("hydra/launcher=(?!basic|joblib)", word) for word in words)
+        if config.trainer.accelerator in ("cuda", "mps") and not remote:
+            from curvlab.run.hardware import run_device  # which imports torch
+
+            run_device(config.trainer.accelerator)
         if "search" in config:
             set_here = [o for o in overrides if not chooses(o.key_or_group, config_dir)]
             check_search(config, {o.key_or_group: str(o.input_line) for o in set_here})

@@ -1,9 +1,12 @@
-"""Upload runs that were logged to W&B offline; save the report of a table.
+"""Upload runs that W&B logged offline; compare them by a dashboard or a table's report.
 
-curvlab wandb_sync                        all that are finished below outputs/
+curvlab wandb_sync                        upload all that are finished below outputs/
 curvlab wandb_sync outputs/tables/fpst    those below a folder
 curvlab wandb_sync --dry-run              only name them
+curvlab wandb_sync --dashboard            a workspace on W&B: score by model, curvature, cost
 curvlab wandb_sync --report fpst/fig3     a report on W&B with the methods of a table side by side
+curvlab wandb_sync --from docs/results/tables/fpst   stored runs as runs of W&B, offline too
+curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from offline runs
 """
 
 import argparse
@@ -18,7 +21,10 @@ from curvlab.program import parser as parser_of
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, read_result
 from curvlab.tables import load_table
 from curvlab.tables.folders import workplace
-from curvlab.tables.wandb_report import table_report
+from curvlab.tables.wandb_report import dashboard, table_report
+
+REPLAYED = "wandb_replayed"
+"""The folder of `outputs` with stored runs as runs of W&B."""
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -26,14 +32,17 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of("wandb_sync", __doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
     parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+    parser.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
     parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
-    parser.add_argument("--project", default="curvlab", help="of the report (default: curvlab)")
-    parser.add_argument("--entity", help="of the report (default: the account's)")
+    parser.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
+    parser.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
+    parser.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
+    parser.add_argument("--entity", help="on W&B (default: the account's)")
     return parser.parse_args(words)
 
 
 def offline_runs(folder: Path) -> list[Path]:
-    """Folders `offline-run-*` of runs with a result that were not uploaded yet.
+    """Folders `offline-run-*` of finished or replayed runs that were not uploaded yet.
 
     Not those of runs that were set aside: what ran in their place has the same id.
 
@@ -51,9 +60,13 @@ def offline_runs(folder: Path) -> list[Path]:
         if SET_ASIDE not in path.relative_to(folder).parts
         and any(path.glob("*.wandb"))
         and not any(path.glob("*.wandb.synced"))
-        and (result := read_result(path.parents[1])) is not None
-        and result.status in CONCLUSIVE
+        and (REPLAYED in path.parts or _has_ended(path.parents[1]))
     ]
+
+
+def _has_ended(folder: Path) -> bool:
+    result = read_result(folder)
+    return result is not None and result.status in CONCLUSIVE
 
 
 def require_account() -> None:
@@ -81,13 +94,24 @@ def main(arguments: Sequence[str]) -> int:
     args = parse_arguments(arguments)
     folder = args.folder or workplace() / "outputs"
     try:
-        if args.report is not None:
-            specs = load_table(CONFIGS, args.report)
+        if args.source is not None or args.picture is not None:
+            from curvlab.tables.wandb_files import draw_dashboard, replay  # which import torch
+
+            if args.source is not None:
+                folder = args.folder or folder / REPLAYED / "-".join(args.source.parts[-2:])
+                number = replay(args.source, folder, args.project, args.entity)
+                print(f"replayed {number} runs in {folder}: upload by curvlab wandb_sync {folder}")
+            if args.picture is not None:
+                print(f"wrote {draw_dashboard(folder, args.picture)}")
+            return 0
+        if args.report is not None or args.dashboard:
+            specs = load_table(CONFIGS, args.report) if args.report is not None else []
             require_account()
             import wandb
 
             entity = args.entity or str(wandb.Api().default_entity)
-            print(f"saved {table_report(specs, args.project, entity).save().url}")
+            made = table_report(specs, args.project, entity) if specs else None
+            print(f"saved {(made or dashboard(args.project, entity)).save().url}")
             return 0
         runs = offline_runs(folder)
         if not args.dry_run and runs:

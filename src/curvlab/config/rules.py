@@ -1,6 +1,8 @@
 """Rules between the groups of a configuration, checked before anything is built."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -27,7 +29,16 @@ def validate(config: DictConfig) -> None:
     """
     _raise(_task_of_dataset, config)  # else values that come from both mean nothing
     check_options(config)
-    for rule in (_task_of_model, _space, _direction, _basis, _batching, _selection, _devices):
+    for rule in (
+        _task_of_model,
+        _space,
+        _direction,
+        _basis,
+        _batching,
+        _selection,
+        _logger,
+        _devices,
+    ):
         _raise(rule, config)
 
 
@@ -40,14 +51,15 @@ def check_space(config: DictConfig) -> None:
     _raise(_space, config)
 
 
-def check_devices(config: DictConfig) -> None:
-    """Refuse several devices in one run where they do not help: searches, one whole graph.
+def check_machine(config: DictConfig) -> None:
+    """Refuse a logger that is not installed, and several devices in one run that do not help.
 
-    A task whose `shares_loss` is true divides the work of one graph.
+    Several help neither searches nor one whole graph, unless the task's `shares_loss` is true.
 
     Raises:
         UsageError: with the ways out.
     """
+    _raise(_logger, config)
     _raise(_devices, config)
 
 
@@ -193,6 +205,13 @@ def _selection(config: DictConfig) -> Iterator[str]:
             f"trainer.validate_every={trainer.validate_every} exceeds trainer.max_steps="
             f"{trainer.max_steps}: no validation would choose the weights"
         )
+
+
+def _logger(config: DictConfig) -> Iterator[str]:
+    target = OmegaConf.select(config, "logger._target_") or ""
+    own = re.fullmatch(r"curvlab\.callbacks\.(\w+)_logger", target)
+    if own and find_spec(own[1]) is None:
+        yield f"logger={own[1]} needs {own[1]}: pip install 'curvlab[{own[1]}]'"
 
 
 def _devices(config: DictConfig) -> Iterator[str]:

@@ -137,7 +137,7 @@ def _fit(
         EndsBySignal(),
     ]
     at = folder.step() if checkpoint else None
-    open_logger = build_logger(config, result, folder.path, at) if first else nullcontext()
+    open_logger = build_logger(config.logger, result, folder.path, at) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
         try:

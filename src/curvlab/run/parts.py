@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from lightning import Trainer
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
@@ -128,15 +129,24 @@ def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation
 
 
 def build_logger(
-    config: DictConfig, result: Result, folder: Path, resumed_at: int | None
+    options: DictConfig | Mapping[str, Any] | None,
+    result: Result,
+    folder: Path,
+    resumed_at: int | None,
 ) -> AbstractContextManager[Logger | None]:
-    """Build the logger beside the curves' file, if there is one, as what is open during a run."""
-    if not config.logger:
+    """Build the logger beside the curves' file, if there is one, as what is open during a run.
+
+    Runs are grouped by table or task, and have the model as job type. Keys of their configuration
+    are flat, `model/dim`; names of the parts have keys of their own.
+    """
+    if not options:
         return nullcontext()
     # Two tables may have the same cell, which is a run in the group of each.
     table = f"{result.experiment.replace('/', '-')}-" if result.experiment else ""
+    names = {key: getattr(result, key) for key in ("model", "dataset", "manifold", "task")}
+    (flat,) = pd.json_normalize(result.config, sep="/").to_dict("records")
     return build(
-        config.logger,
+        dict(options),
         _recursive_=False,  # the run's configuration is passed, not built
         _convert_="all",
         folder=str(folder),
@@ -144,8 +154,9 @@ def build_logger(
         run_id=f"{table}{result.config_hash}",
         resumed_at=resumed_at,
         group=result.experiment or result.task,
-        job_type=f"{result.dataset}/{result.model}",
-        run_config=result.config,
+        job_type=result.model,
+        tags=list(names.values()),
+        run_config={**names, **flat},
     )
 
 

@@ -121,6 +121,10 @@ def finished(result: Result, folder: Path) -> None:
     if (folder / TRACEBACK).exists():
         _console.print(f"  details  {shown(folder / TRACEBACK)}")
     _pictures(folder)
+    if any((folder / "wandb").glob("offline-run-*")):
+        _console.print(
+            f"  W&B      offline, {shown(folder / 'wandb')}: upload by curvlab wandb_sync"
+        )
 
 
 def _at_rim(result: Result) -> None:
@@ -218,13 +222,16 @@ def _by_node(
 
 
 def log_result(result: Result, folder: Path, logger: Logger) -> None:
-    """Hand a run's score to a logger; to W&B also which relations use which geometry, and spreads.
+    """Hand a run's score and cost to a logger; to W&B also geometries of relations and spreads.
 
     `histogram/kappa` is over the components of all layers and `histogram/routing_BRANCH` over the
     test queries.
     """
     assert result.score is not None
-    logger.log_metrics({"score": result.score}, step=result.steps)  # what reports on W&B compare
+    costs = {"ms_per_step": result.ms_per_step, "seconds": result.wall_seconds}
+    costs |= {"memory_mb": result.peak_memory_mb, "parameters": result.parameters}
+    known = {f"cost/{name}": float(cost) for name, cost in costs.items() if cost is not None}
+    logger.log_metrics({"score": result.score, **known}, step=result.steps)
     if not isinstance(logger, WandbLogger):
         return
     import wandb

@@ -1,4 +1,4 @@
-"""A report on Weights & Biases for each table: its methods side by side, from its group of runs."""
+"""Models side by side on Weights & Biases: a report for each table, a dashboard for all runs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,9 +8,15 @@ from curvlab.tables.spec import SCORE, TableSpec
 
 if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report
+    from wandb_workspaces.workspaces import Workspace
 
 STEP = "trainer/global_step"
-"""What runs count their curves by (`curvlab.callbacks.wandb_logger`)."""
+"""The step of the curves (`curvlab.callbacks.wandb_logger`)."""
+
+COSTS = {"cost/ms_per_step": "ms per step", "cost/memory_mb": "MB at the peak"}
+"""Numbers of a run's summary, and their titles."""
+
+NEEDED = "reports on W&B need wandb: pip install 'curvlab[wandb]'"
 
 
 def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Report":
@@ -18,9 +24,9 @@ def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Repo
 
     A table with datasets as columns has a section for each: bars with the mean of each row over
     seeds and its standard deviation. Where columns are numbers, such as depths, the runs are points
-    over them. Then come the curves of loss and curvature, each row one line with its spread, and
-    the settings in which runs differ. All of it reads the runs that have the table's name as group,
-    as those of its sweep with `logger=wandb` do.
+    over them. Then come the curves of loss and curvature, each row one line with its spread, the
+    cost, and the settings in which runs differ. All of it reads the runs that have the table's name
+    as group, as those of its sweep with `logger=wandb` do.
 
     Args:
         specs: From `load_table`.
@@ -33,26 +39,74 @@ def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Repo
     try:
         import wandb_workspaces.reports.v2 as wr
     except ImportError as error:
-        raise UsageError("reports on W&B need wandb: pip install 'curvlab[wandb]'") from error
-    name, rows = specs[0].name, wr.Config(specs[0].report.rows)
-    group = f"Metric('Group') == '{name}' and Metric('JobType') != 'table'"
+        raise UsageError(NEEDED) from error
+    name, rows = specs[0].name, wr.Config(_key(specs[0].report.rows))
+    group = f"Metric('Group') == '{name}'"
     blocks: list[Any] = [
         wr.MarkdownBlock(
-            f"Runs of `curvlab train -m table={name} logger=wandb`. The paper's "
-            "numbers stand in curvlab's `docs/results`."
+            f"Runs of `curvlab train -m table={name} logger=wandb`. The paper's numbers stand in "
+            "curvlab's `docs/results`."
         )
     ]
     for spec in specs:
         blocks += [wr.H1(spec.report.title), *_sections(wr, spec, group)]
-    curves: list[Any] = [
-        wr.LinePlot(title="loss", x=STEP, y=["loss"], groupby=rows),
-        wr.LinePlot(title="curvature", x=STEP, metric_regex="kappa/.*", groupby=rows),
-        wr.RunComparer(diff_only="split"),
-    ]
     runs = wr.Runset(name=name, filters=group)
-    blocks += [wr.H1("Curves and settings"), wr.PanelGrid(runsets=[runs], panels=curves)]
+    panels = [*_curves(wr, groupby=rows), *_costs(wr, groupby=rows)]
+    panels += [wr.RunComparer(diff_only="split")]
+    blocks += [wr.H1("Curves, cost and settings"), wr.PanelGrid(runsets=[runs], panels=panels)]
     title = f"curvlab, {name}"
     return wr.Report(project=project, entity=entity, title=title, blocks=blocks, width="fluid")
+
+
+def dashboard(project: str, entity: str) -> "Workspace":
+    """Define the workspace that compares all runs; its `save()` puts it on the site.
+
+    Runs are grouped by data set, model and manifold. Each panel has a bar or a line for each group:
+    score, curvatures over the steps, cost.
+
+    Args:
+        project: as of `table_report`.
+        entity: as of `table_report`.
+
+    Raises:
+        UsageError: wandb-workspaces is not installed.
+    """
+    try:
+        import wandb_workspaces.reports.v2 as wr
+        import wandb_workspaces.workspaces as ws
+    except ImportError as error:
+        raise UsageError(NEEDED) from error
+    score = wr.BarPlot(title="score", metrics=[wr.SummaryMetric(SCORE)])
+    sections = {"Score": [score], "Curves": _curves(wr), "Cost": _costs(wr)}
+    groups: list[Any] = [ws.Config(name) for name in ("dataset", "model", "manifold")]
+    return ws.Workspace(
+        entity=entity,
+        project=project,
+        name="curvlab, models compared",
+        sections=[
+            ws.Section(name=name, panels=panels, is_open=True) for name, panels in sections.items()
+        ],
+        runset_settings=ws.RunsetSettings(groupby=groups),
+    )
+
+
+def _key(path: str) -> str:
+    """The flat key that runs on W&B have for a path of the configuration."""
+    return path.removesuffix(".name").replace(".", "/")
+
+
+def _curves(wr: Any, **options: Any) -> list[Any]:
+    return [
+        wr.LinePlot(title="loss", x=STEP, y=["loss"], **options),
+        wr.LinePlot(title="curvature", x=STEP, metric_regex="kappa/.*", **options),
+    ]
+
+
+def _costs(wr: Any, **options: Any) -> list[Any]:
+    return [
+        wr.BarPlot(title=title, metrics=[wr.SummaryMetric(name)], **options)
+        for name, title in COSTS.items()
+    ]
 
 
 def _sections(wr: Any, spec: TableSpec, group: str) -> list[Any]:
@@ -62,18 +116,19 @@ def _sections(wr: Any, spec: TableSpec, group: str) -> list[Any]:
     bars = wr.BarPlot(
         title=score,
         metrics=[wr.SummaryMetric(score)],
-        groupby=wr.Config(report.rows),
+        groupby=wr.Config(_key(report.rows)),
         groupby_aggfunc="mean",
         groupby_rangefunc="stddev",
     )
     if (report.rows, report.columns) != ("model.name", "dataset.name"):
-        points = wr.ScatterPlot(x=wr.Config(report.columns), y=wr.SummaryMetric(score))
+        points = wr.ScatterPlot(x=wr.Config(_key(report.columns)), y=wr.SummaryMetric(score))
         runs = wr.Runset(name=spec.name, filters=group)
         return [wr.PanelGrid(runsets=[runs], panels=[points, bars])]
     blocks = []
+    models = list(map(str, spec.planned_rows))
     for column in spec.planned_columns:
-        cells = [f"{column}/{row}" for row in spec.planned_rows]
-        runs = wr.Runset(name=str(column), filters=f"{group} and Metric('JobType') in {cells}")
+        own = f"{group} and Config('dataset') == '{column}' and Metric('JobType') in {models}"
+        runs = wr.Runset(name=str(column), filters=own)
         blocks += [
             wr.H2(spec.label(report.columns, column)),
             wr.PanelGrid(runsets=[runs], panels=[bars]),
