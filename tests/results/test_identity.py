@@ -7,7 +7,7 @@ from composing import composed
 from curvlab.config.options import decides
 from curvlab.config.schema import options_of
 from curvlab.results import identity as identities
-from curvlab.results.identity import built, identity_hash, older, revisions_of, stored
+from curvlab.results.identity import built, identity_hash, outdated_classes, revisions_of, stored
 
 
 def hash_of(config):
@@ -81,14 +81,14 @@ def test_a_raised_revision_makes_exactly_the_results_of_its_class_old(monkeypatc
     fpst, gcn = (stored(composed(f"model={m}", "dataset=web_edu")) for m in ("fpst", "gcn"))
     target, now = fpst["model"]["_target_"], revisions_of(fpst)
     before = {"gcn": identity_hash(gcn), "fpst": identity_hash(fpst)}
-    assert older(fpst, now) == older(gcn, revisions_of(gcn)) == []
+    assert outdated_classes(fpst, now) == outdated_classes(gcn, revisions_of(gcn)) == []
     real = identities._revision
     monkeypatch.setattr(identities, "_revision", lambda t: 9 if t == target else real(t))
     assert identity_hash(gcn) == before["gcn"]
     assert identity_hash(fpst) != before["fpst"]
     assert identity_hash(fpst, now) == before["fpst"]  # what was written keeps its identity
-    assert older(fpst, now) == [f"FPST of revision {now.get(target, 1)}"]
-    assert older(gcn, revisions_of(gcn)) == []
+    assert outdated_classes(fpst, now) == [f"FPST of revision {now.get(target, 1)}"]
+    assert outdated_classes(gcn, revisions_of(gcn)) == []
     assert revisions_of(fpst)[target] == 9
 
 

@@ -111,24 +111,6 @@ def test_ties_are_both_best_and_a_lone_number_is_not_marked(spec, write_run, tmp
     assert "another protocol" not in text
 
 
-def test_an_order_that_says_nothing_is_not_marked(configs, write_run, tmp_path):
-    _, times = load_table(configs, "cat/table2")
-    for i, model in enumerate(("cat_euclidean", "cat_hyperbolic", "cat")):
-        words = {"table": "cat/table2", "metric": "inference_ms", "steps": 1}
-        write_run(model, "wn18rr", 0, i + 1.5, **words)
-    text = markdown(build_report(times, tmp_path))
-    assert "| ours" in text
-    assert not re.search(r"rank |Spearman|Bold|\*\d", text)
-
-
-def test_the_fastest_is_marked(fig4, write_run, tmp_path):
-    words = {"table": "fpst/fig4", "metric": "inference_ms", "steps": 1}
-    for model, value in [("gcn", 3.0), ("gat", 9.0), ("tokengt", 7.0)]:
-        write_run(model, "power", 0, value, **words)
-    text = markdown(build_report(fig4[0], tmp_path))
-    assert all(words in text for words in ("**3.00** (1)", "*7.00* (1)", "**2.35**"))
-
-
 def test_latex_is_balanced_and_every_line_has_all_columns(report):
     title = replace(report.spec.report, title="50% of {a_b} & #1")
     text = render([replace(report, spec=replace(report.spec, report=title))], "latex")

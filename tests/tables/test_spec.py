@@ -33,17 +33,6 @@ def test_every_table_reads_its_paper_and_plans_its_cells(name, tmp_path):
         assert spec.planned_seeds
 
 
-def test_printed_numbers_of_figure_3(spec, tmp_path):
-    report = build_report(spec, tmp_path)
-    fpst = cell(report, "fpst")
-    assert (fpst["paper_mean"], fpst["paper_pm"]) == (99.00, 0.08)
-    assert cell(report, "tokengt", "power")["paper_pm"] == 0.0
-    assert len(report.rows) == 12
-    assert report.columns == ["web_edu", "power", "facebook", "bio_worm"]
-    assert report.decimals == 2
-    assert report.cells["paper_mean"].notna().all()
-
-
 def test_dimensions_are_sorted_and_matched_by_number(dimensions, write_run, tmp_path):
     write_run("fpst", "web_edu", 0, 93.0, dim=4, table="fpst/fig3_dimensions")
     report = build_report(dimensions, tmp_path)

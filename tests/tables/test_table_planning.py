@@ -99,39 +99,30 @@ def test_what_keeps_cells_from_running_is_said_once_for_all():
     ]
 
 
+@pytest.mark.parametrize(
+    ("budget", "chosen"),
+    [
+        (5, {"here": [1, 2]}),  # which only are copied
+        (30, {"here": [1, 2], "quick": [0], "one": [4]}),
+        (80, {"here": [1, 2], "slow": [0], "quick": [0], "one": [4]}),
+        (95, {"here": [1, 2], "slow": [0], "quick": [0, 1], "one": [4]}),
+        (1000, {"here": [0, 1, 2], "slow": [0, 1, 2], "quick": [0, 1, 2], "one": [4], "most": [4]}),
+    ],
+)
+def test_a_budget_gives_every_cell_a_seed_before_any_gets_two(budget, chosen):
+    cells = [
+        planned("here", 500, copies=(1, 2)),
+        planned("slow", 50),
+        planned("quick", 10),
+        planned("one", 20, seeds=(4,)),
+        planned("most", 90, seeds=(4,), done=4),
+    ]
+    found = {cell.words[0][6:]: seeds for cell, seeds in within_budget(cells, budget)}
+    assert found == chosen
+
+
 def planned(name, seconds, seeds=(0, 1, 2), **options):
     return PlannedCell((f"model={name}",), seeds, None, **options), Cost(1.0, 0.0, seconds)
-
-
-def test_a_budget_gives_every_cell_a_seed_before_any_gets_two():
-    cells = [planned("slow", 50), planned("quick", 10), planned("one", 20, seeds=(4,))]
-
-    def chosen(budget):
-        return {c.words[0][6:]: seeds for c, seeds in within_budget(cells, budget)}
-
-    assert chosen(5) == {}
-    assert chosen(30) == {"quick": [0], "one": [4]}
-    assert chosen(80) == {"slow": [0], "quick": [0], "one": [4]}
-    assert chosen(95) == {"slow": [0], "quick": [0, 1], "one": [4]}
-    assert chosen(1000) == {"slow": [0, 1, 2], "quick": [0, 1, 2], "one": [4]}
-    for budget in range(0, 250, 7):
-        of = {c.words[0]: s.seconds for c, s in cells}
-        spent = sum(of[c.words[0]] * len(s) for c, s in within_budget(cells, budget))
-        assert spent <= budget
-
-
-def test_seeds_that_are_done_count_when_a_budget_is_shared_out():
-    cells = [planned("nearly", 10, seeds=(4,), done=4), planned("empty", 50)]
-    assert [(c.words[0], s) for c, s in within_budget(cells, 55)] == [("model=empty", [0])]
-    assert within_budget(cells, 60)[0][1] == [4]
-
-
-def test_what_another_table_has_costs_nothing():
-    cells = [planned("here", 50, copies=(1, 2)), planned("quick", 10, seeds=(0,))]
-    assert [(c.words[0][6:], s) for c, s in within_budget(cells, 10)] == [
-        ("here", [1, 2]),
-        ("quick", [0]),
-    ]
 
 
 def test_runs_that_another_table_has_are_known_as_copies(configs, tmp_path):

@@ -90,7 +90,7 @@ def _parser() -> Words:
         where = "all tables' runs (default: outputs/tables; without any docs/results/tables)"
         made.add_argument("--results", type=Path, help=where)
     what = "rows to be compared, such as fpst:tokengt"
-    board.add_argument("twins", nargs="*", metavar="CURVED:FLAT", help=what)
+    board.add_argument("pairs", nargs="*", metavar="CURVED:FLAT", help=what)
     grid = command("map", plot_map, "map.png")
     grid.add_argument("folder", type=Path, metavar="FOLDER", help="of the studies: outputs/study")
     for flag, where in (("--x", "across"), ("--y", "up")):
@@ -221,7 +221,7 @@ def plot_leaderboard(arguments: argparse.Namespace) -> None:
     from curvlab.analysis.table_figures import leaderboard_figure
 
     results = results_folder(workplace(), arguments.results)
-    found = board(CONFIGS, arguments.table, results, arguments.twins)
+    found = board(CONFIGS, arguments.table, results, arguments.pairs)
     if found.block is None:
         raise UsageError(
             f"fewer than three models of {arguments.table} share two datasets at their table's "

@@ -10,7 +10,7 @@ curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells
 curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
 curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved less flat
-curvlab tables older --output docs/results/older.csv   the cells whose commands have changed
+curvlab tables outdated --output docs/results/outdated.csv   the cells whose commands have changed
 curvlab tables add outputs/tables                      its runs, checked, to docs/results/tables
 """
 
@@ -71,7 +71,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         metavar="WORD",
         help="a table, or status [TABLE], page PAPER, plan TABLE, estimate TABLE, refresh TEXT, "
-        "leaderboard TASK|TABLE [CURVED:FLAT], older, add FOLDER",
+        "leaderboard TASK|TABLE [CURVED:FLAT], outdated, add FOLDER",
     )
     parser.add_argument("--format", choices=FORMATS, default="terminal")
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
@@ -98,7 +98,7 @@ def make_text(arguments: argparse.Namespace) -> str:
     given, form = arguments.results, arguments.format
     if verb in NEEDS and not words:
         raise UsageError(f"{verb} needs {NEEDS[verb]}")
-    if verb in {*NEEDS, "status", "older"} and form != "terminal":
+    if verb in {*NEEDS, "status", "outdated"} and form != "terminal":
         in_markdown = verb in OF_MARKDOWN and not (verb == "status" and words)
         if not (in_markdown and form == "markdown"):
             instead = "use --format markdown" if in_markdown else "drop --format"
@@ -111,11 +111,11 @@ def make_text(arguments: argparse.Namespace) -> str:
         into = given or Path(str(REPOSITORY), "docs", "results", "tables")
         sources = [results_folder(workplace(), Path(word)) for word in words]
         return "".join(add_runs(source, into).text() for source in sources)
-    if verb not in (*NEEDS, "status", "older"):
+    if verb not in (*NEEDS, "status", "outdated"):
         if words:
             raise UsageError(
                 f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-                "refresh TEXT, leaderboard TASK, older or add FOLDER"
+                "refresh TEXT, leaderboard TASK, outdated or add FOLDER"
             )
         load_table(CONFIGS, verb)  # its name is looked at before the results
     results = results_folder(workplace(), given)
@@ -132,7 +132,7 @@ def make_text(arguments: argparse.Namespace) -> str:
                 deliver(refresh(_text(path), partial(block, results)), path)
             arguments.output = arguments.output or last
             return refresh(_text(last), partial(block, results))
-        case "older", []:
+        case "outdated", []:
             columns = ["cell", "runs", "why"]
             cells = pd.DataFrame(outdated(CONFIGS, results), columns=columns)
             return cells.to_csv(index=False, lineterminator="\n")

@@ -59,7 +59,7 @@ def revisions_of(config: Node) -> dict[str, int]:
     return {target: revision for target, revision in sorted(found.items()) if revision != 1}
 
 
-def older(config: Node, revisions: Mapping[str, int]) -> list[str]:
+def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
     """The classes of a result whose numbers changed since, as `FPST of revision 1`."""
     found = {target: (revisions.get(target, 1), _revision(target)) for target in _targets(config)}
     return [

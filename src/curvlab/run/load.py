@@ -26,7 +26,7 @@ from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
-from curvlab.results.identity import older
+from curvlab.results.identity import outdated_classes
 from curvlab.results.result import Result, SchemaError, check_schema, read_result
 from curvlab.run import reporting
 from curvlab.run.checkpoints import by_part
@@ -286,7 +286,7 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
             "of a run that has"
         )
     kept = _read(file)
-    outdated = older(kept["config"], kept.get("revisions", {}))
+    outdated = outdated_classes(kept["config"], kept.get("revisions", {}))
     if outdated:
         raise UsageError(
             f"{file} was written with {', '.join(outdated)}, which computes other numbers today: "

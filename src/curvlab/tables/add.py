@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from curvlab.results.identity import identity_hash, older
+from curvlab.results.identity import identity_hash, outdated_classes
 from curvlab.results.result import CONCLUSIVE, Result, read_result, result_files
 from curvlab.results.run_tables import FILES, RUN, SUFFIX, read_rows, text_of, write_rows
 
@@ -76,5 +76,5 @@ def _objection(result: Result | None, table: str) -> str:
         return f"it is a run of {result.experiment}"
     if identity_hash(result.config, result.revisions) != result.config_hash:
         return "its identity is not that of its configuration"
-    outdated = older(result.config, result.revisions)
+    outdated = outdated_classes(result.config, result.revisions)
     return f"it is of {', '.join(outdated)}, which has changed" if outdated else ""

@@ -18,7 +18,7 @@ from curvlab.config.folder import find
 from curvlab.config.schema import attribute
 from curvlab.config.sources import complete
 from curvlab.errors import UsageError
-from curvlab.results.identity import built, canonical, older
+from curvlab.results.identity import built, canonical, outdated_classes
 from curvlab.results.result import INTERRUPTED, load, result_files
 from curvlab.tables.spec import LARGEST_CURVATURE, LENGTHS, SCORE, ReportBlock, TableSpec
 
@@ -29,9 +29,10 @@ STATUSES = ("finished", *LOST)
 CELL = ["row", "column"]
 COLUMNS = (
     *CELL, "seed", "status", "value", "second", "val", "steps", "patience", "device", "seconds",
-    "parameters", "curvatures", "commit", "config", "built", "protocol", "older", "changed", "path",
+    "parameters", "curvatures", "commit", "config", "built", "protocol", "outdated", "changed",
+    "path",
 )  # fmt: skip
-OUTDATED = "older.csv"
+OUTDATED = "outdated.csv"
 """The cells whose results are outdated, next to the folder of all tables' results."""
 
 DEFAULT = "default"
@@ -55,7 +56,7 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
     Returns:
         One row per run, `COLUMNS`: `value` is NaN unless finished, `val` the validation score,
         `built` what it built by dotted keys (see `curvlab.results.identity.built`), `protocol` a
-        number for configurations that are equal but for the seed, `older` the classes whose
+        number for configurations that are equal but for the seed, `outdated` the classes whose
         revision was raised since, `changed` the overrides of its command against the table. A
         finished run that validation could end has as its steps those that it was given.
     """
@@ -142,7 +143,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
         "config": config,
         "built": made | ({"seed": config["seed"]} if "seed" in config else {}),
         "protocol": number,
-        "older": outdated,
+        "outdated": outdated,
         "changed": ", ".join(result.get("changed") or ()),
     }
 
@@ -151,7 +152,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
 def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
     """What runs built that differ in their seed only, the classes that changed since, a number."""
     node, raised = json.loads(config), json.loads(revisions)
-    return flatten(built(node, raised)), ", ".join(older(node, raised)), next(_NUMBERS)
+    return flatten(built(node, raised)), ", ".join(outdated_classes(node, raised)), next(_NUMBERS)
 
 
 def _number(result: Mapping[str, Any], metric: str) -> float:
@@ -169,9 +170,9 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
     """The runs of a table with their split and with `deviation` from the table's protocol.
 
     A run deviates if it was to be shorter than the table says, or if its command has overrides
-    beyond the cells to run. It also does if `older.csv` next to the results lists its cell, if its
-    split has another draw than the split's configuration, or if a class that it built has another
-    revision today. The table's own protocol is an empty text.
+    beyond the cells to run. It also does if `outdated.csv` next to the results lists its cell, if
+    its split has another draw than the split's configuration, or if a class that it built has
+    another revision today. The table's own protocol is an empty text.
 
     Args:
         spec: The table.
@@ -182,7 +183,7 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
         What `collect` does, plus `deviation`, `split` (its name in words) and `draw` (see `draw`).
 
     Raises:
-        UsageError: `older.csv` is there and is no such list.
+        UsageError: `outdated.csv` is there and is no such list.
     """
     runs = collect(results / spec.name, report or spec.report)
     listed = outdated_cells(results)
@@ -199,7 +200,7 @@ def outdated_cells(results: Path) -> dict[str, str]:
     """Why each cell is outdated, from the list next to the results; empty without one.
 
     Raises:
-        UsageError: the file is not one that `tables older` has written.
+        UsageError: the file is not one that `tables outdated` has written.
     """
     path = results.resolve().parent / OUTDATED
     if not path.exists():
@@ -208,7 +209,7 @@ def outdated_cells(results: Path) -> dict[str, str]:
         with path.open(encoding="utf-8", newline="") as file:
             return {row["cell"]: row["why"] for row in csv.DictReader(file)}
     except (OSError, KeyError, ValueError) as error:
-        message = f"{path} must be a file that `tables older` has written: {error}"
+        message = f"{path} must be a file that `tables outdated` has written: {error}"
         raise UsageError(message) from None
 
 
@@ -224,7 +225,7 @@ def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
     listed = _reasons(why, run["built"])
     words = [text for key, text in listed.items() if key not in lengths]
     if not listed:
-        words = [f"{run['older']} (commit {run['commit'][:8]})"] if run["older"] else []
+        words = [f"{run['outdated']} (commit {run['commit'][:8]})"] if run["outdated"] else []
         split = run["config"].get("split") or {}
         if "draw" in split and "split.draw=" not in run["changed"]:
             today = _drawn_today(spec.configs, str(split.get("name")), split["draw"])

@@ -1,4 +1,4 @@
-"""A stored result is what its command runs today, or is listed as older, with what made it so."""
+"""A stored result is what its command runs today, or is listed as outdated, with the reason."""
 
 import csv
 import json
@@ -23,13 +23,15 @@ GONE = {
 }  # fmt: skip
 """Options of earlier versions, which stored results have at the value that is left."""
 
-EVERY = 11  # cells, and the listed: all take minutes, and `scripts/tables.py older` looks at them
+EVERY = (
+    11  # cells, and the listed: all take minutes, and `scripts/tables.py outdated` looks at them
+)
 
 
 @pytest.mark.slow
-def test_results_have_the_identity_of_their_command_or_are_listed_as_older(configs):
+def test_results_have_the_identity_of_their_command_or_are_listed_as_outdated(configs):
     results = configs.parent / "docs" / "results" / "tables"
-    with (results.parent / "older.csv").open(encoding="utf-8") as file:
+    with (results.parent / "outdated.csv").open(encoding="utf-8") as file:
         listed = {row["cell"]: row["why"] for row in csv.DictReader(file)}
     cells = sorted({path.parents[1] for path in result_files(results)})[::EVERY]
     sample = {cell.relative_to(results).as_posix() for cell in cells}
@@ -69,12 +71,12 @@ def test_null_is_not_the_default(configs, tmp_path):
     """An option that was null, and is something by default, has made another result."""
     cell = "hypformer/table2/airport/hypformer/seed0"
     stored = deepcopy(load(configs.parent / "docs" / "results" / "tables" / cell / "result.json"))
-    for name, value in (("same", "per_branch"), ("older", None)):
+    for name, value in (("same", "per_branch"), ("outdated", None)):
         stored["config"]["model"]["linear_maps"] = value
         stored["revisions"] = revisions_of(stored["config"])
         path = tmp_path / name / cell / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(stored))
     assert outdated(configs, tmp_path / "same") == []
-    ((_, runs, why),) = outdated(configs, tmp_path / "older")
+    ((_, runs, why),) = outdated(configs, tmp_path / "outdated")
     assert (runs, why) == (1, "model.linear_maps null -> default")
