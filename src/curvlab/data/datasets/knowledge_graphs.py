@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
+from curvlab.data.datasets.triple_folder import graph_of
 from curvlab.data.datasets.triples import MASKS, check_triples
 from curvlab.data.files.checks import check_statistics
 from curvlab.data.files.sources import Downloaded, pyg_root
@@ -47,6 +49,17 @@ class KnowledgeGraph(Downloaded):
         }
         check_statistics(self.name, found, self.statistics)
         return data
+
+
+class TripleFiles(KnowledgeGraph):
+    """Three files of triples, numbered by first appearance (UMLS, Kinships, Nations)."""
+
+    def read(self, paths: list[Path]) -> Data:
+        """Read the files in the order train, validation, test."""
+        parts = zip(MASKS, paths, strict=True)
+        triples = pd.concat([read_triples(path).assign(part=part) for part, path in parts])
+        entities = pd.Index(pd.unique(triples[["head", "tail"]].to_numpy(object).ravel()))
+        return graph_of(triples, entities, list(triples.relation.unique()))
 
 
 class PyGKnowledgeGraph(KnowledgeGraph):
