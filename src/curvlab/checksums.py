@@ -100,15 +100,18 @@ def checksum_of(place: str | None, *names: str) -> str | None:
     So a changed file is another run and another cache entry.
 
     Args:
-        place: a folder, or without `names` a file, or a folder with all that is below it.
-        *names: of files in the folder, plain or `.gz`.
+        place: a file, or a folder, without `names` with all that is below it.
+        *names: of files in the folder, plain or `.gz`; a file of such a name stands for its folder.
     """
     if place is None:
         return None
-    if not names and Path(place).is_dir():
-        return checksum(raw_files(Path(place)))
+    folder = Path(place).expanduser()
     endings = [f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
-    every = [Path(place) / name for name in endings] if names else [Path(place)]
+    if folder.name in endings:
+        folder = folder.parent
+    if folder.is_dir() and not names:
+        return checksum(raw_files(folder))
+    every = [folder / name for name in endings] if folder.is_dir() else [folder]
     return checksum([path for path in every if path.is_file()])
 
 

@@ -13,6 +13,9 @@ LONGEST = 400
 LONGEST_WORD = 150
 """Characters of one word of it, which somebody may have typed."""
 
+FAULT = "\n  - "
+"""The begin of each fault in an error with several of them."""
+
 NO_ROOM = (
     "what was there before is as it was: make room, or name another folder that can be written."
 )
@@ -45,8 +48,13 @@ def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
 
 def shortened(text: str) -> str:
     """A sentence that is not too long to be read: without the middle of what would be."""
-    words = (_without_middle(word, LONGEST_WORD) for word in text.split(" "))
+    words = (_without_middle(word, LONGEST_WORD) for word in text.split())
     return _without_middle(" ".join(words), LONGEST)
+
+
+def shown(error: object) -> str:
+    """An error as it is printed: each of its faults on a line."""
+    return FAULT.join(map(shortened, str(error).split(FAULT)))
 
 
 def _without_middle(text: str, longest: int) -> str:

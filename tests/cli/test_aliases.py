@@ -21,7 +21,7 @@ from curvlab.results.result import Result
         ("model=FPS-T,Q-GCN,fpts", "model=fpst,q_gcn,fpts"),
         ("task=lp", "task=link_prediction"),
         ("-m task=nc seed=0,1", "-m task=node_classification seed=0,1"),
-        ("dataset=edges.csv", "dataset=graph_folder dataset.path=."),
+        ("dataset=edges.csv", "dataset=graph_folder dataset.path=edges.csv"),
         ("dataset=mine", "dataset=graph_folder dataset.path=mine"),
         (
             "dataset=nowhere model.dim=8 +trainer.x=FPST",
@@ -41,9 +41,9 @@ def test_other_names_are_those_of_the_choice(words, resolved, tmp_path, monkeypa
     [
         ("train manifold=hyperbolic", "say manifold=poincare for the ball, manifold=lorentz"),
         ("train epochs=50", "say trainer.max_steps"),
-        ("train dataset=friends.csv", "say dataset=graph_folder dataset.path=FOLDER"),
+        ("train dataset=friends.csv", "friends.csv is not there: dataset=graph_folder takes"),
         ("train --model fpst", "there is no --model here; say model=..."),
-        ("train dataset=graph_folder dataset.path=nowhere", "nowhere is no folder"),
+        ("train dataset=graph_folder dataset.path=nowhere", "nowhere is not there"),
         ("predict runs", "name one of the 1, such as runs/gcn/seed0"),
         ("list model", "invalid choice: 'model'"),
         ("list runs", "no runs below outputs"),

@@ -3,7 +3,10 @@
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
+from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.init_graph import main as init_graph
 from curvlab.cli.own_graph import with_task_of_labels
+from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
 
@@ -18,7 +21,7 @@ FOUND = "4 nodes, 3 edges"
 def folder(tmp_path, monkeypatch):
     """The words of a folder with labels, with one of `data` in an empty place."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(own_graph.SAID, "")
+    monkeypatch.setenv(own_graph.REPORTED, "")
     monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "edges.csv").write_text(EDGES)
@@ -88,3 +91,57 @@ def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
     with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is no id"):
         with_task_of_labels([*folder, "model=gcn"])
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["dataset=mine"], ["dataset=graph_folder", "dataset.path=mine"]),
+        (["dataset=mine/edges.csv"], ["dataset=graph_folder", "dataset.path=mine/edges.csv"]),
+        (["dataset=a.csv,b.csv"], ["dataset=graph_folder", "dataset.path=a.csv,b.csv"]),
+        (["dataset=my graph.csv"], ["dataset=graph_folder", "dataset.path='my graph.csv'"]),
+        (["dataset=x.pt"], ["dataset=pyg", "dataset.path=x.pt"]),
+        (["dataset=x.gml.gz"], ["dataset=networkx", "dataset.path=x.gml.gz"]),
+        (["dataset=triples"], ["dataset=kg_folder", "dataset.source.path=triples"]),
+        (["dataset=cora"], ["dataset=cora"]),
+        (["dataset=cora", "dataset.features=null"], ["dataset=cora", "dataset.features=null"]),
+        (["dataset=corra"], ["dataset=corra"]),
+        (["model=gcn"], ["model=gcn"]),
+    ],
+)
+def test_a_path_is_a_data_set(folder, tmp_path, words, expected):
+    (tmp_path / "triples").mkdir()
+    (tmp_path / "triples" / "train.txt").write_text("a\tr\tb\n")
+    assert resolve_aliases(words, CONFIGS) == expected
+
+
+@pytest.mark.parametrize("kind", ["own", "identity", "own+identity", "none", "own,identity"])
+def test_a_kind_of_features_is_one_word(folder, kind):
+    words = ["dataset=mine", f"dataset.features={kind}"]
+    assert f"dataset.features.kind={kind}" in resolve_aliases(words, CONFIGS)
+    assert resolve_aliases(["dataset=mine", "dataset.features=null"], CONFIGS)[0] == (
+        "dataset.features=null"
+    )
+
+
+def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_path):
+    (tmp_path / "mine" / "edges.csv").write_text("a,b,amount\nann,bob,2\nbob,cem,5\ncem,dan,1\n")
+    people = "name,team,age\nann,x,1\nbob,y,2\ncem,x,\ndan,y,4\n"
+    (tmp_path / "mine" / "nodes.csv").write_text(people)
+    assert init_graph(["mine", "--label", "team"]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        "mine: 4 nodes, 3 edges, 1 features",
+        "nodes.csv: id 'name', label 'team'; features age",
+        "column 'amount' is not used",
+        "age: 1 missing",
+        "2 classes: x 2, y 2",
+        "direction: 0 of 3 edges are given both ways",
+        "1 component, degree 1.5 on average and 2 at most",
+        "delta: 0 at a diameter of 3 (0 of a tree), tree-like",
+        "curvlab train model=hypformer dataset=mine dataset.source.label=team",
+    ):
+        assert line in said
+    assert init_graph(["nowhere"]) == 2
+    assert init_graph(["nowhere.pt", "--label", "x"]) == 2
+    assert "needs tables" in capsys.readouterr().err

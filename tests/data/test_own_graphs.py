@@ -26,7 +26,7 @@ from curvlab.data.splits.nodes import OwnSplit
 from curvlab.data.transforms.features import OwnFeatures
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, shown
 
 EDGES = "from,to\nann,bob\nbob,cem\ncem,ann\ncem,dan\n"
 NODES = "id,label,split,age\nann,x,train,1\nbob,y,val,2\ncem,x,test,3.5\ndan,y,train,-4\n"
@@ -115,7 +115,7 @@ def test_a_first_line_that_can_only_name_columns_is_a_header(folder, edges, opti
 
 
 def test_counts_are_told_once_with_what_was_left_out(folder, caplog, monkeypatch):
-    monkeypatch.setenv(own_graph.SAID, "")
+    monkeypatch.setenv(own_graph.REPORTED, "")
     caplog.set_level(logging.INFO)
     text = EDGES + "ann,ann\nbob,ann\nann,bob\n"
     for _ in range(2):  # the second time from the cache
@@ -199,15 +199,109 @@ def test_a_new_graph_takes_the_numbers_of_the_trained_one(folder, tmp_path):
         read_graph(tmp_path / "own", known=Vocabulary(classes=("y",)))
 
 
-def test_features_are_made_where_there_are_none(folder):
-    source = folder({"edges.csv": EDGES})
-    data = GraphDataModule(source, [OwnFeatures()])
-    torch.testing.assert_close(data.graph.x, torch.eye(4), atol=0.02, rtol=0)
-    assert GraphDataModule(source, [OwnFeatures(dim=7, identity_up_to=3)]).num_features == 7
-    own = folder({"nodes.csv": NODES})
-    standard = GraphDataModule(own, [OwnFeatures("standard")]).graph.x
-    assert standard.mean() == pytest.approx(0, abs=1e-6)
-    assert standard.std(correction=0) == pytest.approx(1, abs=1e-6)
+PEOPLE = """name,city,team,age,email,role
+ann,Rome,x,30,a@x,
+bob,Oslo,y,,b@x,boss
+cem,Rome,x,50,c@x,boss
+dan,,y,40,d@x,
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ({}, ["city=Oslo", "city=Rome", "team=x", "team=y", "age", "role=boss"]),
+        ({"label": "team", "ignore": ["role"]}, ["city=Oslo", "city=Rome", "age"]),
+        ({"features": ["age"]}, ["age"]),
+        ({"features": ["email"], "id": "name"}, [f"email={who}@x" for who in "abcd"]),
+        ({"features": []}, None),
+    ],
+)
+def test_columns_are_named_found_and_encoded(folder, options, columns):
+    """Ids are the column that has the ends of the edges; texts are one-hot, e-mails are not."""
+    source = folder({"edges.csv": EDGES, "nodes.csv": PEOPLE}, **options)
+    data = source.load()
+    assert data.vocabulary.nodes == ("ann", "bob", "cem", "dan")
+    assert data.vocabulary.features == (None if columns is None else tuple(columns))
+    assert data.vocabulary.classes == (("x", "y") if "label" in options else None)
+    assert source.remarks[0].startswith("nodes.csv: id 'name'")
+    if columns and "age" in columns:
+        assert data.x[:, columns.index("age")].tolist() == [30, 40, 50, 40]
+    if columns and "city=Rome" in columns:
+        assert data.x[:, columns.index("city=Rome")].tolist() == [1, 0, 1, 0]
+        remarks = " ".join(source.remarks)
+        assert "email: 4 different texts, left out" in remarks
+        assert "city: 2 texts as one-hot columns, 1 nodes without one" in remarks
+        assert "age: 1 missing, filled by the mean 40" in remarks
+
+
+def test_a_column_called_name_is_an_id_only_with_the_ids_of_the_edges(folder):
+    nodes = "name,key\nAnn A,ann\nBob B,bob\nCem C,cem\nDan D,dan\n"
+    assert folder({"edges.csv": EDGES, "nodes.csv": nodes}).load().vocabulary.nodes[0] == "ann"
+    source = folder({"nodes.csv": nodes.replace("ann", "a1").replace("bob", "b1")}, id="name")
+    assert sentence(source.load).match("not in the table of nodes")
+
+
+def test_all_faults_of_the_files_are_in_one_answer(folder):
+    nodes = "id,label,split,age,city\nann,x,train,1,Rome\nbob,y,eval,inf,Oslo\nann,x,,2,\n"
+    edges = "a,b,w\nann,bob,-1\nbob,zoe,1\n,ann,2\n"
+    source = folder({"edges.csv": edges, "nodes.csv": nodes}, weighted=True, ignore=["wage"])
+    with pytest.raises(UsageError) as refused:
+        source.load()
+    faults = shown(refused.value).splitlines()
+    assert faults[0] == "7 faults:"
+    for fault in ("wage", "'ann' is a second", "'' is no id", "'zoe'", "'-1'", "'eval'", "'inf'"):
+        assert sum(fault in line for line in faults) == 1
+
+
+def test_a_new_graph_has_the_one_hot_columns_of_the_trained_one(folder, tmp_path):
+    folder({"edges.csv": EDGES, "nodes.csv": PEOPLE})
+    known = Vocabulary(features=("city=Bonn", "city=Rome", "age"))
+    data, names = read_graph(tmp_path / "own", known=known)
+    assert names.features == known.features
+    assert data.x.tolist() == [[0, 1, 30], [0, 0, 40], [0, 1, 50], [0, 0, 40]]
+
+
+def test_a_table_of_edges_may_have_any_name_and_the_nodes_another_place(tmp_path):
+    (tmp_path / "sales.csv").write_text("buyer,seller,amount\nann,bob,5\nbob,cem,7\n")
+    (tmp_path / "people.csv").write_text("name,age\nann,1\nbob,2\ncem,3\n")
+    data = GraphFolder(str(tmp_path / "sales.csv"), nodes=str(tmp_path / "people.csv")).load()
+    assert (data.num_edges, data.x.flatten().tolist()) == (4, [1, 2, 3])
+    assert GraphFolder(str(tmp_path / "sales.csv")).load().x is None
+
+
+@pytest.mark.parametrize(
+    ("options", "width", "remark"),
+    [
+        ({}, 3, "1 of 3 columns standardised"),
+        ({"scale": "none"}, 3, "deviations are 0.43 to 7.1: dataset.features.scale=standard"),
+        ({"kind": "identity"}, 4, "features: identity (dataset.features=identity)"),
+        ({"kind": "own+identity"}, 7, "1 of 3 columns standardised"),
+        ({"kind": "none"}, 1, "a constant 1"),
+        ({"kind": "identity", "identity_up_to": 3, "dim": 9}, 9, "9 random columns"),
+    ],
+)
+def test_kinds_of_features(folder, options, width, remark):
+    chosen = {"features": ["city", "age"]}
+    source = folder({"edges.csv": EDGES, "nodes.csv": PEOPLE}, **chosen)
+    features = OwnFeatures(**options)
+    module = GraphDataModule(source, [features])
+    x = module.graph.x
+    assert x.shape == (4, width)
+    assert any(remark in line for line in OwnFeatures(**options).remarks(source.load()))
+    if options.get("scale") != "none" and width in (3, 7):
+        assert x[:, 2].mean() == pytest.approx(0, abs=1e-6)
+        assert x[:, 2].std(correction=0) == pytest.approx(1, abs=1e-6)
+        assert x[:, 1].tolist() == [1, 0, 1, 0]  # one-hot columns stay
+    assert bool(features.tied) == ("identity" in options.get("kind", ""))
+
+
+def test_few_columns_are_named_with_the_alternative():
+    data = Data(x=torch.randn(240, 5), num_nodes=240)
+    (few,) = OwnFeatures("own", "standard").remarks(data)[1:]
+    assert "few columns (5) for 240 nodes" in few
+    assert "dataset.features=own+identity or identity" in few
+    assert len(OwnFeatures().remarks(Data(x=torch.randn(240, 50), num_nodes=240))) == 0
 
 
 class Evil:
@@ -250,18 +344,18 @@ REFUSED = [
     ({"edges.csv.gz": b"ann,bob\n"}, {}, "cannot be read .*[Gg]zip"),
     ({"edges.parquet": b"PAR1 rubbish"}, {}, "cannot be read|pip install"),
     ({"edges.csv": EDGES, "edges.tsv": "a\tb\n"}, {}, "take one of them away"),
-    ({"edges.csv": "ann,ann\nbob,bob\n"}, {}, "none of the graph's 2 edges join two nodes"),
-    ({"edges.csv": "ann,bob\nbob,cem\n"}, {"mutual": True}, "stand in both directions"),
+    ({"edges.csv": "ann,ann\nbob,bob\n"}, {}, "none of the graph's 2 edges joins two nodes"),
+    ({"edges.csv": "ann,bob\nbob,cem\n"}, {"mutual": True}, "is there in both directions"),
     ({"edges.csv": EDGES}, {"weighted": True}, "no third column"),
     ({"edges.csv": "a,b,1\nb,c,-2\n"}, {"weighted": True}, "line 2.*'-2' is a weight"),
     ({"edges.csv": "a,b,1\nb,c,heavy\nc,d,\n"}, {"weighted": True}, "'heavy'.*is not a finite"),
-    ({"edges.csv": EDGES, "nodes.csv": "id,label\n"}, {}, "or no nodes"),
+    ({"edges.csv": EDGES, "nodes.csv": "id,label\n"}, {}, "has no nodes"),
     ({"edges.csv": EDGES, "nodes.csv": "ann,x\nbob,y\n"}, {}, "has no column id"),
     ({"edges.csv": EDGES, "nodes.csv": "id,,f\nann,1,2\n"}, {}, "a column without a name"),
     ({"edges.csv": EDGES, "nodes.csv": "id,f\nann,1,2\n"}, {}, "cannot be read"),
-    ({"edges.csv": EDGES, "nodes.csv": NODES + "ann,x,,1\n"}, {}, "line 6, .*'ann' is there a"),
+    ({"edges.csv": EDGES, "nodes.csv": NODES + "ann,x,,1\n"}, {}, "line 6, .*is a second line"),
     ({"edges.csv": EDGES + "dan,eva\n", "nodes.csv": NODES}, {}, "'eva' not in the table"),
-    ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "\n")}, {}, "line 3, .*''"),
+    ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "\n")}, {"fill": False}, "line 3, "),
     ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "old\n")}, {}, "'old'.*ignore=.age"),
     ({"edges.csv": EDGES, "nodes.csv": NODES}, {"ignore": ["wage"]}, "ignore=.wage. names a"),
     ({"edges.csv": EDGES, "nodes.csv": NODES.replace(",y,", ",x,")}, {}, "all 4 nodes"),
@@ -290,8 +384,8 @@ REFUSED = [
             (square(x=torch.full((4, 1), torch.nan)), "NaN or infinite"),
             (square(x=torch.zeros(3, 2), num_nodes=4), "has 3 rows of features, but 4 nodes"),
             (square(y=torch.tensor([0.5, 1, 0, 1])), "not whole"),
-            (square(y=torch.tensor([1])), r"is no graph \(Length of values"),
-            (square(y=torch.eye(4)), r"is no graph \(Length of values"),
+            (square(y=torch.tensor([1])), "y has 1 values for 4 nodes"),
+            (square(y=torch.eye(4)), "y has 16 values"),
             (square(test_mask=torch.zeros(4).bool()), "has no test node with a label"),
             (square(test_mask=torch.ones(4).bool()), "a node in two parts"),
             ("a text", "is a str, not one graph"),
@@ -332,9 +426,9 @@ def test_what_is_wrong_is_one_sentence(folder, tmp_path, files, options, answer,
     assert "code has run" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", [None, "nowhere", __file__])
+@pytest.mark.parametrize("path", [None, "nowhere", "nowhere.csv"])
 def test_places_that_are_no_folder(path):
-    assert sentence(GraphFolder(path).load).match("is no folder: dataset=graph_folder takes")
+    assert sentence(GraphFolder(path).load).match("is not there: dataset=graph_folder takes")
 
 
 @pytest.mark.parametrize("wrap", [Data.from_dict, dict, lambda d: (d, None), lambda d: [Data(**d)]])

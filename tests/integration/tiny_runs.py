@@ -58,7 +58,7 @@ class Command:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.outputs = folder / "outputs"
-        hidden = ("CURVLAB_MIRROR", "CURVLAB_SAID", "HYDRA_FULL_ERROR")
+        hidden = ("CURVLAB_MIRROR", "CURVLAB_REPORTED", "HYDRA_FULL_ERROR")
         kept = {k: v for k, v in os.environ.items() if k not in hidden and "WANDB" not in k}
         self.environment = {**kept, "OMP_NUM_THREADS": "1", "HOME": str(folder), "COLUMNS": "500"}
 

@@ -1,5 +1,6 @@
 """Words that people type, as this program calls them; a hint where a word has several meanings."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +23,12 @@ HINTS = {
 }
 """Answers to keys and choices that do not exist and could mean several things."""
 
-TABLES = (".csv", ".tsv", ".parquet")
+READERS = {
+    "pyg": (".pt", ".pth"),
+    "networkx": (".graphml", ".gml", ".gexf", ".net", ".edgelist", ".adjlist", ".edges", ".txt"),
+    "graph_folder": (".csv", ".tsv", ".parquet"),
+}
+"""Data sets that read a user's file, by its ending, `.gz` left out."""
 
 
 def resolve_aliases(words: Sequence[str], configs: Path) -> list[str]:
@@ -35,7 +41,8 @@ def resolve_aliases(words: Sequence[str], configs: Path) -> list[str]:
     Raises:
         UsageError: a word has several meanings; the message names them.
     """
-    return [resolved for word in words for resolved in _resolve(word, configs)]
+    words = _with_reader_of_path(words, configs)
+    return [_resolve(word, configs) for word in words]
 
 
 def squashed(name: str) -> str:
@@ -43,12 +50,12 @@ def squashed(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def _resolve(word: str, configs: Path) -> list[str]:
+def _resolve(word: str, configs: Path) -> str:
     group, _, value = word.partition("=")
     if group in HINTS:
         raise UsageError(f"{word}: {HINTS[group]}")
     if not value or not group.isidentifier() or not is_group(configs, group):
-        return [word]
+        return word
     names = choices(configs, group)
     spellings = {squashed(name): name for name in names} | ALIASES.get(group, {})
     resolved = []
@@ -57,21 +64,35 @@ def _resolve(word: str, configs: Path) -> list[str]:
         if hint and choice not in names:
             raise UsageError(f"{group}={choice}: {hint}")
         resolved.append(choice if choice in names else spellings.get(squashed(choice), choice))
-    if group == "dataset" and value not in names and (found := _own_graph(value)):
-        return found
-    return [f"{group}={','.join(resolved)}"]
+    return f"{group}={','.join(resolved)}"
 
 
-def _own_graph(value: str) -> list[str]:
-    """The words for a graph of the user's own that `dataset=` names by its path."""
-    path = Path(value)
-    if path.is_dir():
-        return ["dataset=graph_folder", f"dataset.path={path}"]
-    if path.suffix not in TABLES:
-        return []
-    if path.is_file() and path.stem == "edges":
-        return ["dataset=graph_folder", f"dataset.path={path.parent}"]
-    raise UsageError(
-        f"dataset={value}: a graph of your own is a folder with edges.csv; say "
-        "dataset=graph_folder dataset.path=FOLDER"
-    )
+def _with_reader_of_path(words: Sequence[str], configs: Path) -> list[str]:
+    """Words with the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`.
+
+    `dataset.features=identity` and the like choose the kind of features of such a graph.
+    """
+    found = [word.partition("=")[2] for word in words if word.startswith("dataset=")]
+    names = {*READERS, *([] if not found else choices(configs, "dataset"))}
+    readers = {_reader(value) for value in found[-1].split(",")} if found else set()
+    if found and not names.issuperset(found[-1].split(",")) and readers.isdisjoint({""}):
+        reader, *others = readers
+        if not others:
+            path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
+            value = found[-1] if re.fullmatch(r"[\w./~+,-]+", found[-1]) else f"'{found[-1]}'"
+            kept = [word for word in words if not word.startswith("dataset=")]
+            words, found = [*kept, f"dataset={reader}", f"{path}={value}"], [reader]
+    if not found or found[-1] not in READERS:
+        return list(words)
+    kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
+    return [re.sub(kind, "dataset.features.kind=", word) for word in words]
+
+
+def _reader(value: str) -> str:
+    """The data set that reads a path; none of what is no path."""
+    place = Path(value).expanduser()
+    if place.is_dir():
+        triples = any((place / f"train.txt{end}").exists() for end in ("", ".gz"))
+        return "kg_folder" if triples else "graph_folder"
+    ending = Path(place.name.removesuffix(".gz")).suffix
+    return next((name for name, endings in READERS.items() if ending in endings), "")

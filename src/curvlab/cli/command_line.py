@@ -10,7 +10,7 @@ from curvlab.cli.overrides import check_overrides, chooses, first, parsed
 from curvlab.config.compose import compose
 from curvlab.config.folder import add, is_group
 from curvlab.config.options import keys_of
-from curvlab.errors import UsageError, shortened
+from curvlab.errors import UsageError, shown
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
@@ -18,9 +18,9 @@ MULTIRUN = ("-m", "--multirun")
 
 
 def complain(message: str) -> NoReturn:
-    """Print one sentence and leave with exit code 2."""
-    said = f"curvlab train: {' '.join(message.split()).rstrip('.')}"
-    print(shortened(said if said.endswith("?") else f"{said}."), file=sys.stderr)
+    """Print an error and leave with exit code 2."""
+    text = shown(f"curvlab train: {message}").rstrip(".")
+    print(text if text.endswith("?") else f"{text}.", file=sys.stderr)
     sys.exit(2)
 
 

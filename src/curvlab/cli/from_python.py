@@ -13,6 +13,7 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import open_dict, read_write
 from torch_geometric.data import Data
 
+from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.overrides import check_overrides
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.compose import compose
@@ -39,7 +40,7 @@ def train(*overrides: str, data: Data | None = None) -> Run:
         UsageError: an override is wrong, or the graph is malformed.
         RunFailedError: the run diverged or ran out of memory.
     """
-    words = list(overrides)
+    words = resolve_aliases(overrides, CONFIGS)
     if data is not None:
         words += ["dataset=pyg", f"dataset.path={_saved(data, compose(words).paths.output_dir)}"]
     check_overrides(words, CONFIGS, multirun=False)

@@ -15,6 +15,7 @@ VERBS = {
     "adopt": "make the winner of a search the default",
     "tables": "tables beside the printed numbers, what is finished, what the rest costs",
     "plot": "pictures and numbers of graphs and of finished runs",
+    "init-graph": "your own graph: what is in its files, and the command that trains on it",
     "predict": "classes, links or missing ends of triples, by a finished run",
     "export": "a finished run's embeddings with the ids of the nodes",
     "evaluate": "the reported metrics anew, or those on another graph",
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"curvlab: there is no {verb}; did you mean curvlab {near[0]}?", file=sys.stderr)
         return 2
     try:
-        module = import_module(f"curvlab.cli.{verb}")
+        module = import_module(f"curvlab.cli.{verb.replace('-', '_')}")
     except Exception as error:  # of a library that is broken, which can raise anything
         print(f"curvlab {verb}: {of_import(error)}", file=sys.stderr)
         return 1

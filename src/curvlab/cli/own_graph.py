@@ -1,4 +1,4 @@
-"""What a command says of a user's graph, and the task that the graph's labels choose."""
+"""A report on a user's graph, and the task that the graph's labels choose."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.overrides import choosing, first, parsed
-from curvlab.config.building import in_words_of
+from curvlab.config.building import build, in_words_of
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import check_options
@@ -45,7 +45,11 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
     kept = {"data_dir": None} if only_shown else {}
     source = build_source(config.dataset, {**config.paths, **kept})
     with in_words_of(config.dataset.source):
-        labelled = source.load(say=say).y is not None  # type: ignore[call-arg]
+        data = source.load(say=say)  # type: ignore[call-arg]
+    labelled = data.y is not None
+    if config.dataset.features and not str(config.batching.name).startswith("tokens"):
+        for remark in getattr(build(config.dataset.features), "remarks", lambda _: ())(data):
+            say(f"  {remark}")
     if any(word.lstrip("+").startswith("task=") for word in words):
         return list(words)
     task = LABELLED if labelled else str(config.task.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curvlab.errors import UsageError, of_system
+from curvlab.errors import UsageError, of_system, shown
 from curvlab.program import Words, plain_console
 from curvlab.results.files import arriving
 
@@ -36,7 +36,7 @@ def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Se
     try:
         act(args)
     except UsageError as error:
-        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{parser.prog}: {shown(error)}", file=sys.stderr)
         return 2
     except DivergedError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

@@ -55,12 +55,6 @@ def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
     return short or "default"
 
 
-def data_name(*, _root_: Mapping[str, Any]) -> str:
-    """The name of a run's data set; for a user's graph the name of its folder."""
-    dataset = _root_["dataset"]
-    return stem_of(dataset.get("path"), str(dataset["name"]))
-
-
 def recipe_name(group: str, choice: str) -> str:
     """Whose recipes a choice of a group takes: its own, or of the name in its key `recipe`."""
     return str((_known_file(group, choice) or {}).get("recipe", choice))
@@ -131,8 +125,12 @@ def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> in
 
 
 def stem_of(path: str | None, otherwise: str) -> str:
-    """The last part of a path without its ending, a label of the user's graph."""
-    return Path(path).stem or otherwise if path else otherwise
+    """The name of a user's graph: that of its folder or file, of `edges.csv` that of its folder."""
+    if not path:
+        return otherwise
+    place = Path(path).expanduser().absolute()
+    name = place.name.partition(".")[0]
+    return (place.parent.name if name == "edges" else name) or otherwise
 
 
 def training_triples(source: DictConfig) -> int:
@@ -160,5 +158,5 @@ def register_resolvers() -> None:
     """Make known the functions that configurations call, and the signatures that complete them."""
     register_sources()
     named = (checksum_of, stem_of, training_triples, steps_of_pass, product, only_with, run_name)
-    for function in (*named, data_name, recipe_name, if_set, recipe, task_recipe, is_set):
+    for function in (*named, recipe_name, if_set, recipe, task_recipe, is_set):
         OmegaConf.register_new_resolver(function.__name__, function, replace=True)

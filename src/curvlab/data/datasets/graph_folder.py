@@ -1,25 +1,26 @@
-"""A user's own graph: a folder with a table of edges, and perhaps of nodes, and features."""
+"""A user's own graph: a table of edges, and perhaps of nodes, and features."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_tables import ROLES, node_table, with_roles
-from curvlab.data.datasets.own_graph import OwnGraph
+from curvlab.data.datasets.graph_tables import ROLES, TableGraph
 from curvlab.data.files.tables import Table, check_file, read_table
 from curvlab.errors import UsageError
+from curvlab.options import Incidental
 
 TABLES = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet")
 ENDINGS = {"edges": TABLES, "nodes": TABLES, "features": ("npz", "npy")}
 
 
 @dataclass(eq=False)
-class GraphFolder(OwnGraph):
+class GraphFolder(TableGraph):
     """A folder with `edges.csv` and perhaps `nodes.csv`, `features.npy` or `features.npz`.
 
     A table may end in `.csv`, `.tsv`, either with `.gz`, or `.parquet`. A line of `edges.csv` has
@@ -31,12 +32,17 @@ class GraphFolder(OwnGraph):
     Weights of edges are the column `weight`, or the third.
 
     Args:
-        path: of the folder.
+        path: of the folder, or of a table of edges by any name.
+        nodes: path of the table of nodes; null: `nodes.csv` of the folder, if it is there.
+        id: column of the ids; null: one named `id`, `node` or `node_id`, else one, such as `name`,
+            that has the ids of the edges.
         header: true: the first line of edges.csv names the columns; false: it is an edge; null:
             judge by what it says.
         separator: between columns of texts; null: tabs in .tsv, else commas.
     """
 
+    nodes: Incidental[str | None] = None
+    id: str | None = None
     header: bool | None = None
     separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None
 
@@ -55,67 +61,76 @@ class GraphFolder(OwnGraph):
             UsageError: a file is malformed, with the line.
         """
         files = self._files()
-        nodes = features = None
+        nodes = None
         if "nodes" in files:
-            texts = {
-                *ROLES["id"],
-                *ROLES["label"],
-                *ROLES["split"],
-                *map(str.casefold, self.ignore),
-            }
+            roles = (*ROLES["id"], "name", *ROLES["label"], *ROLES["split"])
+            named = filter(None, (self.id, self.label, *self.ignore))
+            texts = {*roles, *map(str.casefold, named)}
             nodes = read_table(files["nodes"], self.separator, True, texts)
-        if "features" in files:
-            features = features_of(files["features"])
+        array = features_of(files["features"]) if "features" in files else None
         edges = read_table(files["edges"], self.separator)
-        ids = None if nodes is None else node_table(nodes, self.ignore).frame["id"]
         if edges.unit == "line":
             names = list(edges.frame.iloc[0].fillna("").str.strip())
             headed = Table(edges.path, edges.frame.iloc[1:].set_axis(names, axis=1))
-            if self._has_header(names, headed, ids):
+            if self._has_header(names, headed, nodes):
                 edges = headed
-        return self.from_tables(edges, nodes, features)
+        return self.from_tables(edges, nodes, array, self.id)
 
     def _files(self) -> dict[str, Path]:
         """The files that are there, by `edges`, `nodes` and `features`."""
-        if not self.place.is_dir():
+        place, files = self.place, dict[str, Path]()
+        if place.is_file() and place.name.partition(".")[0] == "edges":
+            place = place.parent
+        if place.is_file():
+            files["edges"] = place
+        elif not place.is_dir():
             raise UsageError(
-                f"{self.place} is no folder: dataset=graph_folder takes a folder with "
-                "edges.csv; a saved Data is read by dataset=pyg, GraphML or GML by "
+                f"{place} is not there: dataset=graph_folder takes a folder with edges.csv, or a "
+                "table of edges; a saved Data is read by dataset=pyg, GraphML or GML by "
                 "dataset=networkx."
             )
-        files: dict[str, Path] = {}
-        for name, endings in ENDINGS.items():
-            there = [path for end in endings if (path := self.place / f"{name}.{end}").exists()]
-            if len(there) > 1:
-                raise UsageError(
-                    f"{self.place} has {there[0].name} and {there[1].name}: take one of them away."
-                )
-            files.update(zip([name], there, strict=False))
+        else:
+            for name, endings in ENDINGS.items():
+                there = [path for end in endings if (path := place / f"{name}.{end}").exists()]
+                if len(there) > 1:
+                    raise UsageError(
+                        f"{place} has {there[0].name} and {there[1].name}: take one of them away."
+                    )
+                files.update(zip([name], there, strict=False))
+        if self.nodes is not None:
+            files["nodes"] = Path(self.nodes).expanduser()
         if "edges" not in files:
             raise UsageError(
-                f"{self.place} has no edges.csv (or .tsv, .csv.gz, .parquet): write one line per "
-                "edge, such as a,b; triples of a knowledge graph are read by dataset=kg_folder "
-                "dataset.source.path=FOLDER."
+                f"{place} has no edges.csv (or .tsv, .csv.gz, .parquet): write one line per edge, "
+                "such as a,b, or give the path of the table; triples of a knowledge graph are read "
+                "by dataset=kg_folder dataset.source.path=FOLDER."
             )
         return files
 
-    def _has_header(self, names: list[str], below: Table, ids: "pd.Series[Any] | None") -> bool:
+    def _has_header(self, names: list[str], below: Table, nodes: Table | None) -> bool:
         """Whether the first line of edges names the columns.
 
-        So do words that ends of edges are called by, words that are no ids where a table has the
-        ids, two words above numbers, and a third word above numbers. None of the first two is the
-        end of an edge below.
+        So do names of ends of edges, names that the table of nodes does not have, two words above
+        numbers, and a third word above numbers. None of the first two is the end of an edge below.
         """
-        called = {"source", "target"} <= {*with_roles(below, ("source", "target")).frame}
+        folded = {name.casefold() for name in names}
+        called = all(folded.intersection(ROLES[role]) for role in ("source", "target"))
         repeated = below.frame.isin(names if called else names[:2]).any(axis=None)
         if self.header is not None or repeated:
             return bool(self.header)
-        if called or (ids is not None and not ids.isin(names[:2]).any()):
+        if called or (nodes is not None and not any(self._cells(nodes, names[:2]))):
             return True
         words = pd.to_numeric(pd.Series(names), errors="coerce").isna().to_numpy()
         numbers = below.frame.head(1000).apply(pd.to_numeric, errors="coerce").notna().all()
         above = words & numbers.to_numpy() & (len(below.frame) > 0)
         return bool(above[:2].all() or above[2:3].any())
+
+    @staticmethod
+    def _cells(nodes: Table, names: list[str]) -> Iterator[bool]:
+        """For each column of a table that can have ids whether it has one of the names."""
+        for name, column in nodes.frame.items():
+            if not pd.api.types.is_float_dtype(column):
+                yield bool(nodes.texts(name).isin(names).any())
 
 
 def features_of(path: Path) -> np.ndarray:

@@ -1,18 +1,20 @@
-"""Tables of edges and of nodes: which column says what, and ids to numbers."""
+"""Graphs in tables of edges and of nodes: roles of columns, ids to numbers, columns to features."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import shorten
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce
 
 from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.own_graph import NumberedEdges, OwnGraph
 from curvlab.data.files.tables import Table
+from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 
 ROLES = {
@@ -20,11 +22,11 @@ ROLES = {
     "target": ("target", "dst", "to", "v", "tail", "node2", "id2", "id_2", "node_id_2", "end"),
     "weight": ("weight", "weights", "w", "value", "strength"),
     "relation": ("relation", "predicate", "rel"),
-    "id": ("id", "node", "node_id", "name"),
+    "id": ("id", "node", "node_id"),
     "label": ("label", "class", "y", "category"),
     "split": ("split", "part", "subset"),
 }
-"""What columns are called, in any case."""
+"""Names of columns, in any case."""
 
 PARTS = {
     **dict.fromkeys(("train", "training"), "given_train"),
@@ -32,233 +34,325 @@ PARTS = {
     **dict.fromkeys(("test", "testing"), "given_test"),
     **dict.fromkeys(("", "none", "-", "nan"), "none"),
 }
-"""What parts of a split are called, in any case."""
+"""Names of the parts of a split, in any case."""
+
+MOST_TEXTS = 50
+"""Different texts of a column that becomes one-hot by itself."""
 
 
-class NumberedEdges(NamedTuple):
-    """Edges by the numbers of their nodes.
+@dataclass(eq=False)
+class TableGraph(OwnGraph, ABC):
+    """A graph whose nodes may have a table: ids, classes, a split, and columns of features.
 
-    Attributes:
-        ids: of the nodes, in the order of their numbers.
-        ends: `[2, edges]`, in any order, loops and repetitions among them.
-        weight: `[edges]`, positive; None without.
-    """
-
-    ids: pd.Index
-    ends: np.ndarray
-    weight: np.ndarray | None = None
-
-
-def with_roles(table: Table, roles: Sequence[str], ignore: Sequence[str] = ()) -> Table:
-    """A table whose columns with a role, one of `ROLES`, are called by it.
+    A column of numbers is a feature. A column of texts becomes one column of 0 and 1 for each text
+    (one-hot), unless it has more than 50 different texts, or no text twice. A missing number is the
+    mean of its column, a missing text 0 in each of its columns.
 
     Args:
-        table: of edges or of nodes.
-        roles: of which a table may have any; the first of a role's names that is there has it.
-        ignore: columns to leave out.
+        label: column of the classes; null: one named `label`, `class`, `y` or `category`.
+        features: columns that are used; null: all without another role.
+        ignore: columns that are not used.
+        one_hot: false refuses columns of texts.
+        fill: false refuses missing values.
+    """
+
+    label: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    one_hot: bool = True
+    fill: bool = True
+
+    def from_tables(
+        self,
+        edges: Table,
+        nodes: Table | None = None,
+        array: np.ndarray | None = None,
+        id_column: str | None = None,
+    ) -> Data:
+        """Make the graph of a table of edges, and perhaps of nodes, and features of the nodes.
+
+        Args:
+            edges: see `number_edges`.
+            nodes: with names of columns.
+            array: features `[nodes, features]` from a file of their own.
+            id_column: see `column_of_ids`.
+
+        Raises:
+            UsageError: all that is wrong in both tables.
+        """
+        edges = edge_table(edges)
+        weights = [name for name in edges.frame if name not in ("source", "target")]
+        if weights and not self.weighted:
+            self.remarks.append(
+                f"{edges.path.name}: column {weights[0]!r} is not used; "
+                "dataset.source.weighted=true takes it as weights"
+            )
+        if nodes is None:
+            numbered = number_edges(edges, None, array, self.weighted)
+            edges.check()
+            return self.assembled(numbered, features=array)
+        nodes = replace(nodes, faults=edges.faults)
+        roles = self._roles(nodes, edges, id_column)
+        ids = pd.Index(nodes.ids(roles["id"]))
+        nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
+        unique = ids.drop_duplicates()
+        numbered = number_edges(edges, unique, array, self.weighted)._replace(ids=ids)
+        known = self.known or Vocabulary()
+        labels, classes, masks = None, None, {}
+        if "label" in roles:
+            labels, classes = encode_classes(nodes, roles["label"], known.classes)
+        if "split" in roles and labels is not None:
+            masks = part_masks(nodes, roles["split"])
+        columns = self._feature_columns(nodes, roles)
+        if columns and array is not None:
+            nodes.faults.append(
+                f"{self.what} has features in the column {columns[0]!r} of its nodes and in a "
+                f"file: keep one, for instance by ignore=[{','.join(columns[:3])}]"
+            )
+        encoded = self._encoded(nodes, columns, known.features)
+        nodes.check()
+        names = {role: str(name) for role, name in roles.items()}
+        said = [f"{nodes.path.name}: {', '.join(f'{r} {n!r}' for r, n in names.items())}"]
+        if not encoded.empty:
+            array = encoded.to_numpy()
+            said[0] += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
+        self.remarks[:0] = said
+        features = tuple(encoded) or None
+        return self.assembled(numbered, array, features, labels, classes, masks)
+
+    def _roles(self, nodes: Table, edges: Table, id_column: str | None) -> dict[str, str]:
+        """Columns of ids, and perhaps of classes and of a split, by `id`, `label` and `split`."""
+        nodes.has(self.ignore, "ignore")
+        nodes.has(self.features or (), "features")
+        for key, name in (("label", self.label), ("id", id_column)):
+            nodes.has([name] if name else [], key)
+        if nodes.frame.empty:
+            nodes.faults.append(f"{nodes.path} has no nodes: write one per line")
+        if nodes.frame.empty or id_column not in {None, *nodes.frame}:
+            nodes.check()
+        free = nodes.frame.columns.drop([*self.ignore, *(self.features or ())], errors="ignore")
+        named = named_columns(free)
+        roles = {
+            "id": id_column or column_of_ids(nodes, edges, named.get("id")),
+            "label": self.label or named.get("label", ""),
+            "split": named.get("split", ""),
+        }
+        return {role: name for role, name in roles.items() if name in nodes.frame}
+
+    def _feature_columns(self, nodes: Table, roles: Mapping[str, str]) -> list[str]:
+        """Names of the columns of features, without those that only tell nodes apart."""
+        if self.features is not None:
+            return [name for name in self.features if name in nodes.frame]
+        columns = nodes.frame.columns.drop([*roles.values(), *self.ignore], errors="ignore")
+        left_out = [name for name in columns if self.one_hot and self._is_free_text(nodes, name)]
+        for name in left_out:
+            count = nodes.frame[name].nunique()
+            self.remarks.append(
+                f"{name}: {count:,} different texts, left out; dataset.source.features=[{name},...]"
+                " names the columns to use"
+            )
+        return [str(name) for name in columns if name not in left_out]
+
+    def _is_free_text(self, nodes: Table, name: str) -> bool:
+        if not is_text(nodes, name):
+            return False
+        counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
+        return len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
+
+    def _encoded(
+        self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
+    ) -> pd.DataFrame:
+        """Columns of numbers as float32, with those of one-hot texts called `COLUMN=TEXT`.
+
+        Args:
+            nodes: their table.
+            columns: to encode.
+            known: those of the graph that a model was trained on, which are taken in its order.
+        """
+        made: dict[str, np.ndarray] = {}
+        for name in columns if known is None else dict.fromkeys(n.partition("=")[0] for n in known):
+            if name not in nodes.frame:
+                nodes.faults.append(
+                    f"{nodes.path} has no column {name!r}, which is a feature of the graph that "
+                    "the model was trained on: give the same columns"
+                )
+            elif (known is None and is_text(nodes, name) and self.one_hot) or (
+                known is not None and name not in known
+            ):
+                made |= self._one_hot(nodes, name)
+            else:
+                made[name] = self._filled(nodes, name)
+        if known is not None:
+            zeros = np.zeros(len(nodes.frame))
+            made = {name: made.get(name, zeros) for name in known}
+        with np.errstate(over="ignore"):  # a fault by now
+            return pd.DataFrame(made, index=nodes.frame.index, dtype=np.float32)
+
+    def _one_hot(self, nodes: Table, name: str) -> dict[str, np.ndarray]:
+        blank, texts = nodes.blank(name), nodes.texts(name)
+        if not self.fill:
+            nodes.refuse(blank, name, f"is missing: write a text, or ignore=[{name}]")
+        values = sorted(texts[~blank].unique())
+        missing = f", {int(blank.sum()):,} nodes without one" if blank.any() else ""
+        self.remarks.append(
+            f"{name}: {len(values)} texts as one-hot columns{missing} "
+            "(dataset.source.one_hot=false refuses texts)"
+        )
+        return {f"{name}={value}": (texts == value).to_numpy(np.float32) for value in values}
+
+    def _filled(self, nodes: Table, name: str) -> np.ndarray:
+        remedy = f"correct it, or leave the column out by ignore=[{name}]"
+        numbers = nodes.numbers(name, remedy, blank=self.fill)
+        blank = np.isnan(numbers)
+        if not nodes.faults and blank.any():
+            mean = 0.0 if blank.all() else float(np.nanmean(numbers))
+            numbers = np.where(blank, mean, numbers)
+            self.remarks.append(
+                f"{name}: {int(blank.sum()):,} missing, filled by the mean {mean:.4g} "
+                "(dataset.source.fill=false refuses them)"
+            )
+        return numbers
+
+
+def is_text(table: Table, column: str) -> bool:
+    """Whether fewer than half of a column's values are numbers."""
+    values = table.frame[column][~table.blank(column)]
+    return bool(pd.to_numeric(values, errors="coerce").isna().mean() > 0.5)
+
+
+def named_columns(columns: Iterable[str]) -> dict[str, str]:
+    """Columns by the roles that their names have; the first of a role's names that is there."""
+    folded = {str(name).casefold(): name for name in reversed([*columns])}
+    found = {role: [folded[n] for n in names if n in folded] for role, names in ROLES.items()}
+    return {role: names[0] for role, names in found.items() if names}
+
+
+def edge_table(table: Table) -> Table:
+    """A table of edges whose columns are called `source`, `target` and perhaps `weight`.
+
+    Args:
+        table: whose columns have names, one of `ROLES` or any, or numbers where they have none. The
+            ends of the edges are the first two, if they are not called so.
 
     Raises:
-        UsageError: a column to be left out is not there.
+        UsageError: there are not two columns of ids, or there is one of relations.
     """
-    strange = [name for name in ignore if name not in table.frame]
-    if strange:
+    found = named_columns(table.frame.columns)
+    roles = {found[r]: r for r in ("source", "target", "weight", "relation") if r in found}
+    frame = table.frame.rename(columns=roles)
+    if frame.shape[1] < 2 or frame.empty:
         raise UsageError(
-            f"ignore=[{strange[0]}] names a column, but {table.path} has "
-            f"{', '.join(map(str, table.frame.columns[:8]))}."
+            f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
+            "separator by separator=tab, semicolon, space or bar."
         )
-    frame = table.frame.drop(columns=list(ignore))
-    folded = {str(name).casefold(): name for name in frame}
-    found = {role: [folded[w] for w in ROLES[role] if w in folded][:1] for role in roles}
-    frame = frame.rename(columns={name: role for role, names in found.items() for name in names})
+    if not {"source", "target"} <= {*frame}:
+        frame = frame.set_axis(["source", "target", *frame.columns[2:]], axis=1)
+    if "relation" in frame:
+        raise UsageError(
+            f"{table.path} has a column of relations, as a knowledge graph has: use "
+            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
+        )
     return replace(table, frame=frame)
 
 
-def node_table(table: Table, ignore: Sequence[str] = ()) -> Table:
-    """A table of nodes with the column `id` and perhaps `label` and `split`; others are features.
-
-    Raises:
-        UsageError: there is no id, one is missing or there twice, or there are no nodes.
-    """
-    nodes = with_roles(table, ("id", "label", "split"), ignore)
-    if "id" not in nodes.frame or nodes.frame.empty:
-        raise UsageError(
-            f"{table.path} has no column id, or no nodes: name the columns in its first line, for "
-            "instance id,label,split,age, and write one line per node below."
-        )
-    ids = nodes.ids("id")
-    nodes.refuse(ids.duplicated(), "id", "is there a second time: keep one line per node")
-    return replace(nodes, frame=nodes.frame.assign(id=ids))
-
-
-def numbered(
-    edges: Table, ids: pd.Index | None = None, rows: int | None = None, weighted: bool = False
-) -> NumberedEdges:
-    """Find the ends, and the weights, in a table of edges, and number the nodes.
+def column_of_ids(nodes: Table, edges: Table, named: str | None) -> str:
+    """The column of a table of nodes that has the ids of the edges.
 
     Args:
-        edges: whose columns have names, or numbers where they have none.
-        ids: of the nodes, where a table has them. Else they are the numbers of the rows of
-            features, else the ends in the order of their first appearance.
-        rows: number of rows of features.
-        weighted: read weights.
+        nodes: their table.
+        edges: as `edge_table` returns it.
+        named: column that is called `id`, `node` or `node_id`; None: take another one that has no
+            value twice and at least half of the ids, `name` first.
 
     Raises:
-        UsageError: there are not two columns of ids, an id is unknown, or weights are missing.
+        UsageError: there is none.
     """
-    edges = with_roles(edges, ("source", "target", "weight", "relation"))
-    if edges.frame.shape[1] < 2 or edges.frame.empty:
-        raise UsageError(
-            f"{edges.path} has no edges: write two ids in every line, as in a,b, or name another "
-            "separator by separator=tab, semicolon, space or bar."
+    if named is not None:
+        return named
+    ends = pd.Series(pd.unique(pd.concat([edges.texts("source"), edges.texts("target")])))
+    shares = {"": 0.5}
+    for column in sorted(nodes.frame, key=lambda name: str(name).casefold() != "name"):
+        texts = nodes.texts(column)
+        if texts.is_unique or str(column).casefold() == "name":
+            shares[str(column)] = float(ends.isin(texts).mean())
+    best = max(shares, key=lambda name: (shares[name], name == "name"))
+    if not best:
+        nodes.faults.append(
+            f"{nodes.path} has no column id, and no other has the ids of {edges.path.name} such as "
+            f"{ends[0]!r}: name the columns in its first line, as in id,label,age, or the column "
+            f"by id=COLUMN; it has {', '.join(map(str, nodes.frame.columns[:12]))}"
         )
-    if not {"source", "target"} <= {*edges.frame}:
-        names = ["source", "target", *edges.frame.columns[2:]]
-        edges = replace(edges, frame=edges.frame.set_axis(names, axis=1))
-    others = edges.frame.columns.drop(["source", "target"])
-    if "relation" in others:
-        raise UsageError(
-            f"{edges.path} has a column of relations, as a knowledge graph has: use "
-            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
-        )
+        nodes.check()
+    return best
+
+
+def number_edges(
+    edges: Table, ids: pd.Index | None, array: np.ndarray | None, weighted: bool
+) -> NumberedEdges:
+    """Number the nodes, and note unknown ends and wrong weights.
+
+    Args:
+        edges: as `edge_table` returns it.
+        ids: of the nodes, where a table has them. Else they are the numbers of the rows of
+            features, else the ends in the order of their first appearance.
+        array: features of the nodes.
+        weighted: read weights.
+    """
     found = {column: edges.ids(column) for column in ("source", "target")}
     remedy = "not in the table of nodes: add a line for it there, or remove the edge"
-    if ids is None and rows is not None:
-        ids = pd.RangeIndex(rows).astype(str)
-        remedy = f"not a row of the features, 0 to {rows - 1}: give a nodes.csv with their ids"
+    if ids is None and array is not None:
+        ids = pd.RangeIndex(len(array)).astype(str)
+        remedy = (
+            f"not a row of the features, 0 to {len(array) - 1}: give a nodes.csv with their ids"
+        )
     elif ids is None:
         ids = pd.Index(pd.unique(pd.DataFrame(found).to_numpy(object).ravel()))
     ends = {column: ids.get_indexer(pd.Index(texts)) for column, texts in found.items()}
     for column, numbers in ends.items():
-        edges.refuse(numbers < 0, column, remedy)
-    weight = None
-    if weighted:
-        if others.empty:
-            raise UsageError(
-                f"weighted=True, but {edges.path} has no third column: write the weight there, or "
-                "drop the option."
-            )
-        column = "weight" if "weight" in others else others[0]
+        edges.refuse((numbers < 0) & found[column].ne(""), column, remedy)
+    others, weight = edges.frame.columns.drop(["source", "target"]), None
+    column = "weight" if "weight" in others else next(iter(others), None)
+    if weighted and column is None:
+        edges.faults.append(
+            f"weighted=True, but {edges.path} has no third column: write the weight there, or drop "
+            "the option"
+        )
+    elif weighted:
         weight = edges.numbers(column, "correct it, or drop weighted=True")
         edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
     return NumberedEdges(ids, np.stack([*ends.values()]).astype(np.int64), weight)
 
 
-def simple_graph(edges: NumberedEdges, mutual: bool = False, directed: bool = False) -> Data:
-    """Both directions of every edge once, no loops; weights of merged edges are added.
-
-    What of a directed graph is no edge, only the other direction of one, is so by `edge_forward
-    [edges]`, and weighs 0. So tasks see the same pairs of every graph. The numbers of edges left
-    out or merged are `self_loops`, `repeated` and `both_ways`.
-
-    Args:
-        edges: of the graph.
-        mutual: keep only edges that stand in both directions.
-        directed: add `edge_forward`.
-
-    Raises:
-        UsageError: no edge is left.
-    """
-    ends, nodes = edges.ends, len(edges.ids)
-    proper = ends[0] != ends[1]
-    arcs = torch.from_numpy(ends[:, proper])
-    values = torch.ones(arcs.shape[1], dtype=torch.float64)
-    if edges.weight is not None:
-        values = torch.from_numpy(edges.weight[proper])
-    arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
-    both = torch.cat([arcs, arcs.flip(0)], dim=1)
-    index, times = coalesce(both, torch.ones(both.shape[1]), num_nodes=nodes, reduce="sum")
-    back = torch.zeros_like(values) if directed else values
-    _, total = coalesce(both, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
-    if mutual:
-        index, total = index[:, times > 1], total[times > 1]
-    if not index.shape[1]:
-        why = "stand in both directions" if mutual and arcs.shape[1] else "join two nodes"
-        raise UsageError(
-            f"none of the graph's {ends.shape[1]} edges {why}: there is nothing to learn from; "
-            "check the file of edges."
-        )
-    data = Data(edge_index=index.contiguous(), num_nodes=nodes)
-    data.self_loops = int((~proper).sum())
-    data.repeated = int(proper.sum()) - arcs.shape[1]
-    data.both_ways = 0 if directed else arcs.shape[1] - len(times) // 2
-    if directed:
-        data.edge_forward = total > 0
-    if edges.weight is not None:
-        data.edge_weight = total.float()
-    return data
-
-
-def features_in(nodes: Table, columns: Sequence[str]) -> np.ndarray:
-    """Columns of a table of nodes as features `[nodes, features]`.
-
-    Raises:
-        UsageError: a column is not there, or has something else than finite numbers.
-    """
-    x = np.empty((len(nodes.frame), len(columns)), dtype=np.float32)
-    for i, name in enumerate(columns):
-        if name not in nodes.frame:
-            raise UsageError(
-                f"{nodes.path} has no column {name!r}, which is a feature of the graph that the "
-                "model was trained on: give the same columns."
-            )
-        x[:, i] = nodes.numbers(name, f"fill it, or leave the column out by ignore=[{name}]")
-    return x
-
-
-def classes_in(nodes: Table, known: Sequence[str] | None = None) -> tuple[Tensor, tuple[str, ...]]:
+def encode_classes(
+    nodes: Table, column: str, known: Sequence[str] | None = None
+) -> tuple[Tensor, tuple[str, ...]]:
     """Classes `[nodes]` by number, -1 where there is none, and their names.
 
     Args:
-        nodes: their table. A label of categories has their order, others that of numbers or of the
+        nodes: their table.
+        column: of the labels. Categories keep their order, others have that of numbers or of the
             alphabet.
         known: names that a trained model has, in their order.
-
-    Raises:
-        UsageError: a class is not known, or every node has its own.
     """
-    texts, kind = nodes.texts("label"), nodes.frame["label"].dtype
+    texts, kind = nodes.texts(column), nodes.frame[column].dtype
     counts = texts[texts != ""].value_counts()
     if known is None and len(counts) > 1 and counts.max() == 1:
-        raise UsageError(
+        nodes.faults.append(
             f"the labels of {nodes.path} are {len(counts)} classes of one node each, as an id or a "
-            "number to be predicted has: leave the column out by ignore=[label]."
+            f"number to be predicted has: leave the column out by ignore=[{column}], or name "
+            "another by label=COLUMN"
         )
     names = list(known or map(str, getattr(kind, "categories", sorted(counts.index))))
     if known is None and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
         names.sort(key=float)
     numbers = np.asarray(pd.Index(names).get_indexer(pd.Index(texts)), dtype=np.int64)
     strange = (numbers < 0) & texts.ne("")
-    nodes.refuse(strange, "label", "is a class that the model was not trained on")
+    nodes.refuse(strange, column, "is a class that the model was not trained on")
     return torch.from_numpy(numbers), tuple(names)
 
 
-def parts_in(nodes: Table) -> dict[str, Tensor]:
-    """The masks `given_train`, `given_val` and `given_test` `[nodes, 1]`; none without a split.
-
-    Raises:
-        UsageError: a part has an unknown name.
-    """
-    if "split" not in nodes.frame:
-        return {}
-    parts = nodes.texts("split").str.casefold().map(PARTS)
-    nodes.refuse(parts.isna(), "split", "is no part: write train, val, test or nothing")
+def part_masks(nodes: Table, column: str) -> dict[str, Tensor]:
+    """The masks `given_train`, `given_val` and `given_test` `[nodes, 1]`."""
+    parts = nodes.texts(column).str.casefold().map(PARTS)
+    nodes.refuse(parts.isna(), column, "is no part: write train, val, test or nothing")
     return {name: torch.tensor((parts == name).to_numpy()).unsqueeze(1) for name in GIVEN}
-
-
-def add_given_split(data: Data, masks: Mapping[str, Tensor], place: str) -> None:
-    """Add the masks of a split `[nodes, splits]`, of nodes with a label.
-
-    Raises:
-        UsageError: a part is empty, or a node is in two.
-    """
-    splits = max((mask.shape[1] for mask in masks.values()), default=0)
-    for name, mask in masks.items():
-        mask = mask.expand(-1, splits) & data.get("labelled", torch.tensor([True])).unsqueeze(1)
-        if not bool(mask.any(dim=0).all()):
-            part = name.removeprefix("given_")
-            raise UsageError(f"{place} has no {part} node with a label: give all three parts some.")
-        data[name] = mask
-    if bool((sum(data[name].int() for name in masks) > torch.tensor(1)).any()):
-        raise UsageError(f"{place} has a node in two parts of its split: keep one.")
-    if masks:
-        data.given = "given"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.own_graph import OwnGraph
+from curvlab.data.datasets.graph_tables import TableGraph
 from curvlab.data.files.tables import Table, check_file
 from curvlab.errors import UsageError
 
@@ -16,7 +16,7 @@ FORMATS |= {f".{name}": name for name in ("graphml", "gml", "gexf", "edgelist", 
 
 
 @dataclass(eq=False)
-class NetworkXGraph(OwnGraph):
+class NetworkXGraph(TableGraph):
     """A file that networkx reads, by its ending: .graphml, .gml, .gexf, .net, .edgelist, .adjlist.
 
     Attributes of nodes are the columns of `curvlab.data.datasets.graph_folder.GraphFolder`: `label`
@@ -72,4 +72,4 @@ class NetworkXGraph(OwnGraph):
         rows.insert(0, "id", [str(node) for node in graph])
         nodes = Table(path, rows.set_axis([repr(node) for node in rows["id"]]), "node")
         edges = Table(path, ends[columns].astype({"source": str, "target": str}), "edge")
-        return self.from_tables(edges, nodes)
+        return self.from_tables(edges, nodes, id_column="id")

@@ -9,45 +9,49 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import coalesce
 
 from curvlab.checked import Checked
 from curvlab.checksums import checksum
-from curvlab.data.datasets.graph_tables import (
-    NumberedEdges,
-    add_given_split,
-    classes_in,
-    features_in,
-    node_table,
-    numbered,
-    parts_in,
-    simple_graph,
-)
 from curvlab.data.datasets.labelled import GIVEN, class_counts
 from curvlab.data.files.cache import cached_graph
 from curvlab.data.files.checks import check_features, check_labels
-from curvlab.data.files.tables import Table
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Passed
 
 log = logging.getLogger(__name__)
 
-SAID = "CURVLAB_SAID"
-"""Variable of the environment with marks of what a command has said."""
+REPORTED = "CURVLAB_REPORTED"
+"""Variable of the environment with marks of the reports that a command has printed."""
 
 COUNTS = {
     "self_loops": "from a node to itself",
     "repeated": "repeated",
     "both_ways": "given in both directions",
 }
-"""What a reader leaves out or merges, counted."""
+"""Edges that a reader leaves out or merges."""
+
+
+class NumberedEdges(NamedTuple):
+    """Edges by the numbers of their nodes.
+
+    Attributes:
+        ids: of the nodes, in the order of their numbers.
+        ends: `[2, edges]`, in any order, loops and repetitions among them.
+        weight: `[edges]`, positive; None without.
+    """
+
+    ids: pd.Index
+    ends: np.ndarray
+    weight: np.ndarray | None = None
 
 
 @dataclass(eq=False)
@@ -63,7 +67,6 @@ class OwnGraph(Checked, ABC):
         mutual: of directed edges keep those that go both ways.
         directed: edges go from the first end to the second, for models that can use it; else both
             ways.
-        ignore: columns of nodes that are not used.
         known: names that a trained model has for classes and features.
         name: of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.
@@ -71,15 +74,16 @@ class OwnGraph(Checked, ABC):
     Attributes:
         revision: raised whenever the same files are read into another graph.
         place: the path, without `~`.
+        remarks: sentences on how columns became ids, classes and features, once it is read.
+        counts: edges that were left out or merged, by `COUNTS`.
     """
 
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2  # 2: columns of texts, missing values
 
     path: Incidental[str | None] = None
     weighted: bool = False
     mutual: bool = False
     directed: bool = False
-    ignore: Sequence[str] = ()
     known: Passed[Vocabulary | None] = None
     name: Passed[str] = "graph"
     data_dir: Passed[str | Path | None] = None
@@ -92,6 +96,8 @@ class OwnGraph(Checked, ABC):
                 "directed=True, or mutual=True"
             )
         self.place = Path(self.path or "path=None").expanduser()
+        self.remarks: list[str] = []
+        self.counts: dict[str, int] = {}
 
     @property
     def what(self) -> str:
@@ -108,34 +114,25 @@ class OwnGraph(Checked, ABC):
 
     @abstractmethod
     def read(self) -> Data:
-        """Read the files into a graph, by `from_tables` or `assembled`."""
-
-    def from_tables(
-        self, edges: Table, nodes: Table | None = None, features: np.ndarray | None = None
-    ) -> Data:
-        """Make the graph of a table of edges, and perhaps of nodes, and features of the nodes.
-
-        Raises:
-            UsageError: what does not fit together.
-        """
-        nodes = None if nodes is None else node_table(nodes, self.ignore)
-        ids = None if nodes is None else pd.Index(nodes.frame["id"])
-        rows = None if features is None else len(features)
-        return self.assembled(numbered(edges, ids, rows, self.weighted), nodes, features)
+        """Read the files into a graph, by `assembled`."""
 
     def assembled(
         self,
         edges: NumberedEdges,
-        nodes: Table | None = None,
         features: np.ndarray | None = None,
+        columns: Sequence[str] | None = None,
+        labels: Tensor | None = None,
+        classes: Sequence[str] | None = None,
         masks: Mapping[str, Tensor] | None = None,
     ) -> Data:
         """Put edges, features, classes and split together.
 
         Args:
             edges: with the ids of the nodes.
-            nodes: their table, in the order of the ids.
-            features: `[nodes, features]`, if they are not in the table.
+            features: `[nodes, features]`.
+            columns: their names, if they come from a table.
+            labels: classes `[nodes]` by number, -1 where there is none.
+            classes: their names.
             masks: `given_train`, `given_val`, `given_test` `[nodes, splits]`.
 
         Returns:
@@ -146,37 +143,42 @@ class OwnGraph(Checked, ABC):
             UsageError: what does not fit together.
         """
         data = simple_graph(edges, self.mutual, self.directed)
-        known, classes, columns = self.known or Vocabulary(), None, []
-        if nodes is not None:
-            left = nodes.frame.columns.drop(["id", "label", "split"], errors="ignore")
-            columns = list(known.features or left)
-            if "label" in nodes.frame:
-                data.y, classes = classes_in(nodes, known.classes)
-                if bool((data.y < 0).any()):
-                    data.labelled = data.y >= 0
-                add_given_split(data, masks or parts_in(nodes), self.what)
-            if columns and features is not None:
-                raise UsageError(
-                    f"{self.what} has features in the column {columns[0]!r} of its nodes and in a "
-                    f"file: keep one, for instance by ignore=[{','.join(columns[:3])}]."
-                )
-            features = features_in(nodes, columns) if columns else features
+        if labels is not None:
+            data.y = labels
+            if bool((labels < 0).any()):
+                data.labelled = labels >= 0
+        self._add_split(data, masks or {})
         if features is not None:
             if len(features) != len(edges.ids):
                 raise UsageError(
                     f"{self.what} has {len(features)} rows of features, but {len(edges.ids)} "
                     "nodes: give one row per node, in the same order."
                 )
-            data.x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
-        names = tuple(columns) or None
-        data.vocabulary = Vocabulary(nodes=tuple(edges.ids), classes=classes, features=names)
+            data.x = torch.tensor(features, dtype=torch.float32)
+        data.vocabulary = Vocabulary(nodes=tuple(edges.ids), classes=classes, features=columns)
         return data
 
+    def _add_split(self, data: Data, masks: Mapping[str, Tensor]) -> None:
+        """Add the masks of a split `[nodes, splits]`, of nodes with a label."""
+        splits = max((mask.shape[1] for mask in masks.values()), default=0)
+        for name, mask in masks.items():
+            mask = mask.expand(-1, splits) & data.get("labelled", torch.tensor([True])).unsqueeze(1)
+            if not bool(mask.any(dim=0).all()):
+                part = name.removeprefix("given_")
+                raise UsageError(
+                    f"{self.what} has no {part} node with a label: give all three parts some."
+                )
+            data[name] = mask
+        if bool((sum(data[name].int() for name in masks) > torch.tensor(1)).any()):
+            raise UsageError(f"{self.what} has a node in two parts of its split: keep one.")
+        if masks:
+            data.given = "given"
+
     def load(self, say: Callable[[str], None] = log.info) -> Data:
-        """Return the graph, and report what is in it once a command.
+        """Return the graph, and report its sizes and columns once a command.
 
         Args:
-            say: takes what there is to report.
+            say: takes the report.
 
         Raises:
             UsageError: a file is missing or malformed.
@@ -186,22 +188,51 @@ class OwnGraph(Checked, ABC):
             if self.data_dir is None
             else cached_graph(Path(self.data_dir) / "processed", self.disk_key, self._checked)
         )
-        text = described(self.what, data)
-        mark, said = hashlib.sha256(text.encode()).hexdigest()[:16], os.environ.get(SAID, "")
-        if mark not in said:
-            os.environ[SAID] = f"{said} {mark}"  # for processes that this one starts, too
+        self.remarks, self.counts = data.remarks, {name: data[name] for name in COUNTS}
+        for name in ("remarks", *COUNTS):
+            del data[name]
+        text = self.report(data)
+        mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+        printed = os.environ.get(REPORTED, "")
+        if mark not in printed:
+            os.environ[REPORTED] = f"{printed} {mark}"  # for processes that this one starts, too
             say(text)
-        for count in COUNTS:
-            del data[count]
         return data
 
     def _checked(self) -> Data:
+        self.remarks = []
         data = self.read()
+        data.remarks = self.remarks
         if data.x is not None:
             check_features(data)
         if data.y is not None:
             check_labels(data)
         return data
+
+    def report(self, data: Data) -> str:
+        """Sizes, columns, classes and split of the graph, in lines."""
+        directed = "edge_forward" in data
+        edges = int(data.edge_forward.sum()) if directed else data.num_edges // 2
+        left_out = {kind: self.counts[name] for name, kind in COUNTS.items() if self.counts[name]}
+        merged = ", ".join(f"{count:,} {kind}" for kind, count in left_out.items())
+        says = [f"{data.num_nodes:,} nodes", f"{edges:,} {'directed ' if directed else ''}edges"]
+        says[1] += f" (merged or left out: {merged})" if merged else ""
+        says += ["weighted"] if "edge_weight" in data else []
+        lines = [f"{self.what}: {', '.join(says)}, {data.num_features or 'no'} features"]
+        lines += self.remarks
+        if data.y is not None:
+            counts = class_counts(data)
+            names = vocabulary_of(data).classes or range(len(counts))
+            shown = ", ".join(f"{name} {n:,}" for name, n in zip(names, counts, strict=False))
+            unknown = int((~data.labelled).sum()) if "labelled" in data else 0
+            without = f"; {unknown:,} nodes without a label" if unknown else ""
+            sizes = " / ".join(f"{int(data[name][:, 0].sum()):,}" for name in GIVEN if name in data)
+            lines += [
+                f"{len(counts)} classes: {shorten(shown, 160, placeholder=' ...')}{without}",
+                f"split: {f'its own, {sizes}' if sizes else 'none of its own'}; classes and split "
+                "are used by task=node_classification",
+            ]
+        return "\n  ".join(lines)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -211,32 +242,53 @@ class OwnGraph(Checked, ABC):
     @property
     def disk_key(self) -> str:
         """A name for the graph on disk: equal for the same files, options and reader."""
-        apart = ("path", "place", "name", "data_dir")
+        apart = ("path", "nodes", "place", "name", "data_dir", "remarks", "counts")
         options = {name: value for name, value in vars(self).items() if name not in apart}
         contents = [checksum(self.download()), options, self.revision]
         known = json.dumps(contents, sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
 
-def described(what: str, data: Data) -> str:
-    """What a run says of a graph at its start."""
-    directed = "edge_forward" in data
-    edges = int(data.edge_forward.sum()) if directed else data.num_edges // 2
-    merged = [f"{data[count]:,} {kind}" for count, kind in COUNTS.items() if data[count]]
-    left_out = f" (merged or left out: {', '.join(merged)})" if merged else ""
-    weighted = ", weighted" if "edge_weight" in data else ""
-    text = (
-        f"{what}: {data.num_nodes:,} nodes, {edges:,} {'directed ' if directed else ''}edges"
-        f"{left_out}{weighted}, {data.num_features or 'no'} features"
-    )
-    if data.y is None:
-        return text
-    counts = class_counts(data)
-    names = vocabulary_of(data).classes or range(len(counts))
-    shown = ", ".join(f"{name} {n:,}" for name, n in zip(names, counts, strict=False))
-    text += f"\n  {len(counts)} classes: {shorten(shown, 160, placeholder=' ...')}"
-    if "labelled" in data:
-        text += f"; {int((~data.labelled).sum()):,} nodes without a label"
-    sizes = [f"{int(data[name][:, 0].sum()):,}" for name in GIVEN if name in data]
-    split = f"its own, {' / '.join(sizes)}" if sizes else "none of its own"
-    return f"{text}\n  split: {split}; classes and split are used by task=node_classification"
+def simple_graph(edges: NumberedEdges, mutual: bool = False, directed: bool = False) -> Data:
+    """Both directions of every edge once, no loops; weights of merged edges are added.
+
+    The reverse of a directed edge has `edge_forward [edges]` false and weight 0, so that tasks see
+    the same pairs of every graph. The numbers of edges left out or merged are `self_loops`,
+    `repeated` and `both_ways`.
+
+    Args:
+        edges: of the graph.
+        mutual: keep only edges that are there in both directions.
+        directed: add `edge_forward`.
+
+    Raises:
+        UsageError: no edge is left.
+    """
+    ends, nodes = edges.ends, len(edges.ids)
+    proper = ends[0] != ends[1]
+    arcs = torch.from_numpy(ends[:, proper])
+    values = torch.ones(arcs.shape[1], dtype=torch.float64)
+    if edges.weight is not None:
+        values = torch.from_numpy(edges.weight[proper])
+    arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
+    both = torch.cat([arcs, arcs.flip(0)], dim=1)
+    index, times = coalesce(both, torch.ones(both.shape[1]), num_nodes=nodes, reduce="sum")
+    back = torch.zeros_like(values) if directed else values
+    _, total = coalesce(both, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
+    if mutual:
+        index, total = index[:, times > 1], total[times > 1]
+    if not index.shape[1]:
+        why = "is there in both directions" if mutual and arcs.shape[1] else "joins two nodes"
+        raise UsageError(
+            f"none of the graph's {ends.shape[1]} edges {why}: there is nothing to learn from; "
+            "check the file of edges."
+        )
+    data = Data(edge_index=index.contiguous(), num_nodes=nodes)
+    data.self_loops = int((~proper).sum())
+    data.repeated = int(proper.sum()) - arcs.shape[1]
+    data.both_ways = 0 if directed else arcs.shape[1] - len(times) // 2
+    if directed:
+        data.edge_forward = total > 0
+    if edges.weight is not None:
+        data.edge_weight = total.float()
+    return data

@@ -3,7 +3,7 @@
 import difflib
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pydoc import locate
@@ -18,11 +18,10 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
 from curvlab.checksums import raw_files
-from curvlab.data.datasets.graph_tables import NumberedEdges
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.datasets.own_graph import OwnGraph
+from curvlab.data.datasets.own_graph import NumberedEdges, OwnGraph
 from curvlab.data.files.sources import pyg_root
-from curvlab.data.files.tables import Table, check_file
+from curvlab.data.files.tables import check_file
 from curvlab.errors import UsageError
 
 PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, GlobalStorage]
@@ -130,23 +129,34 @@ class PyGObject(OwnGraph):
         ids = pd.Index(map(str, raw.get("node_ids", range(nodes))))
         values = weight.reshape(-1).double().numpy() if self.weighted else None
         edges = NumberedEdges(ids, ends.long().numpy(), values)
-        table = pd.DataFrame({"id": ids}, index=range(nodes))
+        labels, classes = None, None
         if y is not None:
             numbers = y.reshape(-1).nan_to_num(-1).clamp(min=-1)
             if not torch.equal(numbers, numbers.trunc()):
                 raise UsageError(f"{self.what}: y is not whole: number the classes from 0.")
-            known = self.known.classes if self.known else None
+            if len(numbers) != nodes:
+                raise UsageError(f"{self.what}: y has {len(numbers)} values for {nodes} nodes.")
+            labels, known = numbers.long(), self.known.classes if self.known else None
             names = raw.get("class_names", known or range(int(numbers.max()) + 1))
-            table["label"] = pd.Categorical.from_codes(
-                numbers.long().numpy(), pd.Index(map(str, names))
-            )
+            classes = tuple(map(str, names))
+            if known is not None:
+                labels, classes = self._renumbered(labels, classes, known), tuple(known)
         features = None if x is None else x.to_dense().float().reshape(len(x), -1).numpy()
         masks = [raw.get(f"{name.removeprefix('given_')}_mask") for name in GIVEN]
         given: dict[str, Tensor] = {}
-        if all(mask is not None for mask in masks):
+        if labels is not None and all(mask is not None for mask in masks):
             given = {n: m.bool().reshape(nodes, -1) for n, m in zip(GIVEN, masks, strict=True)}
-        where = Table(Path(self.what), table, "node")
-        return self.assembled(edges, where, features, given)
+        return self.assembled(edges, features, None, labels, classes, given)
+
+    def _renumbered(self, labels: Tensor, classes: Sequence[str], known: Sequence[str]) -> Tensor:
+        """Labels by the numbers that a trained model has for the classes."""
+        strange = [name for name in classes if name not in known]
+        if strange:
+            raise UsageError(
+                f"{self.what}: {strange[0]!r} is a class that the model was not trained on."
+            )
+        numbers = torch.tensor([*map(known.index, classes), -1])  # the last one of no label
+        return numbers[labels]
 
 
 def saved(path: Path) -> Any:

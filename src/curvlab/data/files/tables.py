@@ -3,8 +3,8 @@
 import csv
 import gzip
 import warnings
-from collections.abc import Collection, Hashable
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvlab.errors import UsageError
+from curvlab.errors import FAULT, UsageError
 
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": r"\s+", "bar": "|"}
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN", "<NA>")
-"""What programs write where a number is missing."""
+"""Texts that programs write for a missing number."""
 
 
 @dataclass(frozen=True)
@@ -28,29 +28,47 @@ class Table:
         path: of the file.
         frame: texts, or numbers where the file has typed columns; its index numbers the lines.
         unit: what the index counts: `line`, `row`, `node`, `edge`.
+        faults: sentences on what is wrong, of this table and of those that share the list.
     """
 
     path: Path
     frame: pd.DataFrame
     unit: str = "line"
+    faults: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
-        """Raise an error with place and value of the first row that is wrong, if there is one.
+        """Note a fault with place and value of the first row that is wrong, if there is one.
 
         Args:
             wrong: `[rows]`, true or false.
             column: of the value.
             remedy: continues a sentence that begins with the value.
-
-        Raises:
-            UsageError: a row is wrong.
         """
         rows = np.flatnonzero(wrong)
         if len(rows):
             value = str(self.frame[column].astype(object).fillna("").iloc[rows[0]])[:40]
             more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
             place = f"{self.unit} {self.frame.index[rows[0]]}, column {column!r}"
-            raise UsageError(f"{self.path}, {place}: {value!r}{more} {remedy}.")
+            self.faults.append(f"{self.path}, {place}: {value!r}{more} {remedy}")
+
+    def has(self, columns: Sequence[str], key: str) -> None:
+        """Note a fault for each column of an option that is not there."""
+        shown = ", ".join(map(str, self.frame.columns[:12]))
+        strange = [name for name in columns if name not in self.frame]
+        self.faults.extend(
+            f"{key}=[{name}] names a column, but {self.path} has {shown}" for name in strange
+        )
+
+    def check(self) -> None:
+        """Raise all faults in one error.
+
+        Raises:
+            UsageError: there are some.
+        """
+        if len(self.faults) == 1:
+            raise UsageError(f"{self.faults[0]}.")
+        if self.faults:
+            raise UsageError(FAULT.join([f"{len(self.faults)} faults:", *self.faults]))
 
     def texts(self, column: Hashable) -> "pd.Series[Any]":
         """A column as texts, empty where there is none; whole numbers without a decimal point.
@@ -65,25 +83,31 @@ class Table:
         return texts.mask(unknown & bool(numbers.notna().all()), "")
 
     def ids(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as texts, none of them empty.
-
-        Raises:
-            UsageError: one is missing.
-        """
+        """A column as texts, none of which may be empty."""
         texts = self.texts(column)
         self.refuse(texts.eq(""), column, "is no id: write one, or take the line out")
         return texts
 
-    def numbers(self, column: Hashable, remedy: str) -> np.ndarray:
-        """A column as finite float64 numbers.
+    def blank(self, column: Hashable) -> np.ndarray:
+        """Where a column has no value `[rows]`."""
+        values = self.frame[column]
+        if pd.api.types.is_numeric_dtype(values):
+            return values.isna().to_numpy()
+        return values.astype("str").str.strip().isin(["", *NOT_A_NUMBER]).to_numpy() | values.isna()
 
-        Raises:
-            UsageError: one is not a number, or not finite in float32.
+    def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
+        """A column as float64 numbers, which must be finite in float32.
+
+        Args:
+            column: its name.
+            remedy: for a value that is none.
+            blank: whether a value may be missing; it is then NaN.
         """
         parsed = pd.to_numeric(self.frame[column], errors="coerce")
         numbers = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
         with np.errstate(over="ignore"):
             wrong = ~np.isfinite(numbers.astype(np.float32))
+        wrong &= ~(self.blank(column) if blank else np.zeros_like(wrong))
         self.refuse(wrong, column, f"is not a finite number: {remedy}")
         return numbers
 

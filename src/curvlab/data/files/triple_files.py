@@ -47,8 +47,10 @@ def read_triples(
         )
     frame = frame.set_axis(list(columns), axis=1).fillna("")
     frame = frame.apply(lambda names: names.str.strip(" ")).iloc[int(header is True) :]
+    table = Table(path, frame)
     for column in columns:
-        Table(path, frame).refuse(frame[column].eq(""), column, "is no name: write one")
+        table.refuse(frame[column].eq(""), column, "is no name: write one")
+    table.check()
     if header is None and {name.casefold() for name in frame.iloc[0]} <= HEADER_WORDS:
         raise UsageError(
             f"the first line of {path}, {' '.join(frame.iloc[0])!r}, looks like a header: skip the "

@@ -15,6 +15,7 @@ from curvlab.data.transforms.graph import (
     normalised_matrix,
     with_self_loops,
 )
+from curvlab.data.vocabulary import vocabulary_of
 from curvlab.options import NonNegativeInt, PositiveInt
 
 
@@ -97,50 +98,116 @@ class HopFeatures(GraphTransform):
         return data
 
 
-MADE = "its graph has no features, and those that were made for it belong to its nodes"
+MADE = "its features were made for its nodes"
+
+FEW = 16
+"""Columns below which a run names the identity as an alternative."""
+
+UNSCALED = 10.0
+"""Ratio of the deviations of two columns, or of a deviation to 1, above which a run says so."""
 
 
 @dataclass(eq=False, repr=False)
 class OwnFeatures(GraphTransform):
-    """Features of a user's graph: scaled, or made where it has none.
+    """Features of a user's graph: its own columns, scaled, or others made for it.
 
-    Mean and deviation are those of the first graph, on others too. Made are
-    `I + U(-noise, noise)` (`IdentityFeatures`) where that fits, of larger graphs its random
-    projection onto `dim` columns, from torch's global generator. Both belong to the nodes of one
-    graph.
+    Mean and deviation are those of the first graph, on others too. The identity is
+    `I + U(-noise, noise)` (`IdentityFeatures`), of larger graphs its random projection onto `dim`
+    columns, from torch's global generator. It belongs to the nodes of one graph.
 
     Args:
-        scale: none; standard: each column to mean 0 and standard deviation 1; row: divide each
-            node's features by their sum.
-        dim: columns of random features, where a graph without features has many nodes.
-        identity_up_to: nodes up to which a graph without features has the identity.
+        kind: own: the graph's columns, the identity if it has none; identity; own+identity: both,
+            next to each other; none: a constant 1, so that a model sees the edges alone.
+        scale: auto: standard for the columns of a table with other values than 0 and 1; standard:
+            each column to mean 0 and standard deviation 1; row: divide each node's features by
+            their sum; none.
+        dim: columns of random features, where a graph has many nodes.
+        identity_up_to: nodes up to which the identity is used.
     """
 
+    revision = 2  # 2: columns of a table are standardised
     reads = ("x",)
     writes = ("x",)
 
-    scale: Literal["none", "standard", "row"] = "none"
+    kind: Literal["own", "identity", "own+identity", "none"] = "own"
+    scale: Literal["auto", "standard", "row", "none"] = "auto"
     dim: PositiveInt = 256
     identity_up_to: NonNegativeInt = 10_000
 
     def forward(self, data: Data) -> Data:
         """Add or replace `x [nodes, features]`."""
         nodes = int(data.num_nodes or 0)
-        if data.x is None and nodes <= self.identity_up_to:
+        if self.kind == "none":
+            data.x = torch.ones(nodes, 1)
+            return data
+        blocks = [] if data.x is None or self.kind == "identity" else [self._scaled(data)]
+        if self.kind != "own" or not blocks:
             self.transductive_reason = MADE
-            return IdentityFeatures()(data)
-        if data.x is None:
-            self.transductive_reason = MADE
-            data.x = torch.randn(nodes, self.dim) / self.dim**0.5
-        elif self.scale == "standard":
-            if not self.fitted:
-                deviation = data.x.std(dim=0, correction=0)
-                deviation = torch.where(deviation > 0, deviation, 1)
-                self.fitted = {"mean": data.x.mean(dim=0), "deviation": deviation}
-            data.x = (data.x - self.fitted["mean"]) / self.fitted["deviation"]
-        elif self.scale == "row":
-            data.x = row_normalised(data.x)
+            made = Data(num_nodes=nodes)
+            if nodes <= self.identity_up_to:
+                blocks.append(IdentityFeatures()(made).x)
+            else:
+                blocks.append(torch.randn(nodes, self.dim) / self.dim**0.5)
+        data.x = torch.cat(blocks, dim=1)
         return data
+
+    def _scaled(self, data: Data) -> Tensor:
+        """The graph's own columns, by the mean and the deviation of the first graph."""
+        x: Tensor = data.x
+        if self.scale == "row":
+            return row_normalised(x)
+        if self.scale == "none":
+            return x
+        if not self.fitted:
+            scaled, deviation = self._columns_to_scale(data), x.std(dim=0, correction=0)
+            self.fitted = {
+                "mean": torch.where(scaled, x.mean(dim=0), 0),
+                "deviation": torch.where(scaled & (deviation > 0), deviation, 1),
+            }
+        return (x - self.fitted["mean"]) / self.fitted["deviation"]
+
+    def _columns_to_scale(self, data: Data) -> Tensor:
+        """Which columns are standardised `[features]`."""
+        x: Tensor = data.x
+        named = vocabulary_of(data).features is not None
+        if self.scale == "standard" or (self.scale == "auto" and named):
+            binary = ((x == 0) | (x == 1)).all(dim=0)
+            return ~binary if self.scale == "auto" else torch.ones_like(binary)
+        return torch.zeros(x.shape[1], dtype=torch.bool)
+
+    def remarks(self, data: Data) -> list[str]:
+        """What is done with a graph's columns, and what else can be, in sentences.
+
+        Args:
+            data: the graph as its source has read it.
+        """
+        nodes = int(data.num_nodes or 0)
+        if self.kind == "none":
+            return ["features: a constant 1 (dataset.features=none)"]
+        if data.x is None or self.kind == "identity":
+            made = "identity" if nodes <= self.identity_up_to else f"{self.dim} random columns"
+            why = "it has none of its own" if data.x is None else f"dataset.features={self.kind}"
+            return [f"features: {made} ({why}); the model will work on this graph alone"]
+        count = int(self._columns_to_scale(data).sum())
+        total, says = data.x.shape[1], []
+        if count:
+            says.append(f"{count} of {total} columns standardised (dataset.features.scale=none)")
+        deviations = data.x.std(dim=0, correction=0)
+        deviations = deviations[deviations > 0]
+        if not count and self.scale in ("none", "auto") and len(deviations):
+            low, high = float(deviations.min()), float(deviations.max())
+            if high > UNSCALED or (high > UNSCALED * low and self.scale == "none"):
+                says.append(
+                    f"columns are not scaled, their deviations are {low:.2g} to {high:.2g}: "
+                    "dataset.features.scale=standard often trains better"
+                )
+        if self.kind == "own" and total < min(FEW, nodes // 2):
+            says.append(
+                f"few columns ({total}) for {nodes:,} nodes: if scores are low, try "
+                "dataset.features=own+identity or identity (the model then works on this "
+                "graph alone)"
+            )
+        return says
 
 
 @dataclass(eq=False, repr=False)

@@ -1,0 +1,94 @@
+"""Read a graph of your own and print its columns, its shape, and the command that trains on it.
+
+curvlab init-graph FOLDER                      edges.csv, perhaps nodes.csv and features.npy
+curvlab init-graph edges.csv --nodes people.csv --label team
+curvlab init-graph graph.graphml               or .pt, a saved Data
+
+Nothing is written. Ids are any texts; see docs/your_graph.md for the files.
+"""
+
+import argparse
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from curvlab.cli.verbs import answered
+from curvlab.errors import UsageError
+from curvlab.program import parser as parser_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from curvlab.data.datasets.own_graph import OwnGraph
+
+OPTIONS = {
+    "nodes": "the table of nodes, if it is not nodes.csv of the folder",
+    "id": "its column of ids",
+    "label": "its column of classes",
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    parser = parser_of("init-graph", __doc__)
+    parser.add_argument("path", metavar="PATH", help="a folder, or a file")
+    for name, what in OPTIONS.items():
+        parser.add_argument(f"--{name}", help=what)
+    return answered(parser, _init_graph, arguments)
+
+
+def _init_graph(args: argparse.Namespace) -> None:
+    from curvlab.data.datasets.reading import source_of
+    from curvlab.data.transforms.features import OwnFeatures
+
+    options = {name: value for name in OPTIONS if (value := getattr(args, name))}
+    try:
+        source = source_of(args.path, **options)
+    except TypeError:
+        given = ", ".join(f"--{name}" for name in options)
+        raise UsageError(f"{args.path}: {given} needs tables of edges and nodes") from None
+    data = source.load(say=lambda _: None)
+    print(source.report(data))
+    for line in (*OwnFeatures().remarks(data), *_direction(source, data), *_shape(data)):
+        print(f"  {line}")
+    words = [f"dataset={args.path}", *(f"dataset.source.{k}={v}" for k, v in options.items())]
+    for comment, command in _commands(data):
+        print(f"\n# {comment}\ncurvlab train {command} {' '.join(map(shlex.quote, words))}")
+
+
+def _direction(source: "OwnGraph", data: "Data") -> Iterator[str]:
+    pairs, both = data.num_edges // 2, source.counts["both_ways"]
+    if both == pairs:
+        yield "direction: every edge is given both ways, as in an undirected graph"
+    else:
+        yield (
+            f"direction: {both:,} of {pairs:,} edges are given both ways; both are used, unless "
+            "dataset.source.directed=true"
+        )
+
+
+def _shape(data: "Data") -> Iterator[str]:
+    from curvlab.analysis.graph_facts import graph_facts
+
+    facts = graph_facts(data)
+    yield (
+        f"shape: {facts.components:,} component{'s' if facts.components > 1 else ''}, degree "
+        f"{facts.mean_degree:.1f} on average and {facts.max_degree:,} at most, clustering "
+        f"{facts.clustering:.2f}"
+    )
+    delta, diameter = facts.hyperbolicity.delta, facts.hyperbolicity.diameter
+    tree_like = "tree-like: hyperbolic spaces fit" if 8 * delta <= diameter else "not tree-like"
+    yield f"delta: {delta:g} at a diameter of {diameter:g} (0 of a tree), {tree_like}"
+    if facts.homophily is not None and facts.chance_homophily is not None:
+        yield (
+            f"homophily: {facts.homophily:.0%} of the edges join nodes of one class, "
+            f"{facts.chance_homophily:.0%} by chance"
+        )
+
+
+def _commands(data: "Data") -> Iterator[tuple[str, str]]:
+    """Curved models and a flat one, each with a comment."""
+    if data.y is not None:
+        yield "classes of the nodes, in a hyperbolic space", "model=hypformer"
+        yield "the same in flat space, to compare", "model=gcn"
+    yield "distances in the graph, in spaces of learned curvature", "model=fpst task=reconstruction"
