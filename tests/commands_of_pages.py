@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 PLACES = re.compile(
-    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx)"
+    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx|friends|\S+\.)"
 )
 """What stands for something of the reader's own."""
 

@@ -88,12 +88,12 @@ PAGE = (ROOT / "docs" / "your_graph.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^`friends/(\S+)`.*:\n\n((?:    .*\n)+)", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("words", re.findall(r"train\.py (.*dataset\.path=friends.*)", PAGE))
+@pytest.mark.parametrize("words", re.findall(r"curvlab train (.*dataset=friends.*)", PAGE))
 def test_a_training_on_the_folder_that_a_page_makes(run_here, tmp_path, words):
     folder = tmp_path / "friends"
     folder.mkdir()
     for name, lines in FILES:
         (folder / name).write_text(lines.replace("    ", ""))
-    words = words.replace("=friends", f"={folder}").split()
+    words = words.replace("=friends", f"=graph_folder dataset.path={folder}").split()
     short = [f"{key}={value}" for key, value in SHORT.items()]
     assert run_here(*words, *short).status == "finished"

@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_tables import ROLES, TableGraph
-from curvlab.data.files.tables import Table, check_file, read_table
+from curvlab.data.datasets.graph_tables import TableGraph
+from curvlab.data.files.tables import ROLES, Table, check_file, read_table
 from curvlab.errors import UsageError
 from curvlab.options import Incidental
 

@@ -13,20 +13,9 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import NumberedEdges, OwnGraph
-from curvlab.data.files.tables import Table
+from curvlab.data.files.tables import ROLES, Table
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
-
-ROLES = {
-    "source": ("source", "src", "from", "u", "head", "node1", "id1", "id_1", "node_id_1", "start"),
-    "target": ("target", "dst", "to", "v", "tail", "node2", "id2", "id_2", "node_id_2", "end"),
-    "weight": ("weight", "weights", "w", "value", "strength"),
-    "relation": ("relation", "predicate", "rel"),
-    "id": ("id", "node", "node_id"),
-    "label": ("label", "class", "y", "category"),
-    "split": ("split", "part", "subset"),
-}
-"""Names of columns, in any case."""
 
 PARTS = {
     **dict.fromkeys(("train", "training"), "given_train"),
@@ -117,7 +106,7 @@ class TableGraph(OwnGraph, ABC):
             array = encoded.to_numpy()
             said[0] += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
         self.remarks[:0] = said
-        features = tuple(encoded) or None
+        features = tuple(map(str, encoded)) or None
         return self.assembled(numbered, array, features, labels, classes, masks)
 
     def _roles(self, nodes: Table, edges: Table, id_column: str | None) -> dict[str, str]:
@@ -310,14 +299,15 @@ def number_edges(
     ends = {column: ids.get_indexer(pd.Index(texts)) for column, texts in found.items()}
     for column, numbers in ends.items():
         edges.refuse((numbers < 0) & found[column].ne(""), column, remedy)
-    others, weight = edges.frame.columns.drop(["source", "target"]), None
-    column = "weight" if "weight" in others else next(iter(others), None)
-    if weighted and column is None:
+    others = [str(name) for name in edges.frame.columns.drop(["source", "target"])]
+    weight = None
+    if weighted and not others:
         edges.faults.append(
             f"weighted=True, but {edges.path} has no third column: write the weight there, or drop "
             "the option"
         )
     elif weighted:
+        column = "weight" if "weight" in others else others[0]
         weight = edges.numbers(column, "correct it, or drop weighted=True")
         edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
     return NumberedEdges(ids, np.stack([*ends.values()]).astype(np.int64), weight)

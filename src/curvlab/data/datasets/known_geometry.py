@@ -4,6 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated
 
+import networkx as nx
 import numpy as np
 import torch
 from annotated_types import Ge
@@ -49,9 +50,7 @@ class BalancedTree(KnownGraph):
 
     def edges(self) -> tuple[np.ndarray, int]:
         """From parents to children, level by level."""
-        nodes = sum(self.branching**level for level in range(self.depth + 1))
-        child = np.arange(1, nodes)
-        return np.stack([(child - 1) // self.branching, child]), nodes
+        return _edges_of(nx.balanced_tree(self.branching, self.depth))
 
 
 @dataclass(eq=False)
@@ -125,11 +124,8 @@ class Grid(KnownGraph):
     columns: Branching = 11
 
     def edges(self) -> tuple[np.ndarray, int]:
-        """To the right and down."""
-        node = np.arange(self.rows * self.columns).reshape(self.rows, self.columns)
-        right = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
-        down = np.stack([node[:-1].ravel(), node[1:].ravel()])
-        return np.concatenate([right, down], axis=1), node.size
+        """Row by row."""
+        return _edges_of(nx.grid_2d_graph(self.rows, self.columns))
 
 
 @dataclass(eq=False)
@@ -177,9 +173,13 @@ class RingOfTrees(KnownGraph):
     depth: PositiveInt = 3
 
     def edges(self) -> tuple[np.ndarray, int]:
-        """Those of the ring, then those of the trees."""
-        tree, size = BalancedTree(self.branching, self.depth).edges()
-        roots = size * np.arange(self.ring)
-        trees = (tree[:, None] + roots[:, None]).reshape(2, -1)
-        circle = np.stack([roots, np.roll(roots, -1)])
-        return np.concatenate([circle, trees], axis=1), size * self.ring
+        """Those of the trees, one after the other, and of the ring of their roots."""
+        trees = [nx.balanced_tree(self.branching, self.depth) for _ in range(self.ring)]
+        graph, size = nx.disjoint_union_all(trees), len(trees[0])
+        nx.add_cycle(graph, range(0, len(graph), size))
+        return _edges_of(graph)
+
+
+def _edges_of(graph: nx.Graph) -> tuple[np.ndarray, int]:
+    """Edges `[2, edges]` of a graph by the position of its nodes, and their number."""
+    return np.stack(np.nonzero(np.triu(nx.to_numpy_array(graph)))), len(graph)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import networkx as nx
 import pandas as pd
 from torch_geometric.data import Data
 
@@ -40,15 +41,9 @@ class NetworkXGraph(TableGraph):
         """Read the file.
 
         Raises:
-            UsageError: networkx is not installed, or cannot read it, or what it holds does not fit.
+            UsageError: networkx cannot read it, or its parts do not fit together.
         """
         (path,) = self.download()
-        try:
-            import networkx as nx
-        except ImportError:
-            raise UsageError(
-                "dataset=networkx needs networkx: pip install 'curvlab[graphs]'"
-            ) from None
         ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         if ending not in FORMATS:
             raise UsageError(

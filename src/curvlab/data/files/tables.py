@@ -16,6 +16,17 @@ from curvlab.errors import FAULT, UsageError
 
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": r"\s+", "bar": "|"}
 
+ROLES = {
+    "source": ("source", "src", "from", "u", "head", "node1", "id1", "id_1", "node_id_1", "start"),
+    "target": ("target", "dst", "to", "v", "tail", "node2", "id2", "id_2", "node_id_2", "end"),
+    "weight": ("weight", "weights", "w", "value", "strength"),
+    "relation": ("relation", "predicate", "rel"),
+    "id": ("id", "node", "node_id"),
+    "label": ("label", "class", "y", "category"),
+    "split": ("split", "part", "subset"),
+}
+"""Names of columns, in any case."""
+
 NOT_A_NUMBER = ("nan", "NaN", "NAN", "<NA>")
 """Texts that programs write for a missing number."""
 

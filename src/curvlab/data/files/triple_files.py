@@ -5,16 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.data.files.tables import Table, read_table
+from curvlab.data.files.tables import ROLES, Table, read_table
 from curvlab.errors import UsageError
 
 COLUMNS = ("head", "relation", "tail")
-HEADER_WORDS = {
-    "head", "h", "subject", "subj", "s", "source", "src", "from", "entity1", "head_id",
-    "relation", "rel", "r", "predicate", "pred", "p", "property", "edge", "label", "relation_id",
-    "tail", "t", "object", "obj", "o", "target", "dst", "to", "entity2", "tail_id",
-}  # fmt: skip
-"""What first lines call the columns, in any case."""
 
 
 def read_triples(
@@ -51,7 +45,8 @@ def read_triples(
     for column in columns:
         table.refuse(frame[column].eq(""), column, "is no name: write one")
     table.check()
-    if header is None and {name.casefold() for name in frame.iloc[0]} <= HEADER_WORDS:
+    named = {"subject", "object", *ROLES["source"], *ROLES["relation"], *ROLES["target"]}
+    if header is None and {name.casefold() for name in frame.iloc[0]} <= named:
         raise UsageError(
             f"the first line of {path}, {' '.join(frame.iloc[0])!r}, looks like a header: skip the "
             "first line of every file by header=True, or take it for a triple by header=False."

@@ -1,0 +1,84 @@
+#!/usr/bin/env python
+"""Execute notebooks and store their outputs: `python scripts/notebooks.py examples/NAME.ipynb`.
+
+Each runs in an empty folder; without names all of examples/ do.
+"""
+
+import ast
+import base64
+import contextlib
+import io
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from curvlab.cli.main import main as curvlab
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def execute(path: Path) -> dict[str, Any]:
+    """Run the code cells of a notebook in this folder; return it with their outputs.
+
+    A line `!curvlab VERB ...` runs that command; the value of a cell's last line is shown.
+
+    Raises:
+        RuntimeError: a command fails.
+    """
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"_run": _run}
+    for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
+        lines = [f"_run({line[1:]!r})" if line[:1] == "!" else line for line in cell["source"]]
+        printed, value = io.StringIO(), None
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            body = ast.parse("\n".join(line.rstrip("\n") for line in lines)).body
+            last = body.pop() if isinstance(body[-1], ast.Expr) else None
+            exec(compile(ast.Module(body, []), str(path), "exec"), names)
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), str(path), "eval"), names)
+        text = printed.getvalue()
+        cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": _lines(text)}]
+        cell["outputs"] = cell["outputs"] if text else []
+        if value is not None:
+            data: dict[str, Any] = {"text/plain": _lines(repr(value))}
+            if hasattr(value, "_repr_png_"):
+                picture = base64.b64encode(value._repr_png_()).decode()
+                data = {"image/png": picture, "text/plain": ["<picture>"]}
+            shown: dict[str, Any] = {
+                "output_type": "execute_result",
+                "execution_count": None,
+                "metadata": {},
+            }
+            cell["outputs"].append({**shown, "data": data})
+    return notebook
+
+
+def _run(command: str) -> None:
+    name, *words = shlex.split(command)
+    if name != "curvlab" or curvlab(words):
+        raise RuntimeError(f"{command} failed")
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() + "\n" for line in text.rstrip("\n").split("\n")]
+
+
+def main(paths: list[str]) -> None:
+    """Store the outputs of notebooks."""
+    for path in [Path(name).resolve() for name in paths] or sorted(EXAMPLES.glob("*.ipynb")):
+        here = Path.cwd()
+        with TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                notebook = execute(path)
+            finally:
+                os.chdir(here)
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
