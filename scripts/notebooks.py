@@ -16,6 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+
 from curvlab.cli.main import main as curvlab
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -29,6 +32,7 @@ def execute(path: Path) -> dict[str, Any]:
     Raises:
         RuntimeError: a command fails.
     """
+    mpl.use("agg")
     notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     names: dict[str, Any] = {"_run": _run}
     for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
@@ -43,6 +47,12 @@ def execute(path: Path) -> dict[str, Any]:
         text = printed.getvalue()
         cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": _lines(text)}]
         cell["outputs"] = cell["outputs"] if text else []
+        for number in plt.get_fignums():
+            picture = io.BytesIO()
+            plt.figure(number).savefig(picture, bbox_inches="tight")
+            shown = {"image/png": base64.b64encode(picture.getvalue()).decode()}
+            cell["outputs"].append({"output_type": "display_data", "data": shown, "metadata": {}})
+        plt.close("all")
         if value is not None:
             data: dict[str, Any] = {"text/plain": _lines(repr(value))}
             if hasattr(value, "_repr_png_"):
