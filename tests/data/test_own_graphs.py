@@ -293,7 +293,7 @@ def test_kinds_of_features(folder, options, width, remark):
         assert x[:, 2].mean() == pytest.approx(0, abs=1e-6)
         assert x[:, 2].std(correction=0) == pytest.approx(1, abs=1e-6)
         assert x[:, 1].tolist() == [1, 0, 1, 0]  # one-hot columns stay
-    assert bool(features.tied) == ("identity" in options.get("kind", ""))
+    assert bool(features.transductive_reason) == ("identity" in options.get("kind", ""))
 
 
 def test_few_columns_are_named_with_the_alternative():

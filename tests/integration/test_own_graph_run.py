@@ -26,7 +26,8 @@ def friends(tmp_path):
     for name, text in re.findall(
         r"`friends/(\w+\.csv)`.*?:\n\n((?:    .*\n)+)", DOCS.read_text(encoding="utf-8")
     ):
-        (place / name).write_text(text.replace("    ", ""), encoding="utf-8")
+        text = text.replace("    ", "").replace("team", "label")
+        (place / name).write_text(text, encoding="utf-8")
     return place
 
 
@@ -38,7 +39,7 @@ def test_ids_and_classes_come_back_with_the_embeddings(run_here, friends, tmp_pa
     caplog.set_level("INFO")
     result = run_here(*words(friends, "model=gcn", "task=node_classification"))
     assert result.status == "finished"
-    assert "6 nodes, 7 edges, 1 features" in caplog.text
+    assert "6 nodes, 7 edges, 3 features" in caplog.text
     assert "2 classes: blue 3, red 3" in caplog.text
     assert "split: its own, 2 / 2 / 2" in caplog.text
     stored = np.load(tmp_path / "run" / "embeddings.npz")
@@ -52,7 +53,7 @@ def test_ids_and_classes_come_back_with_the_embeddings(run_here, friends, tmp_pa
 
 def test_nodes_without_a_label_are_predicted_alone(run_here, friends, tmp_path):
     nodes = (friends / "nodes.csv").read_text()
-    (friends / "nodes.csv").write_text(nodes + "gus,,,30\n")
+    (friends / "nodes.csv").write_text(nodes + "gus,,,30,Rome\n")
     run_here(*words(friends, "model=gcn", "task=node_classification"))
     run = curvlab.load(tmp_path / "run")
     found = run.predict().set_index("node")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, write
+from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
 from curvlab.program import parser as parser_of
 from curvlab.results.files import arriving, atomic_write
@@ -69,7 +70,7 @@ def embeddings(
     kappa = getattr(space, "kappa", None)
     said = {
         "model": run.config.model.name,
-        "dataset": run.config.dataset.name,
+        "dataset": data_name(_root_=run.config),
         "config_hash": run.kept["config_hash"],
         "layer": f"last layer of {run.config.model.label}",
         "space": type(space).__name__,

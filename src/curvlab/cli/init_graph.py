@@ -38,12 +38,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _init_graph(args: argparse.Namespace) -> None:
-    from curvlab.data.datasets.reading import source_of
+    from curvlab.data.datasets.reading import reader_of
     from curvlab.data.transforms.features import OwnFeatures
 
     options = {name: value for name in OPTIONS if (value := getattr(args, name))}
     try:
-        source = source_of(args.path, **options)
+        source = reader_of(args.path)(path=args.path, **options)
     except TypeError:
         given = ", ".join(f"--{name}" for name in options)
         raise UsageError(f"{args.path}: {given} needs tables of edges and nodes") from None

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,12 +52,13 @@ def graph_in(folder: str | None, run: "Run") -> "Data | None":
     """Another graph, from a folder of files, with the run's numbers of classes and features."""
     if folder is None:
         return None
-    from curvlab.data.datasets.reading import read_graph
+    from curvlab.data.datasets.reading import read_graph, reader_of
 
     run.check_own()
-    source = run.config.dataset.source
-    options = {name: source[name] for name in ("weighted", "mutual", "directed") if name in source}
-    graph, _ = read_graph(folder, known=run.vocabulary, **options)
+    source, options = run.config.dataset.source, {f.name for f in fields(reader_of(folder))}
+    kept = options.intersection(source) - {"path", "nodes", "features", "options", "target"}
+    given = {str(name): source[name] for name in kept}
+    graph, _ = read_graph(folder, known=run.vocabulary, **given)
     return graph
 
 

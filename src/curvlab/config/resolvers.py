@@ -55,6 +55,12 @@ def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
     return short or "default"
 
 
+def data_name(*, _root_: Mapping[str, Any]) -> str:
+    """The name of a run's data set; of a user's graph that of its folder or file."""
+    dataset = _root_["dataset"]
+    return str(dataset["label" if "files" in dataset else "name"])
+
+
 def recipe_name(group: str, choice: str) -> str:
     """Whose recipes a choice of a group takes: its own, or of the name in its key `recipe`."""
     return str((_known_file(group, choice) or {}).get("recipe", choice))
@@ -158,5 +164,5 @@ def register_resolvers() -> None:
     """Make known the functions that configurations call, and the signatures that complete them."""
     register_sources()
     named = (checksum_of, stem_of, training_triples, steps_of_pass, product, only_with, run_name)
-    for function in (*named, recipe_name, if_set, recipe, task_recipe, is_set):
+    for function in (*named, data_name, recipe_name, if_set, recipe, task_recipe, is_set):
         OmegaConf.register_new_resolver(function.__name__, function, replace=True)

@@ -11,6 +11,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from curvlab.config.options import decides
+from curvlab.config.resolvers import data_name
 from curvlab.config.rules import validate
 from curvlab.errors import UsageError
 from curvlab.finite import DivergedError
@@ -161,7 +162,7 @@ def describe(config: DictConfig) -> Result:
     return Result(
         status="failed",
         model=config.model.name,
-        dataset=config.dataset.name,
+        dataset=data_name(_root_=config),
         task=config.task.name,
         manifold=config.manifold.name,
         seed=config.seed,

@@ -113,7 +113,8 @@ class TableGraph(OwnGraph, ABC):
         """Columns of ids, and perhaps of classes and of a split, by `id`, `label` and `split`."""
         nodes.has(self.ignore, "ignore")
         nodes.has(self.features or (), "features")
-        for key, name in (("label", self.label), ("id", id_column)):
+        label = None if self.known else self.label  # another graph need not have the classes
+        for key, name in (("label", label), ("id", id_column)):
             nodes.has([name] if name else [], key)
         if nodes.frame.empty:
             nodes.faults.append(f"{nodes.path} has no nodes: write one per line")
@@ -159,7 +160,10 @@ class TableGraph(OwnGraph, ABC):
             known: those of the graph that a model was trained on, which are taken in its order.
         """
         made: dict[str, np.ndarray] = {}
-        for name in columns if known is None else dict.fromkeys(n.partition("=")[0] for n in known):
+        if known is not None:
+            there = {*nodes.frame}
+            columns = [*dict.fromkeys(n if n in there else n.partition("=")[0] for n in known)]
+        for name in columns:
             if name not in nodes.frame:
                 nodes.faults.append(
                     f"{nodes.path} has no column {name!r}, which is a feature of the graph that "
@@ -299,7 +303,7 @@ def number_edges(
     ends = {column: ids.get_indexer(pd.Index(texts)) for column, texts in found.items()}
     for column, numbers in ends.items():
         edges.refuse((numbers < 0) & found[column].ne(""), column, remedy)
-    others = [str(name) for name in edges.frame.columns.drop(["source", "target"])]
+    others = [*edges.frame.columns.drop(["source", "target"])]  # numbers where none has a name
     weight = None
     if weighted and not others:
         edges.faults.append(

@@ -12,25 +12,20 @@ from curvlab.data.datasets.pyg_object import PyGObject
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 
 
-def source_of(path: str | Path, **options: Any) -> OwnGraph:
-    """The reader of a path: `GraphFolder` of folders and tables, `PyGObject` of `.pt`, or networkx.
-
-    Args:
-        path: of the folder or file.
-        **options: of `GraphFolder`, `PyGObject` or `NetworkXGraph`.
-    """
+def reader_of(path: str | Path) -> type[OwnGraph]:
+    """The class that reads a path: folders and tables, a saved `Data`, or networkx's files."""
     place = Path(path).expanduser()
     if place.suffix in (".pt", ".pth"):
-        return PyGObject(path=str(path), **options)
+        return PyGObject
     if place.is_dir() or not place.suffix or place.name.endswith(TABLES):
-        return GraphFolder(path=str(path), **options)
-    return NetworkXGraph(path=str(path), **options)
+        return GraphFolder
+    return NetworkXGraph
 
 
 def read_graph(
     path: str | Path, known: Vocabulary | None = None, **options: Any
 ) -> tuple[Data, Vocabulary]:
-    """Read a graph from files, see `source_of`.
+    """Read a graph from files, see `reader_of`.
 
     Args:
         path: of the folder or file.
@@ -44,5 +39,5 @@ def read_graph(
     Raises:
         UsageError: something is missing or malformed, or a class or feature is unknown.
     """
-    data = source_of(path, known=known, **options).load()
+    data = reader_of(path)(path=str(path), known=known, **options).load()
     return data, vocabulary_of(data)
