@@ -105,13 +105,6 @@ class Harmful:
         return open, (str(self.path), "w")
 
 
-def test_a_pickle_that_is_more_than_data_is_refused_and_not_run(tiny, images, tmp_path):
-    images(x_val=Harmful(tmp_path / "written"))
-    with pytest.raises(UsageError, match=r"mini_imagenet\.pkl is not unpickled: it asks for"):
-        tiny("mini_imagenet", SMALL).load()
-    assert not (tmp_path / "written").exists()
-
-
 def test_a_tensor_inside_which_is_more_than_data_is_refused_and_not_run(tiny, images, tmp_path):
     class Storage:
         def __reduce__(self):

@@ -9,7 +9,6 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from curvlab.data.datasets import ogb
 from curvlab.data.datasets.ogb import mean_of_edges
@@ -159,15 +158,6 @@ def test_proteins_have_the_mean_of_their_edges_and_several_labels(tiny, archived
     assert data.y.dtype == torch.int64
     assert data.y.tolist() == labels.tolist()
     assert parts(data) == [[0, 1, 4], [2], [3, 5]]
-
-
-def test_the_mean_of_edges_is_a_product_with_the_incidences():
-    generator = torch.Generator().manual_seed(0)
-    edge_index = torch.randint(50, (2, 4000), generator=generator)
-    edge_attr = torch.rand(4000, 3, generator=generator)
-    incidence = F.one_hot(edge_index[0], 51).double()
-    expected = incidence.T @ edge_attr.double() / incidence.sum(dim=0).clamp(min=1).unsqueeze(1)
-    torch.testing.assert_close(mean_of_edges(edge_index, edge_attr, 51), expected.float())
 
 
 MISSING = np.array([[0.0], [np.nan], [2], [1], [np.nan], [2]], dtype=np.float32)

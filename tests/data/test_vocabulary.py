@@ -42,7 +42,3 @@ def test_a_folder_of_triples_keeps_its_entities_and_relations(tmp_path):
     )
     without = TripleDataModule(source=SyntheticKnowledgeGraph()).vocabulary
     assert (without.entities, without.relations) == (None, RELATIONS)
-
-
-def test_a_graph_shows_how_many_names_it_has():
-    assert repr(NAMES) == "Vocabulary(nodes: 60, classes: 2)"

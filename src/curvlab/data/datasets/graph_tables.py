@@ -130,7 +130,7 @@ class TableGraph(OwnGraph, ABC):
         return {role: name for role, name in roles.items() if name in nodes.frame}
 
     def _feature_columns(self, nodes: Table, roles: Mapping[str, str]) -> list[str]:
-        """Names of the columns of features, without those that only tell nodes apart."""
+        """Names of the columns of features, without free texts."""
         if self.features is not None:
             return [name for name in self.features if name in nodes.frame]
         columns = nodes.frame.columns.drop([*roles.values(), *self.ignore], errors="ignore")
