@@ -59,7 +59,7 @@ def test_data_know_no_model():
 
 
 @pytest.mark.parametrize(
-    "package", ["curvlab", "curvlab.layers", "curvlab.manifolds", "curvlab.models"]
+    "package", ["curvlab", *(f"curvlab.{p}" for p in ("layers", "manifolds", "models", "optim"))]
 )
 def test_dir_lists_public_names_alone(package):
     module = import_module(package)

@@ -21,7 +21,7 @@ from curvlab.layers.spaces import TakesManifold
 from curvlab.layers.sparse_graph import Features, SparseMatrix, as_features, as_matrix
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
-from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, working
+from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, upcast_half
 
 SMALLEST = 1e-4
 """Least length of what has a direction (HyboNet's code divides by no less)."""
@@ -52,7 +52,7 @@ class SigmoidTime(TakesManifold, nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Map vectors to points."""
-        h = working(h)
+        h = upcast_half(h)
         kappa = curvature_like(self.space.kappa, h.dtype, h)
         scale = self.log_scale.exp()
         if self.max_scale is not None:

@@ -21,7 +21,7 @@ from curvlab.layers.spaces import TakesManifold
 from curvlab.layers.sparse_graph import Features, as_features
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
-from curvlab.manifolds.kernels import curvature_like, squared_norm, working
+from curvlab.manifolds.kernels import curvature_like, squared_norm, upcast_half
 
 CurvatureMode = Literal["rescale", "recalibrate"]
 InputLift = Literal["exp0", "exp0_ref"]
@@ -33,7 +33,7 @@ LONGEST_TANGENT = 10.0
 
 def lift(space_part: Tensor, space: Lorentz) -> Tensor:
     """The point with a space part, `[..., dim] -> [..., 1 + dim]`, in float32 or better."""
-    return lorentz.from_space(working(space_part), space.kappa)
+    return lorentz.from_space(upcast_half(space_part), space.kappa)
 
 
 class LorentzLinear(TakesManifold, FeatureLinear):
@@ -142,7 +142,7 @@ def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     """Points `[..., 1 + dim]` of vectors `[..., dim]`, by the lifts of `LorentzFeatureLinear`."""
     if input_lift == "exp0":
         return space.expmap0_shortened(v, LONGEST_TANGENT)
-    v = working(v)
+    v = upcast_half(v)
     time, factor = _lift_factors(squared_norm(v), space, input_lift)
     return torch.cat([time, factor * v], dim=-1)
 

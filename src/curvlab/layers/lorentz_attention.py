@@ -21,7 +21,7 @@ from curvlab.layers.lorentz import LONGEST_TANGENT, Inner, LorentzLinear, inner_
 from curvlab.layers.row_blocks import in_blocks
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.manifolds.kernels import curvature_like, dot, working
+from curvlab.manifolds.kernels import curvature_like, dot, upcast_half
 from curvlab.manifolds.products import full_precision, linear, product
 
 SMALLEST = 1e-6
@@ -41,7 +41,7 @@ def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Ten
 
     Source: Hypformer, Eq. 19, which prints no `smallest`; FLatten Transformer.
     """
-    e = working(e)
+    e = upcast_half(e)
     if power == 1:
         return F.relu(e) + smallest
     features: Tensor = _FocusedFeatures.apply(e, power, smallest)[0]
@@ -340,7 +340,7 @@ class PoincareLinear(TakesManifold, nn.Module):
         normal = self.weight / length.clamp(min=torch.finfo(length.dtype).tiny).unsqueeze(-1)
         shift = (2 * root * self.offset).clamp(-2 * LONGEST_TANGENT, 2 * LONGEST_TANGENT)
         plane = torch.cat([-shift.sinh().unsqueeze(-1), normal * shift.cosh().unsqueeze(-1)], -1)
-        distance = (root * working(linear(x, plane))).asinh()
+        distance = (root * upcast_half(linear(x, plane))).asinh()
         scaled = (2 * length * distance).clamp(-LONGEST_TANGENT, LONGEST_TANGENT)
         return scaled.sinh() / root
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.manifolds.kernels import squared_norm, working
+from curvlab.manifolds.kernels import squared_norm, upcast_half
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ class SparseMatrix:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """Product with `[columns, dim]`, `[rows, dim]`."""
-        x = working(x)
+        x = upcast_half(x)
         first, column, values = self.rows
         rows = first, column, values.to(x.dtype)
         first, column, values = self.columns
@@ -198,10 +198,10 @@ class Features:
     def squared_norms(self) -> Tensor:
         """Squared norms `[nodes, 1]`, made once if they need no gradient."""
         if self.dense.requires_grad:
-            return squared_norm(working(self.dense))
+            return squared_norm(upcast_half(self.dense))
         if self._squared_norms is None:
             with torch.inference_mode(False), torch.no_grad():
-                self._squared_norms = squared_norm(working(self.dense))
+                self._squared_norms = squared_norm(upcast_half(self.dense))
         return self._squared_norms
 
 

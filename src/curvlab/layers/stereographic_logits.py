@@ -63,8 +63,8 @@ class StereographicLogits(TakesManifold, nn.Module):
             self.space.split(part).movedim(-2, 0)
             for part in (x, self.space.expmap0(self.offset), self.normal)
         )
-        alpha = kernels.gap(offset, kappa).mT  # [components, 1, classes]
-        beta = kernels.gap(point, kappa)  # [components, nodes, 1]
+        alpha = kernels.conformal_denominator(offset, kappa).mT  # [components, 1, classes]
+        beta = kernels.conformal_denominator(point, kappa)  # [components, nodes, 1]
         along = (offset * normal).sum(-1).unsqueeze(-2)  # <P, a>
         shift = product(point, normal.mT) - along  # <s, a>
         squared = _squared_distances(point, offset)  # |s|^2

@@ -19,7 +19,7 @@ SMALLEST_ANGLE = 1e-12
 
 
 class Rates(NamedTuple):
-    """What a step is computed with."""
+    """Learning rate, decay rates and count of a step."""
 
     lr: float
     beta1: float
@@ -29,7 +29,7 @@ class Rates(NamedTuple):
     step: int
 
     def lengths(self, second: Tensor, largest: Tensor | None) -> Tensor:
-        """What the first moment is multiplied by, from the second moment.
+        """Factor of the first moment, from the second moment.
 
         With AMSGrad from the largest second moment so far, which is updated in place.
         """

@@ -38,7 +38,7 @@ def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     has no point on the equator, where the result is merely finite, and takes antipodes to one
     point. 2 x as kappa -> 0.
     """
-    w, k = kernels.shortened(x.double()), kernels.curvature_like(kappa, WIDE, x)
+    w, k = kernels.shorten(x.double()), kernels.curvature_like(kappa, WIDE, x)
     gap = 1 - k * squared_norm(w)
     nonzero = torch.where(gap.abs() < tolerance(WIDE).floor, tolerance(WIDE).floor, gap)
     return (2 * w / nonzero).to(x.dtype)
@@ -61,7 +61,7 @@ def to_half_space(x: Tensor, kappa: Tensor | float) -> Tensor:
     k = kernels.negative_curvature(kappa, WIDE, x)
     w = (-k).sqrt() * x.double()
     rest, last = w.split([x.shape[-1] - 1, 1], -1)
-    height = kernels.floored_gap(-squared_norm(w), x.dtype)
+    height = kernels.one_plus(-squared_norm(w), x.dtype)
     from_pole = squared_norm(rest) + (1 - last).square()
     return (torch.cat([2 * rest, height], -1) / from_pole.clamp(min=height / 4)).to(x.dtype)
 
@@ -69,7 +69,7 @@ def to_half_space(x: Tensor, kappa: Tensor | float) -> Tensor:
 def from_half_space(y: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `to_half_space`: (2 y', |y|^2 - 1) / (|y'|^2 + (1 + y_n)^2) / sqrt(-kappa)."""
     k = kernels.negative_curvature(kappa, WIDE, y)
-    w = kernels.shortened(y.double())
+    w = kernels.shorten(y.double())
     rest, height = w.split([y.shape[-1] - 1, 1], -1)
     side = squared_norm(rest)
     last = side + (height - 1) * (height + 1)
@@ -87,7 +87,7 @@ def to_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
         UsageError: The curvature is a number that is not positive.
     """
     k = positive_curvature(kappa, WIDE, x)
-    w = kernels.shortened(x.double())
+    w = kernels.shorten(x.double())
     z = k * squared_norm(w)
     return (torch.cat([(1 - z) / k.sqrt(), 2 * w], -1) / (1 + z)).to(x.dtype)
 

@@ -14,7 +14,7 @@ from curvlab.manifolds.kernels import curvature_like, squared_norm
 __all__ = ["WrappedNormal", "frechet_mean", "frechet_variance"]
 
 _STEPS = 20
-"""Of Newton's method from the gyro-midpoint, at most 1 / sqrt|kappa| long each."""
+"""Steps of Newton's method from the gyro-midpoint, at most 1 / sqrt|kappa| long each."""
 
 _WITH_DERIVATIVES = 2
 """Last steps that are differentiated: one for first derivatives, two for second ones."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 Coefficients = tuple[float, ...]
-"""Of a polynomial, the lowest power first."""
+"""Coefficients of a polynomial, the lowest power first."""
 
 
 def polynomial(z: Tensor, coefficients: Sequence[float]) -> Tensor:
@@ -106,14 +106,14 @@ def squared_norm(x: Tensor) -> Tensor:
     return result
 
 
-class _Lift(Function):
+class _PrependTime(Function):
     """Space parts s `[..., dim]` behind their time t; a derivative by them is g_s + g_t s / t."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(s: Tensor, kappa: Tensor) -> Tensor:
-        return plain_lift(s, kappa)
+        return plain_prepend_time(s, kappa)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -141,13 +141,13 @@ class _Lift(Function):
         return torch.cat([of_time / point[..., :1], along_s], -1)
 
 
-def plain_lift(s: Tensor, kappa: Tensor) -> Tensor:
+def plain_prepend_time(s: Tensor, kappa: Tensor) -> Tensor:
     """Points `[..., 1 + dim]` of the hyperboloid with space parts `[..., dim]`."""
     return torch.cat([(plain_squared_norm(s) - 1 / kappa).sqrt(), s], -1)
 
 
-def lift(s: Tensor, kappa: Tensor) -> Tensor:
-    """`plain_lift`, of one curvature."""
+def prepend_time(s: Tensor, kappa: Tensor) -> Tensor:
+    """`plain_prepend_time`, of one curvature."""
     plain = torch.compiler.is_compiling()
-    result: Tensor = plain_lift(s, kappa) if plain else _Lift.apply(s, kappa)
+    result: Tensor = plain_prepend_time(s, kappa) if plain else _PrependTime.apply(s, kappa)
     return result

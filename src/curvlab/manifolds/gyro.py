@@ -9,7 +9,7 @@ from torch import Tensor
 
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.kernels import floored_gap, squared_norm
+from curvlab.manifolds.kernels import one_plus, squared_norm
 
 
 def exp_and_log(v: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,7 +35,7 @@ def _factors(
     adds only positive terms in the denominator. The sum's squared norm is |s|^2 over the
     denominator, so that a projection of the sum costs no norm of its own.
     """
-    a, b = (floored_gap(kappa * square, square.dtype) for square in (x2, y2))
+    a, b = (one_plus(kappa * square, square.dtype) for square in (x2, y2))
     # The denominator cannot be known better than to a rounding of its first term; below that, only
     # for kappa > 0, the sum is the point at infinity up to rounding.
     ab, curved = a * b, kappa * s2

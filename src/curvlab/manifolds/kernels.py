@@ -40,7 +40,7 @@ def refusing_other_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return refusing
 
 
-def working(x: Tensor) -> Tensor:
+def upcast_half(x: Tensor) -> Tensor:
     """Half-precision points are computed with in float32.
 
     Raises:
@@ -58,7 +58,7 @@ def _check_floating(x: Tensor) -> None:
         raise UsageError(f"points are of type {x.dtype}: make them floating-point, as by x.float()")
 
 
-def shortened(x: Tensor) -> Tensor:
+def shorten(x: Tensor) -> Tensor:
     """Vectors whose squares would overflow, shortened: to the functions here they are infinite."""
     limit = 1e-3 * math.sqrt(torch.finfo(x.dtype).max)
     longest = x.detach().abs().amax(-1, keepdim=True)
@@ -87,12 +87,12 @@ def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return fused.squared_norm(x.to(dtype or x.dtype))
 
 
-def floored_gap(z: Tensor, dtype: torch.dtype) -> Tensor:
+def one_plus(z: Tensor, dtype: torch.dtype) -> Tensor:
     """1 + z, not smaller than for any point of the given dtype that is inside the ball."""
     return (1 + z).clamp(min=tolerance(dtype).floor)
 
 
-def gap(x: Tensor, kappa: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+def conformal_denominator(x: Tensor, kappa: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """1 + kappa |x|^2, kept positive for points that rounding has put on the rim of the ball.
 
     Near the rim of the ball it has fewer digits than |x|^2 by its own size: at distance 10 from
@@ -100,7 +100,7 @@ def gap(x: Tensor, kappa: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     a wider `dtype` avoids. Points that have been projected stay where it is at least 8e-3.
     """
     wide = dtype or x.dtype
-    return floored_gap(kappa.to(wide) * squared_norm(x, wide), x.dtype).to(x.dtype)
+    return one_plus(kappa.to(wide) * squared_norm(x, wide), x.dtype).to(x.dtype)
 
 
 def negative_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
@@ -132,11 +132,11 @@ def split_time(x: Tensor) -> tuple[Tensor, Tensor]:
     return x.split([1, x.shape[-1] - 1], -1)
 
 
-def lift(s: Tensor, k: Tensor) -> Tensor:
+def prepend_time(s: Tensor, k: Tensor) -> Tensor:
     """Prepend the time sqrt(|s|^2 - 1 / kappa), kappa `[..., 1]`, to space parts `[..., dim]`."""
     if k.numel() > 1 or k.dim() > s.dim():  # with curvatures that broadcast
         return join_time((squared_norm(s) - 1 / k).sqrt(), s)
-    return fused.lift(s, k)
+    return fused.prepend_time(s, k)
 
 
 def join_time(time: Tensor, s: Tensor) -> Tensor:

@@ -27,11 +27,11 @@ from curvlab.manifolds.kernels import (
     curvature_like,
     dot,
     join_time,
-    lift,
     negative_curvature,
+    prepend_time,
     split_time,
     squared_norm,
-    working,
+    upcast_half,
 )
 from curvlab.manifolds.pairwise import pairwise_power
 
@@ -88,8 +88,8 @@ def reflect_time(x: Tensor) -> Tensor:
 
 def from_space(space: Tensor, kappa: Tensor | float) -> Tensor:
     """The point with the given space part: prepends time sqrt(|s|^2 - 1 / kappa)."""
-    w = working(space)
-    return lift(w, negative_curvature(kappa, w.dtype, w)).to(space.dtype)
+    w = upcast_half(space)
+    return prepend_time(w, negative_curvature(kappa, w.dtype, w)).to(space.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -99,14 +99,14 @@ def project(x: Tensor, kappa: Tensor | float) -> Tensor:
 
 def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at the origin of v `[..., dim]`: the space part is sin_k(|v|) v / |v|."""
-    w = working(v)
+    w = upcast_half(v)
     k = negative_curvature(kappa, w.dtype, w)
-    return lift(_along_ray(w, k, sin_ratio), k).to(v.dtype)
+    return prepend_time(_along_ray(w, k, sin_ratio), k).to(v.dtype)
 
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `expmap0`: arsin_k(|s|) s / |s|, `[..., dim]` without its zero time part."""
-    s = working(space(x))
+    s = upcast_half(space(x))
     return _along_ray(s, negative_curvature(kappa, s.dtype, s), arsin_ratio).to(x.dtype)
 
 
@@ -168,7 +168,7 @@ def _image(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = negative_curvature(kappa, torch.float64, x)
     images = *_image(x, k.unsqueeze(-1)), *_image(y, k.unsqueeze(-1))
-    return pairwise_power(*images, k.squeeze(-1), power, working(x).dtype).to(x.dtype)
+    return pairwise_power(*images, k.squeeze(-1), power, upcast_half(x).dtype).to(x.dtype)
 
 
 def pairwise_sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -195,7 +195,7 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     t2 = squared_norm(s) - 1 / k
     v2 = (squared_norm(v_s) - dot(s, v_s).square() / t2).clamp(min=0)
     z = k * v2
-    return lift(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
+    return prepend_time(cosine(z) * s + sin_ratio(z) * v_s, k).to(x.dtype)
 
 
 def _tangent(x_space: Tensor, v_space: Tensor, k: Tensor) -> Tensor:
@@ -222,7 +222,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     rounding.
     """
     k = negative_curvature(kappa, torch.float64, x)
-    x64, y64 = (lift(space(p).double(), k) for p in (x, y))
+    x64, y64 = (prepend_time(space(p).double(), k) for p in (x, y))
     z = k * _half_chord_squared(space(x64), space(y64), k)
     v64 = _tangent(space(x64), space(v).double(), k)
     push = -k * inner(y64 - x64, v64).unsqueeze(-1) / (2 * (1 - z))
@@ -257,7 +257,7 @@ def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """
     k = negative_curvature(kappa, torch.float64, x)
     s = space(x).double()
-    points = lift(s, k.unsqueeze(-1))
+    points = prepend_time(s, k.unsqueeze(-1))
     m = torch.einsum("...n,...nd->...d", weights.double(), points)
     return _normalise(m, k, torch.float64).to(x.dtype)
 
@@ -267,7 +267,7 @@ def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
     t, s = split_time(m)
     t2 = t.square()
     length = torch.maximum(t2 - dot(s, s), tolerance(digits).floor * t2)
-    return lift(s * (-k * length).rsqrt(), k)
+    return prepend_time(s * (-k * length).rsqrt(), k)
 
 
 def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
@@ -288,13 +288,13 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
 
     Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
-    p, q = working(space(x)), working(space(y))
+    p, q = upcast_half(space(x)), upcast_half(space(y))
     k = negative_curvature(kappa, p.dtype, p)
     w = curvature_like(weight, p.dtype, p)
     h_p, h_q = (1 + (1 - k * squared_norm(s)).sqrt() for s in (p, q))
     chord = squared_norm(torch.addcmul(p / h_p, q, h_q.reciprocal(), value=-1)) * h_p * h_q
     n = 1 - w * (1 - w) * k * chord  # kappa <s, s>_L
-    return lift(torch.lerp(p, q, w) * n.rsqrt(), k).to(x.dtype)
+    return prepend_time(torch.lerp(p, q, w) * n.rsqrt(), k).to(x.dtype)
 
 
 def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | float) -> Tensor:
@@ -302,21 +302,21 @@ def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | f
 
     Scales all distances by the same factor. Source: Hypformer, equation 5 (HTC), for f = identity.
     """
-    w = working(x)
+    w = upcast_half(x)
     k_from, k_to = (negative_curvature(k, w.dtype, w) for k in (kappa_from, kappa_to))
-    return lift(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
+    return prepend_time(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
 
 
 def to_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     """The isometric point of the ball: s / (1 + sqrt(1 - kappa |s|^2)), `[..., dim]`."""
-    s = working(space(x))
+    s = upcast_half(space(x))
     k = negative_curvature(kappa, s.dtype, s)
     return (s / (1 + (1 - k * squared_norm(s)).sqrt())).to(x.dtype)
 
 
 def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Inverse of `to_stereographic`: the space part is 2 x / (1 + kappa |x|^2)."""
-    w = working(x)
+    w = upcast_half(x)
     k = negative_curvature(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
-    return lift(2 * w / gap, k).to(x.dtype)
+    return prepend_time(2 * w / gap, k).to(x.dtype)

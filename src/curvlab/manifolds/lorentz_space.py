@@ -10,7 +10,7 @@ from curvlab.manifolds import lorentz, lorentz_sums
 from curvlab.manifolds.adam_steps import Rates, lorentz_step
 from curvlab.manifolds.base import FERMI_DIRAC, LINEAR, Decoders, GeooptManifold
 from curvlab.manifolds.curvature import Curvature, not_positive
-from curvlab.manifolds.kernels import squared_norm, working
+from curvlab.manifolds.kernels import squared_norm, upcast_half
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import Learnable, NegativeFloat
@@ -70,7 +70,7 @@ class Lorentz(GeooptManifold):
 
     def expmap0_shortened(self, v: Tensor, longest: float = math.inf) -> Tensor:
         """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""
-        v, bound = working(v), self.longest_tangent(longest).double()
+        v, bound = upcast_half(v), self.longest_tangent(longest).double()
         longer = torch.maximum(squared_norm(v, torch.float64), bound.square())
         factor = bound * longer.rsqrt()
         return self.expmap0(v * factor.to(v.dtype))

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import lorentz
-from curvlab.manifolds.kernels import lift, negative_curvature, squared_norm, working
+from curvlab.manifolds.kernels import negative_curvature, prepend_time, squared_norm, upcast_half
 
 Weight = Tensor | float
 Sum = Callable[[Tensor, Tensor, Tensor | float, Weight, Weight], Tensor]
@@ -45,12 +45,12 @@ def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     as large as the times cancel where y points away from x. With h = 1 + s t and c = x_s / h_x +
     y_s / h_y, the sum of the stereographic images, the bracket is h_y / h_x - kappa h_y |c|^2 / 2.
     """
-    p, q = working(lorentz.space(x)), working(lorentz.space(y))
+    p, q = upcast_half(lorentz.space(x)), upcast_half(lorentz.space(y))
     k = negative_curvature(kappa, p.dtype, p)
     h_p, h_q = (1 + (1 - k * squared_norm(part)).sqrt() for part in (p, q))
     c = torch.addcmul(q / h_q, p, 1 / h_p)
     along = h_q / h_p - k / 2 * h_q * squared_norm(c)
-    return lift(torch.addcmul(q, along, p), k).to(x.dtype)
+    return prepend_time(torch.addcmul(q, along, p), k).to(x.dtype)
 
 
 def tangent_space(

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-from curvlab.manifolds.kernels import working
+from curvlab.manifolds.kernels import upcast_half
 
 # Each has a precision of its own since torch 2.9, which then refuses to name one of all.
 _BACKENDS: list[Any] = [
@@ -30,7 +30,7 @@ _BACKENDS: list[Any] = [
 
 
 class _Precision(NamedTuple):
-    """What is chosen for products of float32: for all, None where not by one word, and for each."""
+    """The precision of float32 products: for all, or None, and for each backend."""
 
     overall: str | None
     each: list[str]
@@ -81,7 +81,7 @@ def _is_full(x: Tensor) -> bool:
 
 
 def _reduced() -> _Precision | None:
-    """What is chosen; None where that is full precision."""
+    """The precision in force; None if it is full."""
     try:
         overall: str | None = torch.get_float32_matmul_precision()
     except RuntimeError:  # chosen for a backend by itself
@@ -93,7 +93,7 @@ def _reduced() -> _Precision | None:
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
     with torch.autocast(a.device.type, enabled=False):
-        out: Tensor = _Product.apply(working(a), working(b))
+        out: Tensor = _Product.apply(upcast_half(a), upcast_half(b))
     return out
 
 

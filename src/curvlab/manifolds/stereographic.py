@@ -28,14 +28,14 @@ from curvlab.manifolds.curved_trig import (
     tolerance,
 )
 from curvlab.manifolds.kernels import (
+    conformal_denominator,
     curvature_like,
     dot,
-    floored_gap,
-    gap,
+    one_plus,
     positive_curvature,
-    shortened,
+    shorten,
     squared_norm,
-    working,
+    upcast_half,
 )
 from curvlab.manifolds.pairwise import pairwise_power
 
@@ -81,19 +81,19 @@ WIDE = torch.float64
 
 def _radial(x: Tensor, kappa: Tensor | float, ratio: Callable[[Tensor], Tensor]) -> Tensor:
     """X times a ratio of kappa |x|^2: a map along the rays from the origin."""
-    w = shortened(working(x))
+    w = shorten(upcast_half(x))
     k = curvature_like(kappa, w.dtype, w)
     return (w * ratio(k * squared_norm(w))).to(x.dtype)
 
 
-def _gap(x: Tensor, kappa: Tensor | float) -> Tensor:
+def _denominator(x: Tensor, kappa: Tensor | float) -> Tensor:
     """1 + kappa |x|^2 with all its digits, `[..., 1]`."""
-    return gap(x, curvature_like(kappa, x.dtype, x), WIDE)
+    return conformal_denominator(x, curvature_like(kappa, x.dtype, x), WIDE)
 
 
 def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
     """lambda_x = 2 / (1 + kappa |x|^2), `[...]` from points `[..., dim]`."""
-    return (2 / _gap(working(x), kappa)).squeeze(-1).to(x.dtype)
+    return (2 / _denominator(upcast_half(x), kappa)).squeeze(-1).to(x.dtype)
 
 
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -113,7 +113,7 @@ def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     In float64: near the rim of the ball, and near the antipode of the origin, the terms cancel.
     """
     k = curvature_like(kappa, WIDE, x)
-    return gyro.mobius_add(shortened(x.double()), shortened(y.double()), k).to(x.dtype)
+    return gyro.mobius_add(shorten(x.double()), shorten(y.double()), k).to(x.dtype)
 
 
 def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -121,9 +121,9 @@ def mobius_scalar_mul(r: Tensor | float, x: Tensor, kappa: Tensor | float) -> Te
 
     `r` broadcasts like `kappa`, against the leading dimensions of `x`.
     """
-    w = shortened(working(x))
+    w = shorten(upcast_half(x))
     z = curvature_like(kappa, w.dtype, w) * squared_norm(w)
-    stretch = curvature_like(r, w.dtype, w) * trig.artan_ratio(z, _gap(w, kappa))
+    stretch = curvature_like(r, w.dtype, w) * trig.artan_ratio(z, _denominator(w, kappa))
     return (w * (stretch * trig.tan_ratio(z * stretch.square()))).to(x.dtype)
 
 
@@ -149,8 +149,8 @@ def mobius_matvec(m: Tensor, x: Tensor, kappa: Tensor | float) -> Tensor:
 
 def mobius_half(x: Tensor, kappa: Tensor | float) -> Tensor:
     """`mobius_scalar_mul(1/2, x, kappa)` in closed form: x / (1 + sqrt(1 + kappa |x|^2))."""
-    w = shortened(working(x))
-    return (w / (1 + _gap(w, kappa).sqrt())).to(x.dtype)
+    w = shorten(upcast_half(x))
+    return (w / (1 + _denominator(w, kappa).sqrt())).to(x.dtype)
 
 
 def expmap0(v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -168,15 +168,15 @@ def expmap0_projected(v: Tensor, kappa: Tensor | float) -> Tensor:
 
 def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at the origin, the inverse of `expmap0`: artan_k(|x|) x / |x|."""
-    w = shortened(working(x))
+    w = shorten(upcast_half(x))
     z = curvature_like(kappa, WIDE, w) * squared_norm(w, WIDE)
-    return (w * trig.artan_ratio(z.to(w.dtype), floored_gap(z, w.dtype).to(w.dtype))).to(x.dtype)
+    return (w * trig.artan_ratio(z.to(w.dtype), one_plus(z, w.dtype).to(w.dtype))).to(x.dtype)
 
 
 def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x: x (+) tan_k(lambda_x |v| / 2) v / |v|."""
-    w = working(x)
-    return mobius_add(w, expmap0(v.to(w.dtype) / _gap(w, kappa), kappa), kappa).to(x.dtype)
+    w = upcast_half(x)
+    return mobius_add(w, expmap0(v.to(w.dtype) / _denominator(w, kappa), kappa), kappa).to(x.dtype)
 
 
 def _chord(x: Tensor, y: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -184,7 +184,7 @@ def _chord(x: Tensor, y: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     One float32 rounding of |x|^2 would be an error of 3e-4 of the second at distance 10.
     """
-    a, b = (floored_gap(k * squared_norm(p, WIDE), x.dtype) for p in (x, y))
+    a, b = (one_plus(k * squared_norm(p, WIDE), x.dtype) for p in (x, y))
     return squared_norm(x - y, WIDE), a, b
 
 
@@ -196,7 +196,7 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined:
     there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
     """
-    w = working(x)
+    w = upcast_half(x)
     y, k = y.to(w.dtype), curvature_like(kappa, WIDE, w)
     e2, a, b = _chord(w, y, k)
     z = k * e2 / (a * b)
@@ -233,8 +233,8 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = curvature_like(kappa, WIDE, x)
     x64, y64 = x.double(), y.double()
-    alpha, beta = (1 / floored_gap(k.unsqueeze(-1) * squared_norm(p), x.dtype) for p in (x64, y64))
-    dtype = working(x).dtype
+    alpha, beta = (1 / one_plus(k.unsqueeze(-1) * squared_norm(p), x.dtype) for p in (x64, y64))
+    dtype = upcast_half(x).dtype
     return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
 
 
@@ -259,7 +259,7 @@ def dist0(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance to the origin, 2 artan_k(|x|), `[...]` from points `[..., dim]`."""
     k = curvature_like(kappa, WIDE, x)
     x2 = squared_norm(x, WIDE)
-    return (2 * safe_sqrt(_arsin_squared(x2 / floored_gap(k * x2, x.dtype), k))).to(x.dtype)
+    return (2 * safe_sqrt(_arsin_squared(x2 / one_plus(k * x2, x.dtype), k))).to(x.dtype)
 
 
 def _gyrate(
@@ -272,9 +272,9 @@ def _gyrate(
     A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y. In
     float64: far from the origin of a sphere the terms cancel.
     """
-    w, y, v = shortened(x.double()), shortened(y.double()), v.double()
+    w, y, v = shorten(x.double()), shorten(y.double()), v.double()
     e = y - w
-    a, b = (floored_gap(k * squared_norm(p), floor) for p in (w, y))
+    a, b = (one_plus(k * squared_norm(p), floor) for p in (w, y))
     ke2 = k * squared_norm(e)
     kxv, kev = k * dot(w, v), k * dot(e, v)
     denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
@@ -302,15 +302,19 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 
 def inner(x: Tensor, u: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Riemannian metric lambda_x^2 <u, v> of tangent vectors at x, `[...]` from `[..., dim]`."""
-    w = working(x)
-    return (4 * dot(u.to(w.dtype), v.to(w.dtype)) / _gap(w, kappa).square()).squeeze(-1).to(x.dtype)
+    w = upcast_half(x)
+    return (
+        (4 * dot(u.to(w.dtype), v.to(w.dtype)) / _denominator(w, kappa).square())
+        .squeeze(-1)
+        .to(x.dtype)
+    )
 
 
 def norm(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Riemannian length lambda_x |v| of a tangent vector at x, `[...]`; gradient 0 at v = 0."""
-    w = working(x)
+    w = upcast_half(x)
     length = safe_sqrt(squared_norm(v, WIDE)).to(w.dtype)
-    return (2 * length / _gap(w, kappa)).squeeze(-1).to(x.dtype)
+    return (2 * length / _denominator(w, kappa)).squeeze(-1).to(x.dtype)
 
 
 def geodesic(t: Tensor | float, x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
@@ -334,7 +338,7 @@ def geodesic_unit(t: Tensor | float, x: Tensor, v: Tensor, kappa: Tensor | float
     `t` broadcasts like `kappa`; v = 0 leads nowhere.
     """
     w, u, length = x.double(), v.double(), curvature_like(t, WIDE, x)
-    return expmap(w, _unit(u) * (length * _gap(w, kappa) / 2), kappa).to(x.dtype)
+    return expmap(w, _unit(u) * (length * _denominator(w, kappa) / 2), kappa).to(x.dtype)
 
 
 def antipode(x: Tensor, kappa: Tensor | float) -> Tensor:
@@ -346,7 +350,7 @@ def antipode(x: Tensor, kappa: Tensor | float) -> Tensor:
         UsageError: The curvature is a number that is not positive.
     """
     k = positive_curvature(kappa, WIDE, x)
-    w = shortened(x.double())
+    w = shorten(x.double())
     return (-w / (k * squared_norm(w)).clamp(min=torch.finfo(torch.float32).tiny)).to(x.dtype)
 
 
@@ -363,7 +367,7 @@ def dist2plane(
     Source: Ganea et al. 2018, Hyperbolic neural networks, theorem 5.
     """
     k = curvature_like(kappa, WIDE, x)
-    w, p, a = (shortened(each.double()) for each in (x, p, a))
+    w, p, a = (shorten(each.double()) for each in (x, p, a))
     e2, alpha, beta = _chord(p, w, k)
     a = _unit(a)
     u = 2 * (alpha * dot(w - p, a) + k * e2 * dot(p, a)) / (alpha * beta)
@@ -373,14 +377,14 @@ def dist2plane(
 
 def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from the origin to y: v (1 + kappa |y|^2)."""
-    w = working(y)
-    return (v.to(w.dtype) * _gap(w, kappa)).to(y.dtype)
+    w = upcast_half(y)
+    return (v.to(w.dtype) * _denominator(w, kappa)).to(y.dtype)
 
 
 def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport of v from x to the origin: v / (1 + kappa |x|^2)."""
-    w = working(x)
-    return (v.to(w.dtype) / _gap(w, kappa)).to(x.dtype)
+    w = upcast_half(x)
+    return (v.to(w.dtype) / _denominator(w, kappa)).to(x.dtype)
 
 
 def midpoint_from_sums(
@@ -402,7 +406,7 @@ def midpoint_from_sums(
             leaves the half of the sphere around the origin: where D < 0 it is the antipode of the
             midpoint, and where D crosses 0 it jumps from one to the other.
     """
-    w = working(numerator)
+    w = upcast_half(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
     k = curvature_like(kappa, w.dtype, w)
     return gyro.half_quotient(sums, k, printed).to(numerator.dtype)
@@ -418,7 +422,7 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     none where their sum is 0, and for kappa < 0 none where the points' sum as vectors of the
     Lorentz model is not timelike: the result is then merely finite.
     """
-    w = working(x)
+    w = upcast_half(x)
     k = curvature_like(kappa, w.dtype, w)
     lam = conformal_factor(w, k)
     weights = weights.to(w.dtype)

@@ -64,7 +64,7 @@ class Stereographic(GeooptManifold):
         their coordinates are (the layout of `curvlab.layers.stereographic`). Half precision, which
         automatic mixed precision makes of linear maps, is raised to float32 here and stays it.
         """
-        return self.split(kernels.working(x)).movedim(-2, 0)
+        return self.split(kernels.upcast_half(x)).movedim(-2, 0)
 
     def _join(self, blocks: Tensor) -> Tensor:
         """The inverse of `_blocks`."""
@@ -82,7 +82,7 @@ class Stereographic(GeooptManifold):
         self, x: Tensor, ratio: Callable[[Tensor], Tensor], overflows: bool = False
     ) -> Tensor:
         """Blocks, whose squares may overflow, times a ratio of kappa times their squared norms."""
-        blocks = kernels.shortened(self._blocks(x)) if overflows else self._blocks(x)
+        blocks = kernels.shorten(self._blocks(x)) if overflows else self._blocks(x)
         return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
 
     def expmap0(self, v: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class Stereographic(GeooptManifold):
 
     def tangent_scale(self, x: Tensor) -> Tensor:
         """lambda_x / lambda_0 = 1 / (1 + kappa |x|^2), `[components, ..., 1]`."""
-        return 1 / kernels.gap(self._blocks(x), self._kappa(x))
+        return 1 / kernels.conformal_denominator(self._blocks(x), self._kappa(x))
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:
         """Numerator and denominator of the gyro-midpoint, `[lambda_x x, lambda_x - 1]`."""
@@ -161,7 +161,7 @@ class Stereographic(GeooptManifold):
 
     def conformal_factor(self, x: Tensor) -> Tensor:
         """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
-        gap = kernels.gap(self._blocks(x), self._kappa(x))
+        gap = kernels.conformal_denominator(self._blocks(x), self._kappa(x))
         return (2 / gap).squeeze(-1).movedim(0, -1)
 
     def transport0(self, y: Tensor, v: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix
-from curvlab.manifolds.kernels import working
+from curvlab.manifolds.kernels import upcast_half
 from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -106,7 +106,7 @@ def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix
     """
     spread = (as_matrix(relations) @ v.flatten(1)).view(-1, *v.shape)
     with torch.autocast(v.device.type, enabled=False):
-        return torch.einsum("rh,rnhd->nhd", working(weights), spread)
+        return torch.einsum("rh,rnhd->nhd", upcast_half(weights), spread)
 
 
 class KernelAttention(nn.Module):
