@@ -80,7 +80,7 @@ def test_stored_runs_are_replayed_offline_and_drawn(tmp_path, script, monkeypatc
     assert "replayed 6 runs" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert len(offline_runs(tmp_path)) == 6
-    from curvlab.tables.wandb_files import read_offline
+    from curvlab.cli.wandb_files import read_offline
 
     runs, curves = read_offline(tmp_path)
     rows = list(read_rows(STORED.with_suffix(SUFFIX)).values())

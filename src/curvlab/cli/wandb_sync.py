@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     folder = args.folder or workplace() / "outputs"
     try:
         if args.source is not None or args.picture is not None:
-            from curvlab.tables.wandb_files import draw_dashboard, replay  # which import torch
+            from curvlab.cli.wandb_files import draw_dashboard, replay  # which import torch
 
             if args.source is not None:
                 folder = args.folder or folder / REPLAYED / "-".join(args.source.parts[-2:])
