@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap
-from curvlab.layers.lorentz import CurvatureMode, InputLift, lift_vectors, midpoint
+from curvlab.layers.lorentz import CurvatureMode, InputLift, midpoint, vectors_to_points
 from curvlab.manifolds import Lorentz, lorentz
 from drawn import draw
 
@@ -168,7 +168,7 @@ def test_lifts_do_not_overflow(input_lift, kappa):
     """They shorten vectors by the curvature too: sinh(100) is no number of single precision."""
     space = Lorentz(kappa, learnable=True).float()
     v = torch.tensor([[6e17, -8e17], [6, -8], [0.3, -0.4]], dtype=torch.float32, requires_grad=True)
-    x = lift_vectors(v, space, input_lift)
+    x = vectors_to_points(v, space, input_lift)
     assert x.isfinite().all()
     assert all(g.isfinite().all() for g in torch.autograd.grad(x.sum(), [v, space.curvature.raw]))
     torch.testing.assert_close(4 * x[:, 1], -3 * x[:, 2])

@@ -1,11 +1,9 @@
 r"""Layers between hyperboloids (Hypformer, Sections 4.1 and 4.2).
 
-Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. With
-`f` a function of a point, every layer returns `lift(f(x))`: `f` becomes the space part, and the
-time follows from it. A layer between spaces of curvatures `kappa_1` and `kappa_2` multiplies the
-whole point by `sqrt(kappa_1 / kappa_2)` (`rescale`, the paper's Eq. 9, which multiplies all
-distances by that factor and so keeps their order), or takes `f` as it is (`recalibrate`, the
-paper's Eq. 8, which does not).
+Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. Every
+layer computes the space part f of its output, and the time follows. A layer between spaces of
+curvatures `kappa_1` and `kappa_2` multiplies the whole point by `sqrt(kappa_1 / kappa_2)`
+(`rescale`, Eq. 9, which keeps the order of distances), or takes f as it is (`recalibrate`, Eq. 8).
 
 Under autocast matrix products are in half precision and points in float32.
 """
@@ -31,7 +29,7 @@ LONGEST_TANGENT = 10.0
 """Length at which tangent vectors at the origin are cut (Hypformer's authors' code)."""
 
 
-def lift(space_part: Tensor, space: Lorentz) -> Tensor:
+def from_space_part(space_part: Tensor, space: Lorentz) -> Tensor:
     """The point with a space part, `[..., dim] -> [..., 1 + dim]`, in float32 or better."""
     return lorentz.from_space(upcast_half(space_part), space.kappa)
 
@@ -41,8 +39,8 @@ class LorentzLinear(TakesManifold, FeatureLinear):
 
     With `f = W x + b` and `r = kappa_1 / kappa_2`,
 
-        rescale:       (sqrt(r |f|^2 - 1 / kappa_2), sqrt(r) f) = sqrt(r) lift_{kappa_1}(f),
-        recalibrate:   lift_{kappa_2}(f).
+        rescale:       (sqrt(r |f|^2 - 1 / kappa_2), sqrt(r) f) = sqrt(r) point_{kappa_1}(f),
+        recalibrate:   point_{kappa_2}(f).
 
     `W` is `[out, 1 + in]`; its first column multiplies time.
 
@@ -73,7 +71,7 @@ class LorentzLinear(TakesManifold, FeatureLinear):
 
     def forward(self, x: Any) -> Tensor:
         """Map points `[..., 1 + in_features]` to points `[..., 1 + out_features]`."""
-        return lift(self.space_part(x), self.space_out)
+        return from_space_part(self.space_part(x), self.space_out)
 
     def space_part(self, x: Tensor) -> Tensor:
         """The space part `[..., out_features]` of the result, whose time is not computed."""
@@ -103,7 +101,7 @@ class LorentzFeatureLinear(LorentzLinear):
     Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
 
     Raises:
-        UsageError: the curvature mode or the lift is none of those.
+        UsageError: the curvature mode or `input_lift` is none of those.
     """
 
     def __init__(
@@ -121,15 +119,15 @@ class LorentzFeatureLinear(LorentzLinear):
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
         x = as_features(x)
-        time, c = _lift_factors(x.squared_norms(), self.space_in, self.input_lift)
+        time, c = _exponential_factors(x.squared_norms(), self.space_in, self.input_lift)
         out = c * self.product(x, self.weight[:, 1:])
         out = out + F.linear(time, self.weight[:, :1], self.bias)
         factor = self.factor
-        return lift(out if factor is None else out * factor, self.space_out)
+        return from_space_part(out if factor is None else out * factor, self.space_out)
 
 
-def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Tensor, Tensor]:
-    """Time of lifted vectors and what multiplies them, `[..., 1]` each of their squared norms."""
+def _exponential_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Tensor, Tensor]:
+    """Time of exponentials at the origin and factor of the vectors, `[..., 1]` each."""
     kappa = curvature_like(space.kappa, squared.dtype, squared)
     tangent = (squared - 1).clamp(min=0) if input_lift == "exp0_ref" else squared
     longest = space.longest_tangent(LONGEST_TANGENT).to(squared.dtype)
@@ -138,12 +136,12 @@ def _lift_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Ten
     return (factor.square() * squared - 1 / kappa).sqrt(), factor
 
 
-def lift_vectors(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
-    """Points `[..., 1 + dim]` of vectors `[..., dim]`, by the lifts of `LorentzFeatureLinear`."""
+def vectors_to_points(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
+    """Points `[..., 1 + dim]` of vectors `[..., dim]`, as in `LorentzFeatureLinear`."""
     if input_lift == "exp0":
         return space.expmap0_shortened(v, LONGEST_TANGENT)
     v = upcast_half(v)
-    time, factor = _lift_factors(squared_norm(v), space, input_lift)
+    time, factor = _exponential_factors(squared_norm(v), space, input_lift)
     return torch.cat([time, factor * v], dim=-1)
 
 
@@ -151,7 +149,7 @@ class LorentzMap(TakesManifold, nn.Module):
     """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
 
     Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
-    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`, and lift once.
+    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`.
 
     Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
     """
@@ -162,7 +160,7 @@ class LorentzMap(TakesManifold, nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[..., 1 + dim]` to points `[..., 1 + out]`."""
-        return lift(self.function(lorentz.space(x)), self.space)
+        return from_space_part(self.function(lorentz.space(x)), self.space)
 
 
 def rescaling(space_in: Lorentz, space_out: Lorentz) -> Tensor | None:

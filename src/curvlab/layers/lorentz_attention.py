@@ -17,7 +17,13 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from curvlab.layers.lorentz import LONGEST_TANGENT, Inner, LorentzLinear, inner_factor, lift
+from curvlab.layers.lorentz import (
+    LONGEST_TANGENT,
+    Inner,
+    LorentzLinear,
+    from_space_part,
+    inner_factor,
+)
 from curvlab.layers.row_blocks import in_blocks
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
@@ -160,9 +166,9 @@ def _heads_linear(dim: int, heads: int, space: Lorentz) -> LorentzLinear:
 class LorentzLinearAttention(_Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
-    `lift( mean_heads( phi(q) S / (phi(q) n) + psi(v) ) )`, `S = phi(k)^T v`, `n = phi(k)^T 1`, psi
-    a linear map that all heads share. The two sums are all that nodes know of each other: `summary`
-    of the chunks of a graph (or of its shards) adds up to that of the whole, and `attend` takes it.
+    The space part is `mean_heads( phi(q) S / (phi(q) n) + psi(v) )`, with `S = phi(k)^T v`,
+    `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of the chunks of a graph
+    adds up to that of the whole, and `attend` takes it.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
     and values as a coordinate.
@@ -226,7 +232,7 @@ class LorentzLinearAttention(_Heads):
             x.squeeze(-2) if self.heads == 1 else x.mean(-2)
             for x in (attention_quotient(query, S, n), value)
         )
-        return lift(mixed + self.psi(mean), self.space)
+        return from_space_part(mixed + self.psi(mean), self.space)
 
 
 class PointAttention(_Heads):
@@ -263,7 +269,7 @@ class PointAttention(_Heads):
 
     def points(self, part: Tensor) -> Tensor:
         """Points `[heads, nodes, 1 + dim]` of space parts `[nodes, heads, dim]`."""
-        return lift(part.movedim(-2, 0), self.space)
+        return from_space_part(part.movedim(-2, 0), self.space)
 
     def _joined(self, sums: Tensor) -> Tensor:
         """The heads' midpoint `[nodes, 1 + dim]` of sums `[heads, nodes, 1 + dim]`."""

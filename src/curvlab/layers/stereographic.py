@@ -27,7 +27,7 @@ AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]
 
 LOWEST = -4.0
-"""Largest coordinate of a query, at least: see `_lifted`."""
+"""Largest coordinate of a query, at least: see `_raised`."""
 
 TOKENS_AT_ONCE = 2**15
 """Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
@@ -253,9 +253,9 @@ class StereographicAttention(TakesManifold, nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points to points."""
-        return self.from_lifted(x, self.space.logmap0(x))
+        return self.from_points(x, self.space.logmap0(x))
 
-    def from_lifted(self, x: Tensor, v: Tensor, rows: int | None = None) -> Tensor:
+    def from_points(self, x: Tensor, v: Tensor, rows: int | None = None) -> Tensor:
         """The same from points and their logarithms, `[tokens, ...]`.
 
         With `rows` only that many of the first tokens have queries, and outputs `[rows, dim]`.
@@ -279,7 +279,7 @@ def positive_features(u: Tensor) -> Tensor:
     return F.elu(u) + 1
 
 
-def _lifted(query: Tensor) -> Tensor:
+def _raised(query: Tensor) -> Tensor:
     """Queries whose largest feature is not below `exp(LOWEST)`.
 
     There `elu(u) + 1` is `exp(u)`, and far below 0 the sum has lost its digits. All features of a
@@ -322,7 +322,7 @@ def linear_attention(
     ]
     summary = sum(summaries[1:], start=summaries[0])
     means = [
-        space.mean_point((summary @ positive_features(_lifted(q)).mT).mT)
+        space.mean_point((summary @ positive_features(_raised(q)).mT).mT)
         for q in query.split(at_once, dim=-2)
     ]
     return means[0] if len(means) == 1 else torch.cat([mean.mT for mean in means], dim=-1).mT

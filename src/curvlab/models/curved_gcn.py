@@ -82,7 +82,7 @@ class CurvedGCN(Encoder):
         for layer in self.linears:
             own, aggregated = self.propagate(layer, v, adjacency)
             v = self.activation(aggregated)
-        return self.embed((self.tangent(own) + v) / 2 if self.skip_average else v)
+        return self.space.expmap0((self.tangent(own) + v) / 2 if self.skip_average else v)
 
     @abstractmethod
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
@@ -91,10 +91,6 @@ class CurvedGCN(Encoder):
     def tangent(self, own: Tensor) -> Tensor:
         """The tangent vectors of what a layer maps to."""
         return own
-
-    def embed(self, v: Tensor) -> Tensor:
-        """Points of tangent vectors, inside the ball if it is one."""
-        return self.space.expmap0(v)
 
     def linear_maps_from(self, in_channels: int) -> nn.ModuleList:
         """Linear maps without bias from the features on, into the space of the embeddings."""
@@ -264,7 +260,7 @@ class HGNN(CurvedGCN):
             own, v = self.propagate(layer, v, graph.matrix("adj_t"))
             h = self.space.project(self.activation(self.space.expmap0(v)))
             v = self.space.logmap0(h)
-        return self.embed((own + v) / 2) if self.skip_average else h
+        return self.space.expmap0((own + v) / 2) if self.skip_average else h
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Linear maps of the tangent vectors and their means, dropped out."""
@@ -329,25 +325,13 @@ class KappaGCN(CurvedGCN):
         return self.space.project(self.space.weighted_mean(x, average))
 
 
-class PseudoLinear(nn.Linear):
-    """`log_0` of the point `exp_0(W v)`, moved by b: between tangent vectors at the origin."""
-
-    def __init__(
-        self, in_features: int, out_features: int, space: PseudoHyperboloid, weight_dropout: float
-    ) -> None:
-        super().__init__(in_features, out_features)
-        self.space, self.weight_dropout = space, weight_dropout
+class PseudoLinear(StereographicLinear):
+    """`StereographicLinear` that starts as in the authors' code of Q-GCN."""
 
     def reset_parameters(self) -> None:
-        """Draw `W` (Xavier-uniform, gain `sqrt 2`, as the authors' code) and set the bias to 0."""
+        """Draw `W` (Xavier-uniform, gain `sqrt 2`) and set the bias to 0."""
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
-
-    def forward(self, v: Tensor) -> Tensor:
-        """Map `[nodes, in_features]` to `[nodes, out_features]`."""
-        weight = F.dropout(self.weight, self.weight_dropout, self.training)
-        u = F.linear(v, weight)
-        return self.space.logmap0(self.space.expmap0_sum(u, self.bias))
 
 
 class QGCN(CurvedGCN):
@@ -386,10 +370,11 @@ class QGCN(CurvedGCN):
         tangent = dim - space.codimension
         super().__init__(space, tangent, layers, activation, dropout, skip_average)
         self.linears = nn.ModuleList(
-            PseudoLinear(width, tangent, manifold(), dropout) for width in self.widths(in_channels)
+            PseudoLinear(width, tangent, manifold(), weight_dropout=dropout)
+            for width in self.widths(in_channels)
         )
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Tangent vectors `[nodes, dim - 1]` and their means."""
-        own = layer(v)
+        own = layer.space.logmap0(layer.from_tangent(v))
         return own, neighbourhood_mean(adjacency, own)

@@ -116,7 +116,7 @@ class FPSTBlock(Compilable):
         if self.norm1 is not None:
             points = self.space.expmap0_and_log(self.norm1.tangent(tangent))
         x = first_tokens(x, rows)
-        attended = self.attention.from_lifted(*points, rows)
+        attended = self.attention.from_points(*points, rows)
         if self.training and self.dropout.p > 0:  # by the random numbers of all tokens
             kept = self.dropout(attended.new_ones(tangent.shape[::-1]).T)
             attended = self.space.scale_coordinates(attended, kept[: len(attended)])

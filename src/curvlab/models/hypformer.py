@@ -22,8 +22,8 @@ from curvlab.layers.lorentz import (
     LorentzFeatureLinear,
     LorentzLinear,
     LorentzMap,
-    lift_vectors,
     midpoint,
+    vectors_to_points,
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention
 from curvlab.layers.sparse_graph import Features, SparseGraph, as_features
@@ -276,7 +276,7 @@ class Hypformer(Encoder):
         if self.fusion == "tangent" and point is not None:
             point = self.space.logmap0(point)
         if self.graph_lift is not None and vector is not None:
-            vector = self.graph_lift(lift_vectors(vector, self.space, self.input_lift))
+            vector = self.graph_lift(vectors_to_points(vector, self.space, self.input_lift))
         if point is None or vector is None:
             return next(one for one in (point, vector) if one is not None)
         if self.fusion == "midpoint":
