@@ -55,7 +55,7 @@ RUNS: Mapping[str, tuple[str, ...]] = {
     "partition": ("model=gcn", *TREE, *MANY, "batching=partition", "batching.size=30", *QUIET),
     "tokens": ("model=polyformer", *LARGE, "batching=tokens", *QUIET),
     "pictures": ("model=gcn", *TREE, *MANY, "trainer.progress=false"),
-    "seeds": ("model=mlp", *TREE, *MANY, *QUIET, "trainer.parallel_seeds=3", "trainer.threads=2"),
+    "seeds": ("-m", "seed=0,1,2", "hydra/launcher=joblib", "model=mlp", *TREE, *MANY, *QUIET),
     "sweep": ("-m", "model=mlp,gcn", "seed=0,1", *TREE, *MANY, *QUIET),
     "search": ("-m", "search=gcn", *TREE, "search.trials=4", "search.seeds=[0,1]", *QUIET),
     "group": (

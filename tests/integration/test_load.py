@@ -1,9 +1,6 @@
 """What a run has learned is used without its folder, elsewhere and on another graph."""
 
 import shutil
-import subprocess
-import sys
-import time
 from importlib import import_module
 from itertools import pairwise
 
@@ -26,24 +23,6 @@ TRIPLES = (
     "optimizer.lr=0.5",
     "batching.size=100",
 )
-
-
-def test_the_package_loads_without_torch():
-    """Nothing heavy is imported before `curvlab.load` is asked for."""
-    code = "import sys, curvlab; print('torch' in sys.modules, curvlab.__version__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", curvlab.__version__]
-
-
-@pytest.mark.slow
-def test_importing_the_package_takes_no_time():
-    code = "import time; a = time.perf_counter(); import curvlab; print(time.perf_counter() - a)"
-    taken = []
-    for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        taken.append(float(done.stdout))
-        time.sleep(0.1)
-    assert min(taken) < 0.1
 
 
 def test_weights_of_another_version_are_refused_in_a_sentence(tmp_path):

@@ -1,16 +1,14 @@
 """Several seeds at once: a sweep by the joblib launcher, each seed the run that it is alone."""
 
-import pytest
 from tiny_runs import TINY
 
-from curvlab.cli.train import _with_seeds
-
 WORDS = (*TINY, "trainer.plots=false", "model=fpst", "model.dropout=0.3", "trainer.threads=1")
+JOBLIB = ("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=3")
 
 
 def test_every_seed_is_the_run_that_it_is_alone(command):
     """To the last bit: the same random numbers, in the same folder, under the same hash."""
-    done = command(*WORDS, "seed=1", "trainer.parallel_seeds=3", "trainer.max_steps=15")
+    done = command(*WORDS, *JOBLIB, "seed=1,2,3", "trainer.max_steps=15")
     assert done.returncode == 0, done.stderr
     together = command.results()
     scores = [result["score"] for result in together.values()]
@@ -28,15 +26,3 @@ def test_every_seed_is_the_run_that_it_is_alone(command):
     alone, beside = command.results()[folder], together[folder]
     for key in ("config_hash", "metrics", "score", "best_step", "curvatures", "steps"):
         assert alone[key] == beside[key], key
-
-
-def test_parallel_seeds_are_a_sweep(capsys):
-    assert _with_seeds(["model=gcn"]) == ["model=gcn"]
-    assert _with_seeds(["seed=5", "trainer.parallel_seeds=1"]) == ["seed=5"]
-    words = _with_seeds(["trainer.parallel_seeds=2", "seed=5", "model=gcn"])
-    assert words[:3] == ["model=gcn", "-m", "hydra/launcher=joblib"]
-    assert words[-1] == "seed=5,6"
-    for wrong in (["trainer.parallel_seeds=a"], ["trainer.parallel_seeds=2", "seed=0,1"]):
-        with pytest.raises(SystemExit):
-            _with_seeds(wrong)
-        assert "needs a number of seeds" in capsys.readouterr().err

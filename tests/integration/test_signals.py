@@ -21,7 +21,7 @@ GROUP = (
 )
 KINDS = {
     "one": (*FAST, *LONG),
-    "seeds": (*FAST, *LONG, "trainer.parallel_seeds=2", "trainer.threads=2"),
+    "seeds": ("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", *FAST, *LONG),
     "group": GROUP,
 }
 

@@ -46,8 +46,6 @@ FIRST = (
 DRY_RUN = "--dry-run"
 """The flag with which a command prints its forecast and stops."""
 
-SEEDS = "trainer.parallel_seeds="
-
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
@@ -113,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         print(f"a first short run: curvlab train {' '.join(FIRST)}")
     with _in_sentences():
-        words = resolve_aliases(_with_seeds(take_folders(words)), CONFIGS)
+        words = resolve_aliases(take_folders(words), CONFIGS)
         only_forecast = DRY_RUN in words
         words = [word for word in words if word != DRY_RUN]
         shown = "print_config=true" in words
@@ -164,23 +162,6 @@ def _with_devices(words: Sequence[str], size: int) -> list[str]:
             f"{others[-1]}, but {size} processes were started: give one number, or drop the word"
         )
     return [*words, *([] if said in words else [said])]
-
-
-def _with_seeds(words: Sequence[str]) -> list[str]:
-    """The words, with `trainer.parallel_seeds=N` as a sweep over N seeds by the joblib launcher."""
-    numbers = [word.partition("=")[2] for word in words if word.startswith(SEEDS)]
-    if not numbers:
-        return list(words)
-    seeds = [word.removeprefix("seed=") for word in words if word.startswith("seed=")] or ["0"]
-    if not (numbers[-1].isdecimal() and int(numbers[-1]) and seeds[-1].isdecimal()):
-        complain(f"{SEEDS}{numbers[-1]} needs a number of seeds, and with seed= the first of them")
-    first, number = int(seeds[-1]), int(numbers[-1])
-    kept = [word for word in words if not word.startswith((SEEDS, "seed="))]
-    swept = f"seed={','.join(map(str, range(first, first + number)))}"
-    if number > 1:
-        jobs = min(number, os.cpu_count() or 1)
-        kept += ["-m", "hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}"]
-    return [*kept, swept]
 
 
 @contextmanager

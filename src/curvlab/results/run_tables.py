@@ -46,11 +46,6 @@ def write_rows(table: Path, rows: Iterable[Row]) -> None:
         partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
-def source_of(file: Path) -> Path:
-    """The file that has the content of a run's file: itself, or the table with the run's row."""
-    return file if file.is_file() else _table_above(file.parent) or file
-
-
 def row_of(folder: Path) -> Row | None:
     """The row of a run's folder; None without one."""
     table = _table_above(folder)
