@@ -1,6 +1,7 @@
 """Runs on knowledge graphs: what they leave, who beats the floors, what is refused."""
 
 import json
+import re
 from collections import Counter
 
 import numpy as np
@@ -10,7 +11,6 @@ import torch
 from tiny_runs import TREE
 
 from curvlab.config.resolvers import steps_of_pass
-from curvlab.errors import UsageError
 from curvlab.results.result import read_result
 from curvlab.run.train import RunFailedError
 from curvlab.tasks import kg_completion
@@ -51,8 +51,16 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["step"].tolist() == [7, 14, 21]
     assert curves["val/mrr"].max() == pytest.approx(result.val_score, abs=1e-6)
-    assert [path.name for path in (folder / "plots").iterdir()] == ["curves.png"]
+    assert {path.name for path in (folder / "plots").iterdir()} == {"curves.png", "relations.png"}
     assert not (folder / "embeddings.npz").exists()
+    rankings = pd.read_csv(folder / "rankings.csv").query("by == 'all' and ties == 'realistic'")
+    for prefix, kind in (("", "filtered"), ("raw_", "raw")):
+        assert rankings.set_index("type").loc[kind, ["mrr", "hits10"]].tolist() == pytest.approx(
+            [test[f"{prefix}mrr"], test[f"{prefix}hits10"]], rel=1e-5
+        )
+    relations = pd.read_csv(folder / "relations.csv")
+    mean = np.average(relations["mrr"], weights=relations["queries"])
+    assert mean == pytest.approx(test["mrr"], rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["murp", "roth", "atth"])
@@ -98,8 +106,9 @@ def test_routing_is_a_table_on_wandb(run_here, folder, monkeypatch):
 
 
 def test_both_sides_are_ranked_with_inverse_relations(run_here):
-    result = run_here(*SHORT, "task.inverse_relations=true", "model.dim=8")
+    result = run_here(*SHORT, "task.inverse_relations=true", "task.hits=[5]", "model.dim=8")
     test = result.metrics["test"]
+    assert test["hits3"] <= test["hits5"] <= test["hits10"]
     assert test["mrr"] == pytest.approx((test["tail_mrr"] + test["head_mrr"]) / 2, abs=1e-6)
     assert result.steps == 3 * 14
     assert result.parameters == 8 * (30 + 2 * 6)
@@ -108,13 +117,13 @@ def test_both_sides_are_ranked_with_inverse_relations(run_here):
 @pytest.mark.smoke
 def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, monkeypatch):
     ranked = []
-    original = KnowledgeGraphCompletion.ranked
+    original = KnowledgeGraphCompletion.rank_part
 
     def watched(task, batch, part):
         ranked.append((part, task.encoder.entities.weight.detach().clone()))
         return original(task, batch, part)
 
-    monkeypatch.setattr(KnowledgeGraphCompletion, "ranked", watched)
+    monkeypatch.setattr(KnowledgeGraphCompletion, "rank_part", watched)
     result = run_here(*SHORT, "task.metric=hits3")
     assert result.score == result.metrics["test"]["hits3"]
     # Once a validation, which chooses weights and draws the curve, and once at the end.
@@ -192,23 +201,66 @@ def test_the_rate_follows_the_validation_triples(run_here, folder):
 
 def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, monkeypatch):
     """Half precision would make candidates equal that are not."""
-    seen, original = set(), kg_completion.standings
+    seen, original = set(), kg_completion.rank_counts
 
     def watched(scores, *others):
         seen.add((scores.dtype, bool((scores == scores.bfloat16()).all())))
         return original(scores, *others)
 
-    monkeypatch.setattr(kg_completion, "standings", watched)
+    monkeypatch.setattr(kg_completion, "rank_counts", watched)
     result = run_here(*SHORT, "trainer.precision=bf16-mixed", "task.scheduler=null")
     assert result.status == "finished"
     assert seen == {(torch.float32, False)}
 
 
-def test_wrong_files_are_one_sentence(run_here, tmp_path):
-    for name, text in (("train", "a\tr\tb\n"), ("valid", "a r b\n"), ("test", "a\tr\tb\n")):
-        (tmp_path / f"{name}.txt").write_text(text)
-    with pytest.raises(UsageError, match=r"valid.txt has 1 columns: write head, relation"):
-        run_here("dataset=kg_folder", "model=distmult", f"dataset.source.path={tmp_path}")
+TINY_FOLDER = {"train": "a\tr\tb\nb\tr\tc\n", "valid": "c\tr\ta\n", "test": "c\tr\tb\n"}
+SAMPLES = ("task.training=negative_sampling", "task.loss=bce", "task.negatives=3")
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "answer"),
+    [
+        ({"valid": "a\tr\tb\tc\n"}, (), r"valid.txt has 4 columns: write head, relation, tail"),
+        ({"test": "a\tq\tb\n"}, (), r"no training triple has: 1, for instance 'q'; take"),
+        ({"valid": ""}, (), r"valid.txt is empty"),
+        ({"test": "a\tr\tz\n"}, (), r"1 entities that no training triple has, .*unseen=keep"),
+        ({}, SAMPLES, r"task.negatives=3: there are 3 entities; set fewer"),
+    ],
+)
+def test_bad_triples_are_one_sentence(command, files, words, answer):
+    for name, text in {**TINY_FOLDER, **files}.items():
+        (command.folder / f"{name}.txt").write_text(text)
+    place = f"dataset.source.path={command.folder}"
+    done = command("dataset=kg_folder", place, "model=distmult", *words)
+    assert done.returncode == 2
+    assert re.search(answer, done.stderr)
+    assert done.stderr.count("\n") == 1
+    assert command.results() == {}
+
+
+def test_kept_entities_without_training_are_counted_and_metrics_of_groups_printed(command):
+    for name, text in {**TINY_FOLDER, "test": "a\tr\tz\n"}.items():
+        (command.folder / f"{name}.txt").write_text(text)
+    words = ("dataset.source.unseen=keep", "trainer.epochs=1", "trainer.plots=false")
+    place = f"dataset.source.path={command.folder}"
+    done = command("dataset=kg_folder", place, "model=distmult", *words)
+    assert done.returncode == 0
+    assert "1 validation and test triples have one of 1 entities" in done.stdout + done.stderr
+    (folder,) = command.results()
+    out = str(command.folder / "ranks.csv")
+    words = ("--by", "frequency", "--hits", "2", "--output", out)
+    shown = command.verb("plot", "ranks", str(command.outputs / folder), *words)
+    assert shown.returncode == 0
+    assert "adjusted_hits2" in shown.stdout
+    table = pd.read_csv(out)
+    assert table["frequency"].tolist() == [0] * 6  # two types, three rules
+    assert table["queries"].tolist() == [1] * 6
+
+
+def test_patience_counts_passes(run_here):
+    words = ("optimizer.lr=1e-12", "trainer.patience=2", "trainer.epochs=9")
+    result = run_here(*KG, "model=distmult", *words)
+    assert (result.best_step, result.steps) == (7, 3 * 7)
 
 
 def test_other_files_in_the_folder_are_another_run(run_here, tmp_path):
@@ -286,7 +338,8 @@ def test_cat_leaves_its_routing_by_relation(run_here, folder):
     assert test["routing_entropy"] == pytest.approx(table.loc["all", "entropy"], abs=1e-3)
     np.testing.assert_allclose(table[names].sum(axis=1), 1, atol=1e-3)
     assert table.loc["all", "queries"] == table["queries"].iloc[1:].sum() == 27
-    assert {"routing_test.png", "curves.png"} == {p.name for p in (folder / "plots").iterdir()}
+    pictures = {path.name for path in (folder / "plots").iterdir()}
+    assert pictures == {"routing_test.png", "curves.png", "relations.png"}
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["val/routing_entropy"].between(0, np.log(3) + 1e-6).all()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
 from curvlab.analysis.style import (
@@ -20,6 +21,8 @@ from curvlab.analysis.style import (
     styled,
 )
 from curvlab.errors import UsageError
+
+SHOWN_RELATIONS = 30
 
 NUMBERED_CLASSES = 12
 """Up to which a confusion matrix prints its numbers."""
@@ -120,6 +123,30 @@ def confusion_figure(matrix: pd.DataFrame, title: str) -> Figure:
             color = "white" if share[row, column] > 0.6 else INK
             axis.text(column, row, f"{count:,}", ha="center", va="center", fontsize=8, color=color)
     axis.grid(visible=False)
+    return figure
+
+
+@styled
+def relations_figure(relations: pd.DataFrame, title: str) -> Figure:
+    """MRR of the relations with most test queries, coloured by category; both sides if ranked.
+
+    Args:
+        relations: the table `relations.csv` of a run.
+        title: heading.
+    """
+    shown = relations[relations["side"] == relations["side"].min()].head(SHOWN_RELATIONS)[::-1]
+    figure, (axis,) = panels(1, 6.4, 0.8 + 0.24 * len(shown), title)
+    categories = sorted(shown["category"].unique())
+    colors = dict(zip(categories, LINES, strict=False))
+    names = [name if len(name) <= 40 else f"...{name[-37:]}" for name in shown["relation"]]
+    places = np.arange(len(shown))
+    axis.barh(places, shown["mrr"], color=shown["category"].map(colors))
+    labels = [f"{name} ({count:,})" for name, count in zip(names, shown["queries"], strict=True)]
+    axis.set_yticks(places, labels, fontsize=8)
+    axis.set(xlabel=f"mean reciprocal rank, {shown['side'].iloc[0]}", xlim=(0, 1))
+    handles = [Patch(color=color, label=name) for name, color in colors.items()]
+    axis.legend(handles=handles, fontsize=8)
+    axis.grid(visible=False, axis="y")
     return figure
 
 

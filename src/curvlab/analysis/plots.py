@@ -18,9 +18,11 @@ from curvlab.analysis.model_figures import (
     FilterPanel,
     confusion_figure,
     filters_figure,
+    relations_figure,
     reliability_figure,
     ternary_figure,
 )
+from curvlab.analysis.ranks import RELATIONS
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import load_routing
 from curvlab.analysis.style import save_figure
@@ -37,8 +39,8 @@ FILTER_CLUSTERS = 5
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if they exist, the embeddings, classes, filters and routing. Nodes are
-    coloured by their class if they have one, else by their degree.
+    Reads `metrics.csv` and, if they exist, the embeddings, classes, filters, ranks and routing.
+    Nodes are coloured by their class if they have one, else by their degree.
 
     Args:
         run_dir: Folder of the run.
@@ -71,6 +73,9 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     if (run_dir / CONFUSION).exists():
         matrix = pd.read_csv(run_dir / CONFUSION, dtype={"class": str}, index_col="class")
         figures["confusion"] = confusion_figure(matrix, title)
+    if (run_dir / RELATIONS).exists():
+        relations = pd.read_csv(run_dir / RELATIONS, keep_default_na=False)
+        figures["relations"] = relations_figure(relations, title)
     if (run_dir / FILE).exists():
         figures["filters"] = filters_figure({title: filter_panel(run_dir)})
     paths = [save_figure(figure, run_dir / f"plots/{name}.png") for name, figure in figures.items()]

@@ -5,6 +5,7 @@ curvlab plot hyperbolicity web_edu      Gromov's delta
 curvlab plot run outputs/runs/...       curves and embedding of a run, again
 curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
+curvlab plot ranks outputs/runs/...     ranking metrics by side, relation, category or frequency
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
 curvlab plot depth lrn/fig2             a table's scores by depth, less those of its first row
 curvlab plot leaderboard fpst/table1    mean ranks of a table's or a task's models, curved less flat
@@ -72,6 +73,11 @@ def _parser() -> Words:
         made.add_argument("--data-dir", type=Path, help="folder of the raw files (default: data)")
     for made in (command("run", plot_finished_run), command("routing", plot_branches)):
         made.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of a run")
+    ranked = command("ranks", plot_ranks, "ranks.csv")
+    ranked.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="of a knowledge graph")
+    groups, k = ("relation", "category", "frequency"), [1, 3, 10]
+    ranked.add_argument("--by", nargs="+", default=[], choices=groups, help="groups of queries")
+    ranked.add_argument("--hits", nargs="+", type=int, default=k, metavar="K", help="of Hits@K")
     curves = command("curves", plot_curves, "curves.png")
     where = "of a run, or above several"
     curves.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help=where)
@@ -176,6 +182,17 @@ def plot_branches(arguments: argparse.Namespace) -> None:
     routing = load_routing(arguments.run_dir / FILE, "test")
     print(routing_table(routing).to_string(index=False, float_format="{:.3f}".format))
     print(f"wrote {plot_routing(arguments.run_dir)}")
+
+
+def plot_ranks(arguments: argparse.Namespace) -> None:
+    """Ranking metrics of a run's test queries, printed for realistic ranks; all as CSV."""
+    from curvlab.analysis.ranks import load_ranks, ranking_table
+
+    table = ranking_table(load_ranks(arguments.run_dir), arguments.by, arguments.hits)
+    shown = table[table["ties"] == "realistic"].drop(columns="ties")
+    print(shown.to_string(index=False, float_format="{:.4f}".format))
+    write(table, arguments.output)
+    print(f"wrote {arguments.output}")
 
 
 def plot_scaling(arguments: argparse.Namespace) -> None:

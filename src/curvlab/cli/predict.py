@@ -6,7 +6,8 @@ curvlab predict RUN --unlabelled                 classes of the nodes without a 
 curvlab predict RUN --all-pairs --k 100          the likeliest links of the whole graph
 curvlab predict RUN --head X --relation R        tails that complete a triple
 curvlab predict RUN --relation R --tail Y        heads that do
-curvlab predict RUN --pairs pairs.csv            columns head, relation, tail; one end is empty
+curvlab predict RUN --head X --relation R --tail Y   score and rank of a triple
+curvlab predict RUN --pairs pairs.csv            columns head, relation, tail; empty ends are filled
 curvlab predict RUN --data FOLDER                on another graph, where the model is inductive
 
 RUN is a run's folder or its best.ckpt. Names are those of the data set's files.
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--head", help="name of an entity")
     parser.add_argument("--relation", help="name of a relation")
     parser.add_argument("--tail", help="name of an entity")
-    parser.add_argument("--pairs", type=Path, help="CSV of pairs to complete")
+    parser.add_argument("--pairs", type=Path, help="CSV of pairs and triples")
     parser.add_argument(
         "--known",
         action=argparse.BooleanOptionalAction,

@@ -34,6 +34,7 @@ LAST, EARLIER = "checkpoints/last.ckpt", "checkpoints/earlier.ckpt"
 TRACEBACK = "traceback.txt"
 FINDINGS = (
     "metrics.csv", "plots", "embeddings.npz", "filters.npz", "routing.npz", "routing.csv",
+    "ranks.csv.gz", "rankings.csv", "relations.csv",
     "classes.csv", "confusion.csv", "calibration.json", "diverged*.pt",
 )  # fmt: skip
 LOGS = ("wandb", "tensorboard")

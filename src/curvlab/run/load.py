@@ -159,7 +159,8 @@ class Run:
         Links (`nodes`, `k=10`, `known=False`): the k likeliest neighbours of these nodes, by name,
         or of all; with `all_pairs=True` the k likeliest links over all pairs. Knowledge graphs
         (`queries`, `k=10`, `known=True`): the k best tails of pairs `(head, relation, None)` or
-        heads of `(None, relation, tail)`, by name.
+        heads of `(None, relation, tail)`, by name; of `(head, relation, tail)` the score, and the
+        filtered rank of the tail.
 
         Args:
             graph: see `embed`.

@@ -169,6 +169,7 @@ class Passes(EarlyStopping):
 
     Attributes:
         epochs: passes over the training triples.
+        patience: passes without a better validation score after which a run ends; null: never.
     """
 
     epochs: PositiveInt = 200

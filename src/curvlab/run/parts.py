@@ -123,8 +123,11 @@ def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
     """Build what chooses the weights and the end of a run by validation."""
     options = config.trainer
+    patience = options.patience
+    if patience is not None and "epochs" in options:  # counted in passes
+        patience *= options.steps_per_epoch
     return BestValidation(
-        options.validate_every, options.patience, options.min_steps, data.evaluation_batch
+        options.validate_every, patience, options.min_steps, data.evaluation_batch
     )
 
 

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
+from curvlab.metrics.ranking import rank_counts, ranks
 from curvlab.run.transfer import part_masks
 from curvlab.tasks.filter_regression import FilterRegression
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
@@ -38,7 +39,7 @@ ANSWERS = {"all_pairs": "links between nodes", "unlabelled": "classes of nodes"}
 PARTS_OF_LINKS = ("train_edges", "val_edges", "test_edges")
 
 Query = tuple[str | None, str, str | None]
-"""Head, relation and tail by name; None for the end to predict."""
+"""Head, relation and tail by name; None for the end to predict, neither for a triple to score."""
 
 
 @dataclass(frozen=True)
@@ -193,26 +194,33 @@ def _completions(
         run.check_own()
     if not query.queries:
         raise UsageError(
-            "give pairs to complete: a head and a relation, or a relation and a tail, by name"
+            "give pairs to complete: a head and a relation, or a relation and a tail, by name; or "
+            "triples to score"
         )
     entities = run.ids()
-    end, relation = _numbered(task, run, query.queries, entities)
+    end, relation, answer = _numbered(task, run, query.queries, entities)
     known, rows = _known_tails(run), []
     for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
         batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
         scores = task.encoder.scores(batch).float().cpu()
         there = torch.zeros(scores.shape, dtype=torch.bool)
-        if known is not None:
-            there[known.of(end[at], relation[at])] = True
+        others = None if known is None else known.lookup(end[at], relation[at])
+        if others is not None:
+            there[others] = True
+        place_of = ranks(rank_counts(scores, answer[at].clamp(min=0), others)[0], task.ties)
         ranked = scores if query.known is not False else scores.masked_fill(there, -torch.inf)
         best, places = ranked.topk(min(query.k, len(entities)), dim=1)
         shares = scores.softmax(1)
         for i, row in enumerate(at.tolist()):
-            for rank, place in enumerate(places[i][best[i] != -torch.inf].tolist()):
+            likeliest = places[i][best[i] != -torch.inf].tolist()
+            listed: list[tuple[float, int]] = [*enumerate(likeliest, start=1)]
+            if answer[row] >= 0:
+                listed = [(float(place_of[i]), int(answer[row]))]
+            for rank, place in listed:
                 rows.append(
                     {
                         **_completed(query.queries[row], entities[place]),
-                        "rank": rank + 1,
+                        "rank": rank,
                         "score": float(scores[i, place]),
                         "probability": float(shares[i, place]),
                         "known": None if known is None else bool(there[i, place]),
@@ -223,26 +231,34 @@ def _completions(
 
 def _numbered(
     task: KnowledgeGraphCompletion, run: "Run", queries: Sequence[Query], entities: list[str]
-) -> tuple[Tensor, Tensor]:
-    """Known ends and relations `[queries]` of queries for tails; for heads by the inverse."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Ends, relations and tails `[queries]`; a query for heads is one for the inverse's tails.
+
+    A tail that is not given is -1.
+    """
     names = list(run.vocabulary.relations or ())
     both = task.inverse_relations
     forward = names[: len(names) // 2] if both else names
     for head, relation, tail in queries:
-        if (head is None) == (tail is None):
-            raise UsageError(f"of a pair with {relation!r} give the head or the tail, not both")
+        if head is None and tail is None:
+            raise UsageError(f"give the head or the tail that belongs to {relation!r}, or both")
         if head is None and not both:
             raise UsageError(
                 "the run ranks tails alone, so that no heads can be asked for: train one with "
                 "task.inverse_relations=true"
             )
-    ends = [head if tail is None else tail for head, _, tail in queries]
+    ends = [tail if head is None else head for head, _, tail in queries]
     end = torch.tensor(_numbers([str(name) for name in ends], entities, "entity"))
     relation_numbers = torch.tensor(
         _numbers([relation for _, relation, _ in queries], forward, "relation")
     )
     of_heads = torch.tensor([head is None for head, _, _ in queries])
-    return end, relation_numbers + of_heads * len(forward)
+    answer = torch.full((len(queries),), -1)
+    given = [i for i, query in enumerate(queries) if None not in query]
+    answer[given] = torch.tensor(
+        _numbers([str(queries[i][2]) for i in given], entities, "entity"), dtype=torch.long
+    )
+    return end, relation_numbers + of_heads * len(forward), answer
 
 
 def _completed(query: Query, name: str) -> dict[str, str]:

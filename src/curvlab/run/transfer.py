@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from curvlab.config.building import build
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.datasets.triple_folder import numbered_triples
+from curvlab.data.datasets.triple_folder import read_known_names
 from curvlab.data.datasets.triples import MASKS, triple_numbers
 from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
@@ -103,8 +103,8 @@ def _of_triples(task: KnowledgeGraphCompletion, run: "Run", graph: Data) -> Scor
     batch = graph.to(str(run.device))
     with default_dtype(run.config.trainer.precision):
         parts = [part for part in task.tested if batch[MASKS[part]].any()]
-        ranked = {part: task.ranked(batch, part) for part in parts}
-    return {part: {k: float(v) for k, v in found.items()} for part, found in ranked.items()}
+        found = {part: task.rank_part(batch, part) for part in parts}
+    return {part: {k: float(v) for k, v in scores.items()} for part, scores in found.items()}
 
 
 def triples_in(folder: str | Path, run: "Run") -> Data:
@@ -126,7 +126,7 @@ def triples_in(folder: str | Path, run: "Run") -> Data:
     relations = own.relation_names[: len(own.relation_names) // (2 if both else 1)]
     source = run.config.dataset.source
     options = {key: source[key] for key in ("columns", "separator", "header") if key in source}
-    found = numbered_triples(folder, names, relations, **options)
+    found = read_known_names(folder, names, relations, **options)
     repeated = _already_trained_on(found, own)
     if repeated:
         log.warning("%d triples to score are among those that the model was trained on", repeated)
@@ -137,6 +137,7 @@ def triples_in(folder: str | Path, run: "Run") -> Data:
         edge_type=torch.cat([own.edge_type, found.edge_type]),
         num_nodes=own.num_nodes,
         relation_names=own.relation_names,
+        inverse_relations=both,
         **masks,
     )
 

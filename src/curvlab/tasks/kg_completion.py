@@ -1,5 +1,6 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,6 +9,7 @@ from annotated_types import Interval
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.analysis.ranks import rank_table, save_ranks
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
 from curvlab.data.loaders.triple_batches import Corruption, Training
@@ -15,7 +17,14 @@ from curvlab.errors import UsageError
 from curvlab.finite import BETWEEN, DivergedError, after_step, first_non_finite
 from curvlab.layers.curved_branches import entropy
 from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.metrics.ranking import RankingMetrics, Standing, Ties, standings
+from curvlab.metrics.ranking import (
+    HITS,
+    RankCounts,
+    Ties,
+    rank_counts,
+    ranking_metrics,
+    ranks,
+)
 from curvlab.models.cat import CAT
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
@@ -44,10 +53,11 @@ class KnowledgeGraphCompletion(SelectedTask):
     metrics `raw_...` leave them in. Where the data have inverse relations, (t, r^-1, ?) ranks the
     heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Without
     them only tails are ranked, whose metrics are much higher than those of both sides: never
-    compare the two. `routing_...` are the mean weights of a model's branches, `at_rim` is the share
-    of points that are stopped at the rim of a ball, 0 in flat space. Weights are chosen by
-    the validation triples, the test triples are ranked once. The processes of a run share the
-    queries.
+    compare the two. Of data with `PART_negatives` `[2, triples, samples]` each tail, and each head,
+    is ranked among these entities alone (OGB). `routing_...` are the mean weights of a model's
+    branches, `at_rim` is the share of points that are stopped at the rim of a ball, 0 in flat
+    space. Weights are chosen by the validation triples, the test triples are ranked once. The
+    processes of a run share the queries.
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
@@ -58,6 +68,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         inverse_relations: train on and rank (tail, inverse relation, ?) too: both sides, else tails
             only.
         ties: ranks of equal scores: their mean, the lowest or the highest.
+        hits: values of k of Hits@k, beside 1, 3 and 10.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
         training: what a triple is compared with: `one_vs_all`, its head and relation with every
             tail; `k_vs_all`, each head and relation once, with all their training tails as targets;
@@ -91,6 +102,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         label_smoothing: Annotated[float, Interval(ge=0, lt=1)] = 0.1,
         inverse_relations: bool = False,
         ties: Ties = "realistic",
+        hits: Sequence[PositiveInt] = HITS,
         scheduler: ReduceOnPlateau | None = None,
         training: Training = "one_vs_all",
         loss: Literal["softmax", "bce", "margin", "self_adversarial"] = "softmax",
@@ -109,6 +121,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.label_smoothing = label_smoothing
         self.inverse_relations = inverse_relations
         self.ties = ties
+        self.hits = sorted({*HITS, *hits})
         self.compared, self.loss = training, loss
         self.sampling = negatives, corruption, filtered
         self.shared_negatives = shared_negatives
@@ -116,6 +129,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.regularizer, self.regularization = regularizer, regularization
         self._check_training()
         self._evaluated: dict[str, dict[str, Tensor]] = {}
+        self._counts: dict[str, dict[str, RankCounts]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the batch's triples."""
@@ -179,8 +193,11 @@ class KnowledgeGraphCompletion(SelectedTask):
         self._evaluated = {}
 
     def save(self, graph: Data, folder: Path) -> None:
-        """Write `routing.npz`, and `routing.csv` of the test queries, if the model has a router."""
+        """Write the ranks of the test queries and, of a router, `routing.npz` and `routing.csv`."""
         self.eval()
+        if "test" in self._counts:
+            table = rank_table(graph, *self._queries(graph, "test"), self._counts["test"])
+            save_ranks(folder, table, self.ties, self.hits)
         if (router := self._router) is None:
             return
         parts = {part: self._routing(router, graph, part) for part in ("train", "test")}
@@ -204,25 +221,31 @@ class KnowledgeGraphCompletion(SelectedTask):
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of a part, the one that weights are chosen by first; once for weights."""
         if part not in self._evaluated:
-            found = self.ranked(batch, part)
+            found = self.rank_part(batch, part)
             self._evaluated[part] = {self.score: found[self.score], **found}
         return self._evaluated[part]
 
     @torch.no_grad()
-    def ranked(self, batch: Data, part: str) -> dict[str, Tensor]:
+    def rank_part(self, batch: Data, part: str) -> dict[str, Tensor]:
         """All metrics of the triples of a part, ranked block by block.
 
         The processes of a group, which must all call this, share the blocks; each gets the metrics
         of all triples.
         """
-        reads = ("edge_index", "edge_type")
-        known = SparseGraph.of(batch).derived("known_tails", reads, _known_tails)
-        mask = batch[MASKS[part]]
-        head, tail = batch.edge_index[:, mask]
-        relation = batch.edge_type[mask]
-        size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
-        blocks = queries_of(head, relation, tail, size)
-        standing = head.new_zeros(len(head), 4, dtype=torch.float64)
+        at, head_side = self._queries(batch, part)
+        head, tail = batch.edge_index[:, at]
+        others: dict[str, Tensor] = {}
+        negatives = batch.get(f"{part}_negatives")
+        if negatives is None:
+            reads = ("edge_index", "edge_type")
+            known = SparseGraph.of(batch).derived("known_tails", reads, _known_tails)
+            size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
+        else:
+            known, replaced = None, head_side & (not self.inverse_relations)
+            others = {"negatives": negatives.flatten(0, 1), "replaces_head": replaced}
+            size = max(1, EVALUATION_ENTRIES // (negatives.shape[2] * self.encoder.dim_out))
+        blocks = queries_of(head, batch.edge_type[at], tail, size, **others)
+        counts = head.new_zeros(len(head), 6, dtype=torch.float64)
         router = self._router
         branches = [] if router is None else router.branch_names
         routing = head.new_zeros(len(head), len(branches), dtype=torch.float32)
@@ -230,39 +253,72 @@ class KnowledgeGraphCompletion(SelectedTask):
         for number in own_share(range(len(blocks))):
             queries, rows = blocks[number], slice(number * size, (number + 1) * size)
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
-                scores = self.encoder.scores(queries)
+                counts[rows] = self._rank_block(queries, known)
+                if router is not None:
+                    assert router.routing is not None
+                    routing[rows] = router.routing.unflatten(0, (len(queries.head), -1)).mean(1)
                 at_rim[number] = len(queries.head) * self.encoder.share_at_rim(queries)
-            if router is not None:
-                routing[rows] = router.routing
-            others = known.of(queries.head, queries.relation)
-            filtered, raw = standings(scores, queries.tail, others)
-            # Comparisons with NaN are false, which would rank it first.
-            finite = scores.sum().isfinite()
-            standing[rows] = torch.stack([*filtered, *raw], 1).where(finite, torch.nan)
-        broken = ~put_together(standing).isfinite().all(1)
+        broken = ~put_together(counts).isfinite().all(1)
         if broken.any():
             first = blocks[int(broken.float().argmax()) // size]
-            where = first_non_finite(self, lambda: self.encoder.scores(first))
+            where = first_non_finite(self, lambda: self._block_scores(first))
             what = f"scores of the {part} triples: not finite{after_step(self)}"
             raise DivergedError(f"{what}; {where or BETWEEN}")
-
-        def metrics(columns: slice, rows: Tensor | slice = slice(None)) -> dict[str, Tensor]:
-            metric = RankingMetrics(self.ties, sync_on_compute=False).to(head.device)
-            metric.update(Standing(*standing[rows, columns].T))
-            return metric.compute()
-
-        found, further = metrics(slice(0, 2)), {"raw_": metrics(slice(2, 4))}
-        if self.inverse_relations:
-            heads = relation >= len(batch.relation_names) // 2
-            further["tail_"] = metrics(slice(0, 2), ~heads)
-            further["head_"] = metrics(slice(0, 2), heads)
-        found |= {f"{name}{m}": scored[m] for name, scored in further.items() for m in RAW}
+        filtered, raw = RankCounts(*counts[:, :3].T), RankCounts(*counts[:, 3:].T)
+        rank = ranks(filtered, self.ties)
+        found = ranking_metrics(rank, self.hits)
+        if negatives is None:
+            self._counts[part] = {"filtered": filtered, "raw": raw}
+            further = {"raw_": ranks(raw, self.ties)}
+        else:
+            self._counts[part], further = {"sampled": filtered}, {}
+        if self.inverse_relations or negatives is not None:
+            further |= {"tail_": rank[~head_side], "head_": rank[head_side]}
+        for name, part_rank in further.items():
+            metrics = ranking_metrics(part_rank)
+            found |= {f"{name}{m}": metrics[m] for m in RAW}
         found["at_rim"] = put_together(at_rim).sum() / len(head)
         if router is not None:
             means = zip(branches, put_together(routing).mean(0), strict=True)
             found |= {f"routing_{name}": mean for name, mean in means}
             found["routing_entropy"] = entropy(routing).mean()
         return found
+
+    def _queries(self, graph: Data, part: str) -> tuple[Tensor, Tensor]:
+        """Position of each query's triple in the graph, and whether its head is ranked.
+
+        Where heads are ranked without inverse relations, among samples, they come after the tails.
+        """
+        at = graph[MASKS[part]].nonzero().squeeze(1)
+        if self.inverse_relations:
+            return at, graph.edge_type[at] >= len(graph.relation_names) // 2
+        heads = torch.zeros_like(at, dtype=torch.bool)
+        if f"{part}_negatives" in graph:
+            return at.repeat(2), torch.cat([heads, ~heads])
+        return at, heads
+
+    def _block_scores(self, queries: Data) -> Tensor:
+        """Scores `[queries, candidates]`: all entities, or the answer and its negatives."""
+        if "negatives" not in queries:
+            return self.encoder.scores(queries)
+        replaced = queries.replaces_head.unsqueeze(1)
+        head, tail = queries.head.unsqueeze(1), queries.tail.unsqueeze(1)
+        ends = torch.cat([head.where(replaced, tail), queries.negatives], 1)
+        head, tail = ends.where(replaced, head), tail.where(replaced, ends)
+        relation = queries.relation.unsqueeze(1).expand_as(ends)
+        triples = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
+        return self.encoder.triple_scores(triples).view_as(ends)
+
+    def _rank_block(self, queries: Data, known: KnownTails | None) -> Tensor:
+        """Filtered and raw counts `[queries, 6]`; NaN if a score is not finite."""
+        scores = self._block_scores(queries)
+        if known is None:
+            found = rank_counts(scores, torch.zeros_like(queries.tail))
+        else:
+            others = known.lookup(queries.head, queries.relation)
+            found = rank_counts(scores, queries.tail, others)
+        # Comparisons with NaN are false, which would rank it first.
+        return torch.stack([*found[0], *found[1]], 1).where(scores.sum().isfinite(), torch.nan)
 
     @property
     def _router(self) -> CAT | None:
@@ -283,10 +339,13 @@ def _triples_of(batch: Data) -> Data:
     return Data(head=batch.head[row], relation=batch.relation[row], tail=batch.tail)
 
 
-def queries_of(head: Tensor, relation: Tensor, tail: Tensor, size: int) -> list[Data]:
-    """Triples as batches of at most `size` queries, at least one, a tail each."""
-    parts = zip(*(column.split(max(1, size)) for column in (head, relation, tail)), strict=True)
-    return [
-        Data(head=h, relation=r, query=torch.arange(len(h), device=h.device), tail=t)
-        for h, r, t in parts
-    ]
+def queries_of(
+    head: Tensor, relation: Tensor, tail: Tensor, size: int, **others: Tensor
+) -> list[Data]:
+    """Triples, and other rows of theirs, as batches of at most `size` queries, at least one."""
+    columns = {"head": head, "relation": relation, "tail": tail, **others}
+    parts = zip(*(column.split(max(1, size)) for column in columns.values()), strict=True)
+    blocks = [Data(**dict(zip(columns, part, strict=True))) for part in parts]
+    for block in blocks:
+        block.query = torch.arange(len(block.head), device=block.head.device)
+    return blocks

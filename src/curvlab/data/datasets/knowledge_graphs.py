@@ -7,10 +7,11 @@ several relations may join the same pair.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch_geometric.data import Data, InMemoryDataset
@@ -20,6 +21,7 @@ from curvlab.data.datasets.triples import MASKS, check_triples
 from curvlab.data.files.checks import check_statistics
 from curvlab.data.files.sources import Downloaded, pyg_root
 from curvlab.data.files.triple_files import read_triples
+from curvlab.data.vocabulary import Vocabulary
 
 
 class KnowledgeGraph(Downloaded):
@@ -70,9 +72,11 @@ class PyGKnowledgeGraph(KnowledgeGraph):
         **options: of `Downloaded`.
 
     Attributes:
+        variant: separates entries of the cache from those without names.
         in_order: puts names of relations, given by first appearance, in the order of their numbers.
     """
 
+    variant = "-names"
     in_order: Callable[[Iterable[str]], list[str]]
 
     def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
@@ -82,11 +86,18 @@ class PyGKnowledgeGraph(KnowledgeGraph):
     def read(self, paths: list[Path]) -> Data:
         """Let the class process its raw files."""
         # This also says what is wrong with a file, where the class would not.
-        names = dict.fromkeys(r for path in paths for r in read_triples(path).relation)
+        parts = [read_triples(path) for path in paths]
+        names = dict.fromkeys(relation for part in parts for relation in part.relation)
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
             data = self.numbered(root / Path(self.folder).parts[0])
         data.relation_names = self.in_order(names)
+        entities, relations = pd.unique(self.ends(parts)), data.relation_names
+        data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
         return data
+
+    @abstractmethod
+    def ends(self, parts: Sequence[pd.DataFrame]) -> np.ndarray:
+        """Names of heads and tails in the order in which the class numbers them."""
 
     @abstractmethod
     def numbered(self, root: Path) -> Data:
@@ -97,6 +108,10 @@ class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
     in_order = list
+
+    def ends(self, parts: Sequence[pd.DataFrame]) -> np.ndarray:
+        """Head and tail of each triple."""
+        return pd.concat(parts)[["head", "tail"]].to_numpy(object).ravel()
 
     def numbered(self, root: Path) -> Data:
         """Put the parts together."""
@@ -115,6 +130,10 @@ class SplitMasks(PyGKnowledgeGraph):
     """A class with one object and masks, whose relations are numbered alphabetically (WN18RR)."""
 
     in_order = staticmethod(sorted)
+
+    def ends(self, parts: Sequence[pd.DataFrame]) -> np.ndarray:
+        """The heads of each part, and then its tails."""
+        return np.concatenate([part[["head", "tail"]].to_numpy(object).T.ravel() for part in parts])
 
     def numbered(self, root: Path) -> Data:
         """Take the object as it is: its triples are sorted, the masks with them."""

@@ -125,11 +125,7 @@ class OGBGraph(LabelledGraph):
             UsageError: The archive lacks a file.
         """
         (archive,) = paths
-        # Beside the archive, since a folder for temporary files can be too small for it.
-        with TemporaryDirectory(dir=archive.parent, prefix=".unpacked-") as place:
-            folder = Path(place) / archive.stem
-            with ZipFile(archive) as files:  # which lets no member out of the folder
-                files.extractall(place, [n for n in files.namelist() if n.endswith(SUFFIXES)])
+        with unpacked(archive, SUFFIXES) as folder:
             missing = [path for path in self.contents if not (folder / path).is_file()]
             if missing:
                 raise UsageError(
@@ -147,6 +143,16 @@ class OGBGraph(LabelledGraph):
                 masks[name] = torch.zeros(len(labels), dtype=torch.bool)
                 masks[name][torch.from_numpy(_table(path).ravel())] = True
             yield raw, labels[:, 0] if labels.shape[1] == 1 else labels, masks
+
+
+@contextmanager
+def unpacked(archive: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """The folder of an archive's name with its files that end so, until the block ends."""
+    # Next to the archive, since a folder for temporary files can be too small for it.
+    with TemporaryDirectory(dir=archive.parent, prefix=".unpacked-") as place:
+        with ZipFile(archive) as files:  # which lets no member out of the folder
+            files.extractall(place, [n for n in files.namelist() if n.endswith(suffixes)])
+        yield Path(place) / archive.stem
 
 
 def _table(path: Path) -> np.ndarray:

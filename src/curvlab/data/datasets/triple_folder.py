@@ -117,13 +117,18 @@ class TripleFolder(Checked):
         check_triples(data)
         known = data.edge_index[:, data.train_mask].unique()
         unseen = ~torch.isin(data.edge_index, known)
-        if self.unseen == "refuse" and unseen.any():
-            raise UsageError(
+        if unseen.any():
+            found = (
                 f"{int(unseen.any(dim=0).sum())} validation and test triples have one of "
                 f"{len(entities) - len(known)} entities that no training triple has, for instance "
-                f"{entities[int(data.edge_index[unseen].min())]!r}: take them out of the files, or "
-                "keep them with unseen=keep (they can only be guessed)."
+                f"{entities[int(data.edge_index[unseen].min())]!r}"
             )
+            if self.unseen == "refuse":
+                raise UsageError(
+                    f"{found}: take them out of the files, or keep them with "
+                    "dataset.source.unseen=keep (their embeddings are not trained)."
+                )
+            log.warning("%s: their embeddings are not trained", found)
         return data
 
     def _triples(self) -> pd.DataFrame:
@@ -157,7 +162,7 @@ def _read(
             log.warning("%d training triples repeat another one: each counts once", repeated)
     if valid_share is not None:
         train = parts.pop("train")
-        taken = drawn(train, valid_share, seed)
+        taken = draw_validation(train, valid_share, seed)
         parts = {"train": train[~taken], "val": train[taken], **parts}
     return pd.concat([frame.assign(part=part) for part, frame in parts.items()])
 
@@ -177,7 +182,7 @@ def graph_of(triples: pd.DataFrame, entities: pd.Index, relations: Sequence[str]
     )
 
 
-def numbered_triples(
+def read_known_names(
     path: str | Path, entities: Sequence[str], relations: Sequence[str], **options: Any
 ) -> Data:
     """Read triples by the numbers that a trained model has for their names.
@@ -211,7 +216,7 @@ def numbered_triples(
     return graph_of(triples, pd.Index(entities), relations)
 
 
-def drawn(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
+def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
     """Training triples `[triples]` for validation, `round(share * triples)` or fewer.
 
     Only a triple whose entities and relation are in others that stay is taken, so that something is

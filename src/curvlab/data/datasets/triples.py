@@ -27,8 +27,9 @@ def check_triples(data: Data) -> None:
     untrained = data.edge_type[~trained].unique().tolist()
     if untrained:
         raise UsageError(
-            f"{len(untrained)} relations are in validation or test triples and in no training "
-            f"triple, for instance {data.relation_names[untrained[0]]!r}: take these triples out."
+            f"relations of validation or test triples that no training triple has: "
+            f"{len(untrained)}, for instance {data.relation_names[untrained[0]]!r}; take their "
+            "triples out"
         )
     numbers = triple_numbers(
         data.edge_index[0], data.edge_type, data.edge_index[1], int(data.num_nodes or 0)
@@ -37,7 +38,7 @@ def check_triples(data: Data) -> None:
     across = sum(parts) - len(numbers.unique())
     if across:
         log.warning(
-            "%d triples stand in more than one part: what is trained on is tested on", across
+            "%d triples are in more than one part: some that train the model evaluate it", across
         )
 
 
@@ -67,7 +68,7 @@ class KnownTails:
         self.counts = counts
         self.starts = counts.cumsum(0) - counts
 
-    def of(self, head: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
+    def lookup(self, head: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
         """The known tails of queries.
 
         Args:

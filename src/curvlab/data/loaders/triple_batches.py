@@ -169,4 +169,5 @@ def with_inverses(data: Data) -> Data:
         inverse_relations=True,
         vocabulary=vocabulary_of(data),
         **{mask: data[mask].repeat(2) for mask in MASKS.values()},
+        **{key: data[key] for key in map("{}_negatives".format, MASKS) if key in data},
     )

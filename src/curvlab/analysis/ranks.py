@@ -1,0 +1,160 @@
+"""Ranks of a knowledge graph's test queries as one table, and metrics of groups of its rows."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.data.vocabulary import vocabulary_of
+from curvlab.errors import UsageError
+from curvlab.metrics.ranking import HITS, TIES, RankCounts, ranks
+from curvlab.results.files import arriving, atomic_write
+
+FILE, TABLE, RELATIONS = "ranks.csv.gz", "rankings.csv", "relations.csv"
+GROUPS = ("relation", "category", "frequency")
+"""Columns of the table of ranks, besides side and type, that split the queries."""
+
+MANY = 1.5
+"""Mean number of heads per tail, or tails per head, from which a relation's side is N."""
+
+
+def rank_table(
+    graph: Data,
+    part: Tensor,
+    head_side: Tensor,
+    counts: Mapping[str, RankCounts],
+) -> pd.DataFrame:
+    """One row per query and type of ranking.
+
+    Columns: `head`, `relation`, `tail` by name; `side`, the end that is ranked; `category` of the
+    relation, 1-1, 1-N, N-1 or N-N by whether a tail has on average 1.5 heads and a head 1.5 tails
+    among the training triples (Bordes et al. 2013); `frequency`, the number of training triples of
+    the ranked entity, rounded down to a power of ten; `type`, a key of `counts`; `optimistic` and
+    `pessimistic` ranks; `candidates`, their number with the answer.
+
+    Args:
+        graph: With `edge_index`, `edge_type`, `relation_names`, `train_mask`; perhaps with inverse
+            relations, whose queries are written as triples of the relation itself.
+        part: The triple of each query `[queries]`, as a position in the graph.
+        head_side: Whether the head of a query is ranked.
+        counts: By type of ranking.
+    """
+    names = graph.relation_names
+    base = len(names) // (2 if graph.get("inverse_relations") else 1)
+    ends, relation = graph.edge_index.cpu().numpy(), graph.edge_type.cpu().numpy()
+    train = graph.train_mask.cpu().numpy() & (relation < base)
+    category = _categories(ends[:, train], relation[train], base)
+    rows, of_head = part.cpu().numpy(), head_side.cpu().numpy()
+    head, tail = np.where(relation[rows] < base, ends[:, rows], ends[::-1, rows])
+    degree = np.bincount(ends[:, train].ravel(), minlength=int(graph.num_nodes or 0))
+    degree = degree[np.where(of_head, head, tail)]
+    frequency = (degree > 0) * 10 ** np.log10(degree.clip(min=1)).astype(int)
+    relation = relation[rows] % base
+    entity = np.asarray(vocabulary_of(graph).entities or range(int(graph.num_nodes or 0)))
+    queries = pd.DataFrame(
+        {
+            "head": entity[head],
+            "relation": np.asarray(names, dtype=object)[relation],
+            "tail": entity[tail],
+            "side": np.where(of_head, "head", "tail"),
+            "category": category[relation],
+            "frequency": frequency,
+        }
+    )
+    return pd.concat(
+        queries.assign(
+            type=kind,
+            optimistic=ranks(found, "optimistic").cpu().numpy(),
+            pessimistic=ranks(found, "pessimistic").cpu().numpy(),
+            candidates=found.candidates.long().cpu().numpy(),
+        )
+        for kind, found in counts.items()
+    )
+
+
+def _categories(ends: np.ndarray, relation: np.ndarray, relations: int) -> np.ndarray:
+    """Category of each relation, from its triples."""
+    triples = pd.DataFrame({"head": ends[0], "tail": ends[1], "relation": relation})
+    groups = triples.drop_duplicates().groupby("relation")
+    sizes = groups[["tail", "head"]].nunique()
+    side = np.where(sizes.rdiv(groups.size(), axis=0) >= MANY, "N", "1")
+    found = pd.Series([f"{heads}-{tails}" for heads, tails in side], index=sizes.index)
+    return found.reindex(range(relations), fill_value="1-1").to_numpy(object)
+
+
+def ranking_table(
+    table: pd.DataFrame, by: Sequence[str] = (), hits: Sequence[int] = HITS
+) -> pd.DataFrame:
+    """Metrics of groups of queries, for each side and both, type of ranking and rule for ties.
+
+    Columns: those of `by`, `side`, `type`, `ties`, `queries`, `mrr`, the mean ranks `mean_rank`,
+    `geometric_mean_rank` and `harmonic_mean_rank`, `adjusted_mean_rank_index` and, for every k,
+    `hitsK` and `adjusted_hitsK`. With E[.] of n candidates in random order,
+
+        adjusted_mean_rank_index = 1 - (mean_rank - 1) / (E[mean_rank] - 1),  E = mean (n + 1) / 2
+        adjusted_hitsK = (hitsK - E[hitsK]) / (1 - E[hitsK]),                 E = mean min(K/n, 1)
+
+    Source: Berrendorf et al. 2020, arXiv:2002.06914; Hoyt et al. 2022, arXiv:2203.07544.
+
+    Args:
+        table: Of `rank_table`.
+        by: Columns of `GROUPS`.
+        hits: The values of k.
+    """
+    sides = [table, table.assign(side="both")] if table["side"].nunique() > 1 else [table]
+    frame, found = pd.concat(sides, ignore_index=True), {}
+    for ties, share in TIES.items():
+        rank = frame["optimistic"] + share * (frame["pessimistic"] - frame["optimistic"])
+        values = {"mrr": 1 / rank, "rank": rank, "log": np.log(rank)}
+        values |= {f"hits{k}": (rank <= k).astype(float) for k in hits}
+        values |= {f"chance{k}": (k / frame["candidates"]).clip(upper=1) for k in hits}
+        values["expected"] = (frame["candidates"] + 1) / 2
+        groups = pd.DataFrame(values).groupby([frame[c] for c in (*by, "side", "type")])
+        mean = groups.mean()
+        columns = {
+            "queries": groups.size(),
+            "mrr": mean["mrr"],
+            "mean_rank": mean["rank"],
+            "geometric_mean_rank": np.exp(mean["log"]),
+            "harmonic_mean_rank": 1 / mean["mrr"],
+            "adjusted_mean_rank_index": 1 - (mean["rank"] - 1) / (mean["expected"] - 1),
+        }
+        for k in hits:
+            hit, chance = mean[f"hits{k}"], mean[f"chance{k}"]
+            columns |= {f"hits{k}": hit, f"adjusted_hits{k}": (hit - chance) / (1 - chance)}
+        found[ties] = pd.DataFrame(columns)
+    return pd.concat(found, names=["ties"]).reset_index()[
+        [*by, "side", "type", "ties", *next(iter(found.values())).columns]
+    ]
+
+
+def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]) -> None:
+    """Write the ranks of all queries, metrics of all and by group, and those by relation.
+
+    `rankings.csv` has for `by`, of `GROUPS` or `all`, every `group`; `relations.csv` the relations,
+    most queries first, without raw ranks and with one rule for ties.
+    """
+    with arriving(folder / FILE) as partial:
+        table.to_csv(partial, index=False, compression={"method": "gzip", "mtime": 0})
+    groups = [table.assign(by=by, group=table.get(by, "all")) for by in ("all", *GROUPS[1:])]
+    whole = pd.concat(ranking_table(group, ["by", "group"], hits) for group in groups)
+    found = ranking_table(table[table["type"] != "raw"], ["relation", "category"], hits)
+    found = found[found["ties"] == ties].drop(columns=["type", "ties"])
+    found = found.sort_values(["queries", "relation"], ascending=[False, True])
+    for name, metrics in ((TABLE, whole), (RELATIONS, found)):
+        atomic_write(folder / name, metrics.to_csv(index=False, float_format="%.6g"))
+
+
+def load_ranks(folder: Path) -> pd.DataFrame:
+    """Read the table of a run's folder.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if not (folder / FILE).is_file():
+        raise UsageError(f"{folder / FILE} is missing: runs of knowledge-graph completion write it")
+    names = {"head": str, "relation": str, "tail": str}
+    return pd.read_csv(folder / FILE, dtype=names, keep_default_na=False)
