@@ -199,6 +199,14 @@ def test_the_rate_follows_the_validation_triples(run_here, folder):
     assert state["optimizer_states"][0]["param_groups"][0]["lr"] == rate
 
 
+def test_a_run_ends_when_the_rate_has_fallen(run_here, folder):
+    """Every second epoch halves the rate: 0.1, 0.05 and 0.025, with which one more begins."""
+    scheduler = ("task.scheduler.patience=1", "task.scheduler.threshold=10")
+    ends = ("task.scheduler.end_below=0.03", "trainer.epochs=40", "optimizer.lr=0.1")
+    run_here(*SHORT, *scheduler, *ends)
+    assert pd.read_csv(folder / "metrics.csv")["val/mrr"].count() == 6
+
+
 def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, monkeypatch):
     """Half precision would make candidates equal that are not."""
     seen, original = set(), kg_completion.rank_counts

@@ -8,15 +8,16 @@ from torch_geometric.data import Data
 
 from composing import composed
 from curvlab.errors import UsageError
-from curvlab.models.cat import RoutingEntropy
+from curvlab.models.cat import NeighbourTokens, RoutingEntropy
 from curvlab.run.parts import build_encoder
 
 
 class Sizes:
     """What a data module tells a model."""
 
-    def __init__(self, steps_per_pass=1, **inputs):
+    def __init__(self, steps_per_pass=1, train_triples=None, **inputs):
         self.inputs, self.steps_per_pass = inputs, steps_per_pass
+        self.train_triples = train_triples
 
 
 def model(name="cat", *words, dataset="wn18rr", **sizes):
@@ -122,6 +123,67 @@ def test_a_step_on_the_entropy_term_raises_or_lowers_the_entropy(sign):
     entropies = sense * before.item(), sense * term().item()
     assert 0 < min(entropies) < math.log(3)
     assert (entropies[1] > entropies[0]) == (sign == "encourage")
+
+
+@pytest.mark.parametrize(("used", "term"), [([1 / 3] * 3, 0.0), ([1.0, 0.0, 0.0], 2.0)])
+def test_the_balancing_term_is_0_where_the_mean_weights_are_equal(used, term):
+    """It is G - 1 where all tokens use one branch, and looks at means, not at single tokens."""
+    of_one = {"weight": 0.0, "floor": 0.0}
+    balanced = RoutingEntropy(1, **of_one, balance=0.5)
+    assert balanced(torch.tensor([used] * 4)).item() == pytest.approx(0.5 * term, abs=1e-6)
+    assert balanced(torch.eye(3)).item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_router_can_start_with_equal_weights():
+    encoder = model("cat__equal_start")
+    encoder(queries())
+    torch.testing.assert_close(encoder.routing, torch.full((4, 3), 1 / 3))
+
+
+TRIPLES = torch.tensor([[0, 0, 4, 5, 6], [0, 0, 1, 2, 0], [1, 2, 0, 4, 7]])
+"""Head 0 has answers 1 and 2 by relation 0 and comes in from 4 by relation 1."""
+
+
+def with_inverses(triples):
+    head, relation, tail = triples
+    return torch.cat([triples, torch.stack([tail, relation + 3, head])], 1)
+
+
+@pytest.mark.parametrize(
+    ("inverse", "head", "relation", "seen"),
+    [
+        (False, 0, 0, {4}),
+        (False, 0, 1, {1, 2, 4}),
+        (False, 3, 0, set()),
+        (True, 0, 0, {4}),
+        (True, 0, 4, {1, 2}),  # (4, 1, 0), whose inverse it is
+        (True, 4, 1, {5}),
+    ],
+)
+def test_neighbours_are_training_triples_of_the_head_but_its_answers(inverse, head, relation, seen):
+    triples = with_inverses(TRIPLES) if inverse else TRIPLES
+    tokens = NeighbourTokens(9, 6 if inverse else 3, 4, 0.0, triples, 3)
+    batch = Data(head=torch.tensor([head]), relation=torch.tensor([relation]))
+    x, mask = tokens(batch)
+    assert set(tokens.others[head][mask[0, 0, 1:]].tolist()) == seen
+    assert mask[0].diagonal().all()
+    found = {tuple(row) for row in x[0, 1:][mask[0, 0, 1:]].tolist()}
+    known = TRIPLES.T.tolist()
+    e, w = tokens.entities.weight, tokens.relations.weight
+    outgoing = [e[t] + w[r] for h, r, t in known if h == head and t in seen]
+    incoming = [e[h] - w[r] for h, r, t in known if t == head and h in seen]
+    assert found == {tuple(token.tolist()) for token in outgoing + incoming}
+
+
+def test_a_query_attends_to_its_neighbours_with_the_parameters_of_one_token():
+    sizes = {"num_entities": 9, "num_relations": 3, "train_triples": TRIPLES}
+    encoder = model("cat__head_neighbours", **sizes).eval()
+    assert parameters(encoder) == parameters(model())
+    before = encoder(queries())
+    assert before.shape == (4, 64)
+    encoder.tokens.entities.weight.data[5] += 1  # a neighbour of entity 4
+    changed = (encoder(queries()) - before).abs().amax(1) > 1e-6
+    assert changed.tolist() == [False, True, True, False]  # (5, 2, 4) is not an answer of (4, 2)
 
 
 def test_nodes_are_one_sequence_or_alone():

@@ -179,3 +179,8 @@ def test_shared_samples_are_scored_with_every_query(filtered, monkeypatch):
 def test_what_does_not_fit_is_refused(options, says):
     with pytest.raises(UsageError, match=says):
         KnowledgeGraphCompletion(ComplEx(40, 3, dim=4), **options)
+
+
+def test_relations_without_inverses_have_no_embedding_of_another():
+    with pytest.raises(UsageError, match=r"set task\.inverse_relations=true"):
+        KnowledgeGraphCompletion(ComplEx(40, 3, dim=4, reciprocal=False))

@@ -1,10 +1,10 @@
 """Attention in flat, hyperbolic and spherical space: branches of CAT, and the router over them.
 
 A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
-maps to its space and back. A mask `[tokens, tokens]` says which token (row) may attend to which;
-without one all may. Attention over a single token has the weight 1 in any geometry,
-and the branches then leave it out (same result): what is left of them is a feed-forward network,
-behind a radius to which the tangent vectors are clipped.
+maps to its space and back. A mask `[tokens, tokens]`, or `[batch, tokens, tokens]`, says which
+token (row) may attend to which; without one all may. Attention over a single token has the weight 1
+in any geometry, and the branches then leave it out (same result): what is left of them is a
+feed-forward network, behind a radius to which the tangent vectors are clipped.
 
 Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
 """
@@ -91,6 +91,8 @@ class EuclideanBranch(Checked, nn.Module):
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         if x.shape[-2] > 1:
             forbidden = None if mask is None else ~mask
+            if forbidden is not None and forbidden.dim() == 3:
+                forbidden = forbidden.repeat_interleave(self.attention.num_heads, 0)
             return self.attention(x, x, x, need_weights=False, attn_mask=forbidden)[0]
         dim = x.shape[-1]
         values = self.attention.in_proj_weight[2 * dim :], self.attention.in_proj_bias[2 * dim :]

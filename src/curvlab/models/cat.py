@@ -41,6 +41,9 @@ Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 class RoutingEntropy(Checked, nn.Module):
     """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
 
+    With `balance` b the term b (G sum_g mean(a_g)^2 - 1) of the G branches' mean weights is added:
+    it is 0 where all branches are used alike (Shazeer et al. 2017), and is not annealed.
+
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
     paper's text asks for high entropy at the start, its formula lowers it: `encourage` and
     `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
@@ -51,6 +54,7 @@ class RoutingEntropy(Checked, nn.Module):
         decay: factor of lambda after every pass.
         floor: least value of lambda.
         sign: `encourage` raises the entropy, `paper_formula` lowers it.
+        balance: weight of the balancing term; the paper has none.
     """
 
     def __init__(
@@ -60,8 +64,10 @@ class RoutingEntropy(Checked, nn.Module):
         decay: Share = 0.95,
         floor: NonNegativeFloat = 0.001,
         sign: Literal["encourage", "paper_formula"] = "encourage",
+        balance: NonNegativeFloat = 0.0,
     ) -> None:
         super().__init__()
+        self.balance = balance
         self.weight, self.decay, self.floor = weight, decay, floor
         self.sign = -1 if sign == "encourage" else 1
         self.steps_per_pass = steps_per_pass
@@ -78,6 +84,9 @@ class RoutingEntropy(Checked, nn.Module):
     def forward(self, weights: Tensor) -> Tensor:
         """The term of a training step, with weights `[..., branches]`; counts the step."""
         term = self.sign * self.coefficient * entropy(weights).mean()
+        if self.balance:
+            mean = weights.flatten(0, -2).mean(0)
+            term = term + self.balance * (len(mean) * mean.square().sum() - 1)
         self.step += 1
         return term
 
@@ -94,10 +103,65 @@ class TripleTokens(nn.Module):
         self.relations = table(num_relations, dim)
         self.drop = DropoutLayer(dropout)
 
-    def forward(self, batch: Data) -> tuple[Tensor, None]:
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor | None]:
         """Tokens `[queries, 1, dim]`, and no mask."""
         head, relation = self.entities(batch.head), self.relations(batch.relation)
         return self.drop(self.drop(head) + self.drop(relation)).unsqueeze(1), None
+
+
+class NeighbourTokens(TripleTokens):
+    """Tokens of queries (h, r), and of up to `neighbours` training triples with h.
+
+    A triple (h, s, t) has the token e_t + e_s, one (t, s, h) the token e_t - e_s, with dropout as
+    above. Which ones is drawn once. A query's own answers (h, r, t) are masked. With inverse
+    relations the neighbours are the same, and so is the mask.
+
+    Args:
+        train_triples: head, relation and tail `[3, triples]`; inverse ones after all others.
+    """
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        dim: int,
+        dropout: float,
+        train_triples: Tensor,
+        neighbours: int,
+    ) -> None:
+        super().__init__(num_entities, num_relations, dim, dropout)
+        first, second = train_triples[1].tensor_split(2)
+        self.own_relations, half = num_relations, num_relations // 2
+        if torch.equal(first + half, second):
+            self.own_relations, train_triples = half, train_triples[:, : len(first)]
+        head, relation, tail = train_triples
+        ends = torch.cat([train_triples, torch.stack([tail, ~relation, head])], 1)
+        drawn = torch.randperm(ends.shape[1], generator=torch.Generator().manual_seed(0))
+        at, relation, other = ends[:, drawn][:, ends[0, drawn].argsort(stable=True)]
+        counts = at.bincount(minlength=num_entities)
+        place = torch.arange(len(at)) - (counts.cumsum(0) - counts)[at]
+        kept = place < neighbours
+        found = torch.full((2, num_entities, neighbours), -1)
+        found[:, at[kept], place[kept]] = torch.stack([other, relation])[:, kept]
+        self.register_buffer("others", found[0])
+        self.register_buffer("kinds", found[1])  # of an incoming triple ~relation, below 0
+
+    others: Tensor
+    kinds: Tensor
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        """Tokens `[queries, 1 + neighbours, dim]`, and which (row) may attend to which."""
+        query, _ = super().forward(batch)
+        other, kind = self.others[batch.head], self.kinds[batch.head]
+        sign = torch.where(kind < 0, -1, 1).unsqueeze(-1)
+        relation = sign * self.drop(self.relations(torch.where(kind < 0, ~kind, kind)))
+        tokens = self.drop(self.drop(self.entities(other.clamp(min=0))) + relation)
+        asked = batch.relation % self.own_relations
+        asked = torch.where(batch.relation < self.own_relations, asked, ~asked)
+        seen = (other >= 0) & (kind != asked.unsqueeze(1))
+        seen = nn.functional.pad(seen, (1, 0), value=True).unsqueeze(1)
+        itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
+        return torch.cat([query, tokens], 1), seen | itself
 
 
 class NodeTokens(nn.Module):
@@ -176,6 +240,7 @@ class CAT(FlatEncoder, DotProductScorer):
             all.
         branches: of a block; a branch may occur several times.
         routed: weigh the branches for each token; False: all count the same.
+        equal_start: start the router with equal weights; the paper does not.
         euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`.
         hyperbolic: likewise.
         spherical: likewise.
@@ -186,7 +251,12 @@ class CAT(FlatEncoder, DotProductScorer):
         UsageError: there is no branch, or the layout or mask does not go with the data.
     """
 
-    tasks = ("kg_completion", "node_classification", "link_prediction", "reconstruction")
+    tasks: tuple[str, ...] = (
+        "kg_completion",
+        "node_classification",
+        "link_prediction",
+        "reconstruction",
+    )
     unused_parameters = True  # of attention, where a token is alone
 
     def __init__(
@@ -204,6 +274,7 @@ class CAT(FlatEncoder, DotProductScorer):
         attention_mask: Literal["adjacency"] | None = None,
         branches: Sequence[Branch] = ("euclidean", "hyperbolic", "spherical"),
         routed: bool = True,
+        equal_start: bool = False,
         euclidean: Callable[..., nn.Module] = EuclideanBranch,
         hyperbolic: Callable[..., nn.Module] = HyperbolicBranch,
         spherical: Callable[..., nn.Module] = SphericalBranch,
@@ -242,6 +313,10 @@ class CAT(FlatEncoder, DotProductScorer):
             )
             for _ in range(layers)
         )
+        if equal_start:
+            for router in (part for part in self.modules() if isinstance(part, BranchRouter)):
+                nn.init.zeros_(router.logits.reduce.weight)
+                nn.init.zeros_(router.logits.reduce.bias)
         self.entropy = entropy(steps_per_pass=steps_per_pass) if routed else None
         # Of equal branches the second is called `euclidean_2`, and so on.
         counts = [list(branches[: i + 1]).count(name) for i, name in enumerate(branches)]
@@ -270,12 +345,13 @@ class CAT(FlatEncoder, DotProductScorer):
     def forward(self, batch: Data) -> Tensor:
         """Outputs `[queries, dim]` of queries, or `[nodes, dim]` of nodes."""
         (x, mask), found = self.tokens(batch), []
+        count = 1 if isinstance(self.tokens, NeighbourTokens) else x.shape[1]
         for block in self.blocks:
             x, weights = block(x, mask)
             if weights is not None:
-                found.append(weights.flatten(0, 1))
+                found.append(weights[:, :count].flatten(0, 1))
         self._weights = LastPass(found)
-        return x.flatten(0, 1)
+        return x[:, :count].flatten(0, 1)
 
     def share_at_rim(self, batch: Data) -> Tensor:
         """Mean share of the hyperbolic branches' values; 0 without such a branch."""
@@ -299,3 +375,41 @@ class CAT(FlatEncoder, DotProductScorer):
         None without a router.
         """
         return torch.stack(self._weights).mean(0) if self._weights else None
+
+
+class NeighbourCAT(CAT):
+    """CAT on triples whose queries attend to the neighbours of their head; see `NeighbourTokens`.
+
+    Attention and distances then do something; the parameters are those of CAT.
+
+    Args:
+        num_entities: number of entities.
+        num_relations: number of relations.
+        train_triples: head, relation and tail `[3, triples]`.
+        steps_per_pass: training steps of a pass over the data.
+        dim: width of tokens and embeddings.
+        layers: blocks.
+        ffn_ratio: width inside the feed-forward networks over `dim`.
+        activation: of the feed-forward networks and the router.
+        dropout: of embeddings and tokens.
+        neighbours: most tokens next to the query's own.
+    """
+
+    tasks = ("kg_completion",)
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        train_triples: FromData[Tensor],
+        steps_per_pass: FromData[int] = 1,
+        dim: PositiveInt = 64,
+        layers: PositiveInt = 1,
+        ffn_ratio: PositiveInt = 2,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.2,
+        neighbours: PositiveInt = 8,
+    ) -> None:
+        sizes = num_entities, num_relations
+        super().__init__(None, *sizes, steps_per_pass, dim, layers, ffn_ratio, activation, dropout)
+        self.tokens = NeighbourTokens(*sizes, dim, dropout, train_triples, neighbours)

@@ -16,9 +16,13 @@ class TripleScorer(Encoder):
 
     A batch has `head` and `relation` `[queries]`; `forward` makes the embeddings of the queries
     `[queries, dim_out]`, points of `manifold_out`.
+
+    Attributes:
+        reciprocal: whether inverse relations have embeddings of their own.
     """
 
     tasks: tuple[str, ...] = ("kg_completion",)
+    reciprocal = True
     transductive_reason = "it has an embedding for every entity"
 
     @property

@@ -114,6 +114,7 @@ class ReduceOnPlateau(Checked):
         factor: of the learning rate.
         patience: epochs without a better score.
         threshold: share of the score by which a better one is higher; near 1 that is hardly any.
+        end_below: learning rate below which a run ends; null: never.
     """
 
     def __init__(
@@ -121,7 +122,9 @@ class ReduceOnPlateau(Checked):
         factor: Fraction = 0.5,
         patience: PositiveInt = 10,
         threshold: NonNegativeFloat = 1e-4,
+        end_below: PositiveFloat | None = None,
     ) -> None:
+        self.end_below = end_below or 0.0
         self.options: dict[str, Any] = {
             "factor": factor,
             "patience": patience,

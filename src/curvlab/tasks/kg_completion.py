@@ -170,7 +170,11 @@ class KnowledgeGraphCompletion(SelectedTask):
         return SAMPLED[self.loss](true, sampled, self.margin, self.temperature).mean()
 
     def _check_training(self) -> None:
-        """Refuse losses and numbers of samples that do not fit."""
+        """Refuse models, losses and numbers of samples that do not fit."""
+        if not (self.inverse_relations or self.encoder.reciprocal):
+            raise UsageError(
+                "model.reciprocal=false is about inverse relations: set task.inverse_relations=true"
+            )
         if self.compared != "negative_sampling":
             if self.loss in ("margin", "self_adversarial"):
                 raise UsageError(

@@ -101,6 +101,12 @@ class SelectedTask(Task):
         }
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
+    def on_train_epoch_end(self) -> None:
+        """End the run if the learning rate has fallen below the scheduler's `end_below`."""
+        rate = self.trainer.optimizers[0].param_groups[0]["lr"]
+        if self.scheduler is not None and rate < self.scheduler.end_below:
+            self.trainer.should_stop = True
+
     @abstractmethod
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         """Compute the metrics of a part, by name, in the order of the log."""

@@ -81,6 +81,7 @@ class DistMult(_FlatScorer, DotProductScorer):
         sparse: bool = False,
     ) -> None:
         super().__init__(num_entities, dim, dropout, relation_dropout, tail_dropout, init, sparse)
+        self.reciprocal = reciprocal
         own = num_relations if reciprocal else -(-num_relations // 2)
         self.relations = table(own, dim, init, sparse)
 
