@@ -10,7 +10,7 @@ import curvlab.layers
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinear, StereographicLinear
 from curvlab.layers.stereographic_logits import StereographicLogits
-from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Sphere, Stereographic
+from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Product, Sphere, Stereographic
 from curvlab.models import FPST, HGCN
 
 ANSWERS = {
@@ -19,6 +19,11 @@ ANSWERS = {
     "the second": (lambda: LorentzLinear(8, 8, Lorentz, Sphere), "manifold_out=Sphere must be Lor"),
     "a name": (lambda: FPST(8, manifold="poincare"), "manifold='poincare' must be Euclidean or Lo"),
     "a curvature": (lambda: StereographicLinear(8, 8, -1.0), "manifold=-1.0 must be Euclidean"),
+    "a product of three": (
+        lambda: FPST(8, manifold=partial(Product, "H8xS4xE4")),
+        "heads=2 and dim=16 must be 3 and 16 on this Product",
+    ),
+    "a signature": (lambda: FPST(8, manifold=partial(Product, "H8y")), "signature='H8y' must be a"),
     "c": (lambda: HGCN(8, c=1.0), r"HGCN takes no c: .*manifold=PoincareBall\(kappa=-1.0\)"),
     "k": (lambda: StereographicLinear(8, 8, Sphere, k=1.0), "takes no k: give the .* kappa"),
 }

@@ -15,7 +15,6 @@ from curvlab.layers.lorentz_logits import LorentzPrototypes
 from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.layers.polynomial_attention import PolynomialAttention, SharedCoefficients
 from curvlab.layers.stereographic import (
-    StereographicActivation,
     StereographicAttention,
     StereographicFeedForward,
     StereographicLayerNorm,

@@ -127,24 +127,6 @@ class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
         return torch.addcmul(self.bias, centred * scale, self.weight)
 
 
-class StereographicActivation(TakesManifold, nn.Module):
-    """A pointwise function of the logarithm at the origin (FPS-T, Section 3.2).
-
-    Args:
-        function: acts on tangent vectors, for example `torch.relu`.
-        manifold: space of the input and the output.
-    """
-
-    def __init__(self, function: Callable[[Tensor], Tensor], manifold: Manifold) -> None:
-        super().__init__()
-        self.function = function
-        self.space = manifold
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map points `[..., dim]` to points `[..., dim]`."""
-        return self.space.expmap0(self.function(self.space.logmap0(x)))
-
-
 class StereographicFeedForward(TakesManifold, nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 

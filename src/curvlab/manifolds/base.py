@@ -27,8 +27,8 @@ class Manifold(Checked, nn.Module, ABC):
     """A space that points `[..., dim]` lie on, which models and tasks know by these methods alone.
 
     A subclass implements `expmap0`, `logmap0`, `add` and `dist`. All other methods follow from
-    these; a subclass overrides those that its geometry has in a better form, first of all
-    `mean_vectors` and `mean_point`. Tangent vectors at the origin are `[..., dim - codimension]`.
+    these; a subclass overrides those that its geometry has in a better form, `mean_vectors` and
+    `mean_point` first. Tangent vectors at the origin are `[..., dim - codimension]`.
 
     Attributes:
         components: number of factors that each has an attention head.

@@ -95,18 +95,9 @@ class Lorentz(GeooptManifold):
         """Squared geodesic distance `[...]`."""
         return lorentz.sqdist(x, y, self.kappa)
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Geodesic distance `[...]`."""
-        distance = lorentz.dist(x, y, self.kappa)
-        return distance.unsqueeze(-1) if keepdim else distance
-
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]`."""
         return lorentz.pairwise_sqdist(x, y, self.kappa)
-
-    def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances `[..., n, m]`."""
-        return lorentz.pairwise_dist(x, y, self.kappa)
 
     def pair_form(self, x: Tensor) -> PairForm:
         """That of the stereographic images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.

@@ -38,8 +38,8 @@ def centroid(
     return lorentz.midpoint(x, y, kappa, weight_y / (weight_x + weight_y))
 
 
-def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
-    """The boost that carries the origin to x, applied to y; x + 0 = x and 0 + y = y.
+def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float, *_weights: Weight) -> Tensor:
+    """The boost that carries the origin to x, applied to y; x + 0 = x and 0 + y = y, unweighted.
 
     Its space part is y_s + (s y_t - kappa <x_s, y_s> / (1 + s x_t)) x_s, in whose bracket two terms
     as large as the times cancel where y points away from x. With h = 1 + s t and c = x_s / h_x +
@@ -119,14 +119,10 @@ def _transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor
     return v + push.unsqueeze(-1) * (x + y)
 
 
-def _unweighted_transport(x: Tensor, y: Tensor, kappa: Tensor | float, *_weights: Weight) -> Tensor:
-    return parallel_transport(x, y, kappa)
-
-
 STABLE: Mapping[str, Sum] = MappingProxyType(
     {
         "centroid": centroid,
-        "parallel_transport": _unweighted_transport,
+        "parallel_transport": parallel_transport,
         "tangent_space": tangent_space,
         "space_addition": space_addition,
     }

@@ -13,6 +13,8 @@ from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.euclidean_space import Euclidean
 from curvlab.manifolds.lorentz_space import Lorentz
+from curvlab.manifolds.pairs.form import PairForm
+from curvlab.manifolds.pairs.profiles import CurvedProfile
 from curvlab.manifolds.stereographic_space import PoincareBall, Sphere, Stereographic
 from curvlab.options import Learnable, Passed
 
@@ -142,8 +144,21 @@ class Product(Manifold):
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]`, the sum over the factors."""
         parts = zip(self._spaces, self._points(x), self._points(y), strict=True)
-        first, *others = (space.pairwise_sqdist(*points) for space, *points in parts)
-        return sum(others, start=first)
+        return torch.stack([space.pairwise_sqdist(*points) for space, *points in parts]).sum(0)
+
+    def pair_form(self, x: Tensor) -> PairForm | None:
+        """Forms of the factors, filled up with zeros; None if a factor has no such form."""
+        parts = zip(self._spaces, self._points(x), strict=True)
+        forms = [form for s, points in parts if (form := s.pair_form(points)) is not None]
+        # Where it is flat, u^2 is the form if the squared distance is 4 times it.
+        curved = [f for f in forms if f.kappa is not None or f.scale == 4]
+        if len(curved) < self.components or any(f.profile is not CurvedProfile for f in forms):
+            return None
+        pads = [max(f.left.shape[1] for f in curved) - f.left.shape[1] for f in curved]
+        left = [F.pad(f.left, (0, 0, 0, more)) for f, more in zip(curved, pads, strict=True)]
+        right = [F.pad(f.right, (0, 0, 0, more)) for f, more in zip(curved, pads, strict=True)]
+        kappa = [x.new_zeros(1) if f.kappa is None else f.kappa for f in curved]
+        return PairForm(torch.cat(left), torch.cat(right), torch.cat(kappa))
 
     def tangent_scale(self, x: Tensor) -> Tensor:
         """Scales of the factors, `[components, ..., 1]`."""

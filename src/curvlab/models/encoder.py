@@ -122,7 +122,7 @@ def check_divides(name: str, parts: int, dim: int) -> None:
 def space_of(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
     """Make a space of a number of components for tangent vectors `[..., dim]`.
 
-    A manifold of one component becomes a product of so many of them.
+    A manifold that takes no number of components becomes a product of copies.
 
     Raises:
         UsageError: the components or `dim` are not those of a given product.
@@ -137,10 +137,9 @@ def space_of(manifold: Callable[..., Manifold], name: str, components: int, dim:
         if components == space.components:
             return space
         return Product(factors=[space, *(manifold() for _ in range(components - 1))])
-    for option, given, own in (
-        (name, components, space.components),
-        ("dim", dim, space.tangent_dim),
-    ):
-        if given != own:
-            raise UsageError(f"{option}={given} must be {own} on the manifold {space}")
+    if (components, dim) != (space.components, space.tangent_dim):
+        raise UsageError(
+            f"{name}={components} and dim={dim} must be {space.components} and "
+            f"{space.tangent_dim} on this {type(space).__name__}"
+        )
     return space

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from curvlab.manifolds.compilable import Compilable
 from curvlab.manifolds.curved_trig import ARSIN_SQUARED
+from curvlab.manifolds.fused import polynomial
 
 # Just short of the antipode (kappa u^2 = 1), where the distance has a kink.
 _ANTIPODE = 1 - 1e-6
@@ -102,7 +103,7 @@ class _Quotient(NamedTuple):
 
 def _asin_quotient(form: Tensor, kappa: Tensor, spherical: bool) -> _Quotient:
     """`A` at `z = kappa u^2`."""
-    z = (kappa * form).clamp_max(_ANTIPODE)
+    z, terms = (kappa * form).clamp_max(_ANTIPODE), _TERMS[form.dtype]
     magnitude = z.abs()
     near = magnitude < _NEAR
     root = (magnitude + magnitude * magnitude).sqrt()
@@ -111,16 +112,7 @@ def _asin_quotient(form: Tensor, kappa: Tensor, spherical: bool) -> _Quotient:
         positive = z > 0
         angle = torch.where(positive, magnitude.sqrt().asin(), angle)
         root = torch.where(positive, (magnitude - magnitude * magnitude).sqrt(), root)
-    quotient = torch.where(near, _polynomial(z, ARSIN_SQUARED), angle * angle / magnitude)
+    quotient = torch.where(near, polynomial(z, ARSIN_SQUARED[:terms]), angle * angle / magnitude)
     slope = angle / root
-    derivative = torch.where(near, _polynomial(z, _DERIVATIVE), (slope - quotient) / z)
+    derivative = torch.where(near, polynomial(z, _DERIVATIVE[:terms]), (slope - quotient) / z)
     return _Quotient(quotient, torch.where(near, quotient + z * derivative, slope), derivative)
-
-
-def _polynomial(z: Tensor, coefficients: list[float]) -> Tensor:
-    """`sum_n c_n z^n`, as many terms as the dtype resolves."""
-    *others, last = coefficients[: _TERMS[z.dtype]]
-    total = torch.full_like(z, last)
-    for coefficient in reversed(others):
-        total = total * z + coefficient
-    return total
