@@ -1,6 +1,7 @@
 """A table as data: each cell's published and reproduced number, what differs, what is missing."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -306,46 +307,23 @@ def _cells(
     """`Report.cells` without what compares the cells of a column."""
     printed = paper.drop_duplicates(CELL).set_index(CELL).reindex(index)
     numbers = printed[["mean", "pm", "runs"]].apply(pd.to_numeric)
-    finished = runs[runs["status"] == "finished"]
-    planned = finished["seed"].isin(spec.planned_seeds).groupby([finished[k] for k in CELL]).sum()
-    first = runs.drop_duplicates(CELL).set_index(CELL)
-    longest = runs.groupby(CELL, sort=False)[["steps", "patience"]].max()
-    deviating = runs[["row", "column", "deviation"]].drop_duplicates().sort_values("deviation")
-    deviating = deviating[deviating["deviation"] != ""]
-    marks = deviating["deviation"].map(_letters(runs))
-    words = deviating.assign(mark=marks).groupby(CELL, sort=False)
-    ended = runs.groupby([*CELL, "status"], sort=False).size().unstack(fill_value=0)
-    ended = ended.reindex(columns=STATUSES, fill_value=0)
-    found = {
-        "planned_seeds": planned,
-        "split": first["split"],
-        "draw": first["draw"],
-        "precision": first["config"].map(_precision),
-        "source": first["shipped"].map({True: "shipped", False: "own"}),
-        "deviation": words["deviation"].agg("; ".join),
-        "mark": words["mark"].agg("".join),
-        **longest,
-        "ended": ended.idxmax(axis=1) if len(ended) else first["split"],
-        **{status: ended[status] for status in LOST},
-    }
-    both = others[others["status"] == "finished"]
+    letters, by_cell = _letters(runs), defaultdict(list)
+    for run in runs.to_dict("records"):
+        by_cell[run["row"], run["column"]].append(run)
+    seeds = spec.planned_seeds
+    cells = pd.DataFrame([_facts(by_cell[cell], seeds, letters) for cell in index], index)
     for name, column, among in (
-        ("our", "value", finished),
-        ("second", "second", finished),
-        ("shipped", "value", both),
+        ("our", "value", runs),
+        ("second", "second", runs),
+        ("shipped", "value", others),
     ):
-        groups = among.dropna(subset=column).groupby(CELL, sort=False)[column]
+        finished = among[(among["status"] == "finished") & among[column].notna()]
+        groups = finished.groupby(CELL, sort=False)[column]
         summary = summarise(groups, kind)
-        found |= {
-            f"{name}_seeds": summary.seeds, f"{name}_mean": summary.mean, f"{name}_pm": summary.pm,
-            f"{name}_std": summary.std, f"{name}_low": groups.min(), f"{name}_high": groups.max(),
-        }  # fmt: skip
-    texts = ["split", "precision", "deviation", "mark", "ended", "source"]
-    counts = [*LOST, "planned_seeds", "steps", "our_seeds", "second_seeds", "shipped_seeds"]
-    nothing = {**dict.fromkeys(texts, ""), "draw": "none", **dict.fromkeys(counts, 0)}
-    cells = pd.concat(found, axis=1).reindex(index)
-    cells = cells.astype(dict.fromkeys(nothing, object)).fillna(nothing)
-    cells = cells.astype({key: type(value) for key, value in nothing.items()})
+        found = {key: getattr(summary, key) for key in ("seeds", "mean", "pm", "std")}
+        found |= {"low": groups.min(), "high": groups.max()}
+        cells = cells.join(pd.DataFrame(found, dtype=float).add_prefix(f"{name}_"))
+        cells[f"{name}_seeds"] = cells[f"{name}_seeds"].fillna(0).astype(int)
     ours = Summary(cells["our_seeds"], cells["our_mean"], cells["our_std"])
     cells = cells.assign(
         metric=spec.report.metric,
@@ -380,8 +358,27 @@ def _cells(
     return cells.reset_index().astype({"row": object, "column": object})
 
 
-def _precision(config: dict[str, Any]) -> str:
-    return str((config.get("trainer") or {}).get("precision", FULL_PRECISION))
+def _facts(
+    runs: list[dict[Any, Any]], seeds: Sequence[Coordinate], letters: dict[str, str]
+) -> dict[str, Any]:
+    """The columns of `Report.cells` that are texts and counts, from the runs of a cell."""
+    ended = Counter(run["status"] for run in runs)
+    deviating = sorted({run["deviation"] for run in runs} - {""})
+    first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
+    trainer = first["config"].get("trainer") or {}
+    return {
+        "planned_seeds": sum(r["status"] == "finished" and r["seed"] in seeds for r in runs),
+        "split": first["split"],
+        "draw": first["draw"],
+        "precision": str(trainer.get("precision", FULL_PRECISION)) if runs else "",
+        "source": {True: "shipped", False: "own", None: ""}[first["shipped"]],
+        "deviation": "; ".join(deviating),
+        "mark": "".join(letters[text] for text in deviating),
+        "steps": max((run["steps"] for run in runs), default=0),
+        "patience": max((run["patience"] for run in runs if run["patience"] > 0), default=nan),
+        "ended": max(STATUSES, key=lambda status: ended[status]) if runs else "",
+        **{status: ended[status] for status in LOST},
+    }
 
 
 def _with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:

@@ -316,20 +316,16 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
     Returns:
         The runs kept, and one row (`row`, `column`, `runs`, `reason`) for each set left out.
     """
-    kept, left_out = [], []
-    for cell, of_cell in runs.groupby(CELL, sort=False):
-        chosen = of_cell
-        if of_cell["protocol"].nunique() > 1:
-            chosen, others = _chosen(of_cell)
-            left_out += [(*cell, count, reason) for count, reason in others]
-        unique = chosen
-        if chosen["seed"].duplicated().any():
-            unique = chosen.sort_values("steps").drop_duplicates("seed", keep="last").sort_index()
-            count = len(chosen) - len(unique)
-            left_out.append((*cell, count, "a seed that is there already"))
-        kept.append(unique)
-    columns = [*CELL, "runs", "reason"]
-    return pd.concat(kept) if kept else runs, pd.DataFrame(left_out, columns=columns)
+    several = runs.groupby(CELL)["protocol"].transform("nunique") > 1
+    left_out, kept = [], runs
+    for cell, of_cell in runs[several].groupby(CELL, sort=False):
+        chosen, others = _chosen(of_cell)
+        kept = kept.drop(index=of_cell.index.difference(chosen.index))
+        left_out += [(*cell, count, reason) for count, reason in others]
+    again = kept.sort_values("steps").duplicated([*CELL, "seed"], keep="last").sort_index()
+    for cell, copies in kept[again].groupby(CELL, sort=False):
+        left_out.append((*cell, len(copies), "a seed that is there already"))
+    return kept[~again], pd.DataFrame(left_out, columns=[*CELL, "runs", "reason"])
 
 
 def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
