@@ -27,7 +27,6 @@ import pandas as pd
 from rich.console import Console
 from rich.live import Live
 
-from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
@@ -38,7 +37,6 @@ from curvlab.tables.claims import CLAIMS_LEGEND, claims
 from curvlab.tables.folders import own_results, results_folder, shipped_results, workplace
 from curvlab.tables.overview import overview, status, totals, totals_in_words
 from curvlab.tables.page import page
-from curvlab.tables.planning import outdated, planned_runs, progress, watch
 from curvlab.tables.render import (
     markdown,
     markdown_table,
@@ -51,16 +49,20 @@ from curvlab.tables.render import (
 from curvlab.tables.report import Report
 
 FORMATS = ["terminal", "markdown", "latex", "csv"]
-NEEDS = {
-    "page": "a paper, for instance page fpst",
-    "plan": "a table, for instance plan fpst/fig3",
-    "estimate": "a table, for instance estimate fpst/fig3",
-    "refresh": "a text, for instance refresh docs/results/*.md",
-    "leaderboard": "a task, for instance leaderboard reconstruction",
-    "add": "a folder of all tables' runs, such as add outputs/tables",
+USAGE = {
+    "status": "status [TABLE]",
+    "page": "page PAPER, as page fpst",
+    "plan": "plan TABLE",
+    "estimate": "estimate TABLE, as estimate fpst/fig3",
+    "refresh": "refresh TEXT, as refresh docs/results/*.md",
+    "leaderboard": "leaderboard TASK|TABLE [CURVED:FLAT]",
+    "outdated": "outdated",
+    "add": "add FOLDER of all tables' runs, as add outputs/tables",
 }
-OF_MARKDOWN = ("status", "leaderboard")
-"""Verbs whose text can be written in Markdown; that of the others has one form."""
+"""Forms of the command for its verbs; without one of these the first word is a table."""
+
+OF_SWEEP = ("plan", "estimate", "status")
+"""Verbs that take a table and the words of its sweep."""
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -70,8 +72,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "words",
         nargs="+",
         metavar="WORD",
-        help="a table, or status [TABLE], page PAPER, plan TABLE, estimate TABLE, refresh TEXT, "
-        "leaderboard TASK|TABLE [CURVED:FLAT], outdated, add FOLDER",
+        help=f"a table, or {'; '.join(USAGE.values())}",
     )
     parser.add_argument("--format", choices=FORMATS, default="terminal")
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
@@ -95,29 +96,24 @@ def make_text(arguments: argparse.Namespace) -> str:
         UsageError: The words are wrong.
     """
     verb, *words = arguments.words
-    given, form = arguments.results, arguments.format
-    if verb in NEEDS and not words:
-        raise UsageError(f"{verb} needs {NEEDS[verb]}")
-    if verb in {*NEEDS, "status", "outdated"} and form != "terminal":
-        in_markdown = verb in OF_MARKDOWN and not (verb == "status" and words)
-        if not (in_markdown and form == "markdown"):
-            instead = "use --format markdown" if in_markdown else "drop --format"
-            raise UsageError(f"{' '.join(arguments.words)} is not written as {form}: {instead}")
-    if words and verb in ("plan", "estimate", "status"):
+    given, form, said = arguments.results, arguments.format, " ".join(arguments.words)
+    if verb in USAGE and not words and verb not in ("status", "outdated"):
+        raise UsageError(f"{verb} needs more words: {USAGE[verb]}")
+    forms = ("terminal", "markdown") if verb in ("status", "leaderboard") else ("terminal",)
+    if verb in USAGE and form not in forms:
+        raise UsageError(f"{said} is not written as {form}: drop --format")
+    if verb in OF_SWEEP and words:
         return of_sweep(verb, words[0], words[1:], arguments)
+    if verb not in USAGE:
+        if words:
+            raise UsageError(f"{said}: say one table, or {'; '.join(USAGE.values())}")
+        load_table(CONFIGS, verb)  # an unknown name is refused before results are looked for
     if verb == "add":
         if given is None and REPOSITORY is None:
             raise UsageError("add needs a clone of the repository, or --results FOLDER to add to")
         into = given or Path(str(REPOSITORY), "docs", "results", "tables")
         sources = [results_folder(workplace(), Path(word)) for word in words]
         return "".join(add_runs(source, into).text() for source in sources)
-    if verb not in (*NEEDS, "status", "outdated"):
-        if words:
-            raise UsageError(
-                f"{' '.join(arguments.words)}: say one table, status, page PAPER, estimate TABLE, "
-                "refresh TEXT, leaderboard TASK, outdated or add FOLDER"
-            )
-        load_table(CONFIGS, verb)  # its name is looked at before the results
     results = results_folder(workplace(), given)
     match verb, words:
         case "status", []:
@@ -125,14 +121,15 @@ def make_text(arguments: argparse.Namespace) -> str:
         case "page", [paper]:
             return page(CONFIGS, paper, results)
         case "refresh", documents:
-            if arguments.output is not None and len(documents) > 1:
+            if arguments.output and len(documents) > 1:
                 raise UsageError("--output is for one text: drop it to write each in place")
-            *others, last = map(Path, documents)
-            for path in others:
-                deliver(refresh(_text(path), partial(block, results)), path)
-            arguments.output = arguments.output or last
-            return refresh(_text(last), partial(block, results))
+            for path in map(Path, documents):
+                text = refresh(_text(path), partial(block, results))
+                deliver(text, arguments.output or path)
+            return ""
         case "outdated", []:
+            from curvlab.tables.planning import outdated  # Hydra, for which tables do not wait
+
             columns = ["cell", "runs", "why"]
             cells = pd.DataFrame(outdated(CONFIGS, results), columns=columns)
             return cells.to_csv(index=False, lineterminator="\n")
@@ -233,7 +230,10 @@ def _text(path: Path) -> str:
 
 
 def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
-    """Costs of a table's unfinished cells, or how far it is; `words` are its sweep's command's."""
+    """Costs of a table's unfinished cells, or its progress; `words` are overrides of its sweep."""
+    from curvlab.cli.overrides import check_overrides  # Hydra, for which tables do not wait
+    from curvlab.tables.planning import planned_runs, progress, watch
+
     load_table(CONFIGS, table)
     check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
     given: Path | None = arguments.results
@@ -284,7 +284,9 @@ def main(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     args = parse_arguments(arguments)
     try:
-        deliver(make_text(args), args.output)
+        text = make_text(args)
+        if text:
+            deliver(text, args.output)
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2

@@ -312,18 +312,20 @@ def _cells(
         by_cell[run["row"], run["column"]].append(run)
     seeds = spec.planned_seeds
     cells = pd.DataFrame([_facts(by_cell[cell], seeds, letters) for cell in index], index)
-    for name, column, among in (
-        ("our", "value", runs),
-        ("second", "second", runs),
-        ("shipped", "value", others),
-    ):
-        finished = among[(among["status"] == "finished") & among[column].notna()]
-        groups = finished.groupby(CELL, sort=False)[column]
-        summary = summarise(groups, kind)
-        found = {key: getattr(summary, key) for key in ("seeds", "mean", "pm", "std")}
-        found |= {"low": groups.min(), "high": groups.max()}
-        cells = cells.join(pd.DataFrame(found, dtype=float).add_prefix(f"{name}_"))
-        cells[f"{name}_seeds"] = cells[f"{name}_seeds"].fillna(0).astype(int)
+    numbered = {"our": runs["value"], "second": runs["second"], "shipped": others["value"]}
+    parts = [
+        among[CELL].assign(kind=name, number=numbers)
+        for (name, numbers), among in zip(numbered.items(), (runs, runs, others), strict=True)
+    ]
+    groups = pd.concat(parts).dropna().groupby([*CELL, "kind"], sort=False)["number"]
+    summary = summarise(groups, kind)
+    found = {key: getattr(summary, key) for key in ("seeds", "mean", "pm", "std")}
+    found |= {"low": groups.min(), "high": groups.max()}
+    wide = pd.DataFrame(found, dtype=float).unstack("kind")
+    wide = wide.reindex(index, columns=pd.MultiIndex.from_product([found, numbered]))
+    wide.columns = [f"{name}_{key}" for key, name in wide.columns]
+    counts = [f"{name}_seeds" for name in numbered]
+    cells = cells.join(wide.assign(**wide[counts].fillna(0).astype(int)))
     ours = Summary(cells["our_seeds"], cells["our_mean"], cells["our_std"])
     cells = cells.assign(
         metric=spec.report.metric,
