@@ -97,6 +97,14 @@ class Manifold(Checked, nn.Module, ABC):
         """Distances `[..., n, m]`; the gradient at coincident points is 0."""
         return safe_sqrt(self.pairwise_sqdist(x, y))
 
+    def dist0(self, x: Tensor) -> Tensor:
+        """Distance to the origin, `[...]`."""
+        return self.dist(self.expmap0(x.new_zeros(x.shape[-1] - self.codimension)), x)
+
+    def mobius_matvec(self, m: Tensor, x: Tensor) -> Tensor:
+        """`exp_0(M log_0(x))` of a matrix `[..., out, in]`, `[..., out]` next to the time."""
+        return self.expmap0((m @ self.logmap0(x).unsqueeze(-1)).squeeze(-1))
+
     def transport0(self, y: Tensor, v: Tensor) -> Tensor:
         """Parallel transport of v from the origin to y, the derivative of `add(y, expmap0(v))`."""
         start = (torch.zeros_like(v),)
@@ -225,19 +233,10 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         """Exponential map at the origin up to the boundary of a ball, `[..., dim]`."""
         return self.expmap0(v)
 
-    def dist0(self, x: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Distance to the origin, `[...]`."""
-        origin = self.expmap0(x.new_zeros(x.shape[-1] - self.codimension))
-        return self.dist(origin, x, keepdim=keepdim)
-
     def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
         """Point at the share t `[...]` of the geodesic from x to y, `[..., dim]`."""
         share = torch.as_tensor(t, dtype=x.dtype, device=x.device).unsqueeze(-1)
         return self.expmap(x, share * self.logmap(x, y))
-
-    def mobius_matvec(self, m: Tensor, x: Tensor) -> Tensor:
-        """`exp_0(M log_0(x))` of a matrix `[..., out, in]`, `[..., out]` next to the time."""
-        return self.expmap0((m @ self.logmap0(x).unsqueeze(-1)).squeeze(-1))
 
     def proju(self, x: Tensor, u: Tensor) -> Tensor:  # noqa: ARG002
         """Projection onto the tangent space at x; every vector of coordinates is tangent."""
