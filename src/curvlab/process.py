@@ -33,22 +33,22 @@ def alone() -> Iterator[None]:
         _alone.reset(token)
 
 
-def own_rank() -> int:
+def rank() -> int:
     """The number of this process in its group; 0 where it trains alone."""
     return torch.distributed.get_rank() if in_group() else 0
 
 
-def group_size() -> int:
+def world_size() -> int:
     """How many processes train together; 1 where this one trains alone."""
     return torch.distributed.get_world_size() if in_group() else 1
 
 
 def own_share(pieces: Sequence[T]) -> Sequence[T]:
     """The pieces of work that are this process's: of n processes every n-th, else all."""
-    return pieces[own_rank() :: group_size()]
+    return pieces[rank() :: world_size()]
 
 
-def put_together(table: Tensor) -> Tensor:
+def all_reduce_sum(table: Tensor) -> Tensor:
     """A table of zeros in which each process has filled rows of its own, with the rows of all.
 
     A number plus zeros is that number, so that nothing is rounded: what is then made of the rows in
@@ -62,7 +62,7 @@ def put_together(table: Tensor) -> Tensor:
     return table
 
 
-def pieces_of_all(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """What all processes have made of the pieces of `own_share`, in the order of all, as it is.
 
     Args:
@@ -71,13 +71,13 @@ def pieces_of_all(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """
     if not in_group():
         return list(own)
-    kinds: list[Any] = [None] * group_size()
+    kinds: list[Any] = [None] * world_size()
     torch.distributed.all_gather_object(kinds, [(piece.shape, piece.dtype) for piece in own])
     pieces = []
     for number in range(sum(map(len, kinds))):
-        place, source = divmod(number, group_size())
+        place, source = divmod(number, world_size())
         shape, dtype = kinds[source][place]
-        mine = source == own_rank()
+        mine = source == rank()
         made = own[place] if mine else torch.empty(shape, dtype=dtype, device=device)
         pieces.append(made.contiguous())
         torch.distributed.broadcast(pieces[-1], src=source)

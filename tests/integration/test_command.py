@@ -29,7 +29,7 @@ def test_wrong_input_that_shows_later_is_one_line_and_exit_code_2(command):
     done = command("model=mlp", "dataset=web_edu", f"paths.mirror={command.folder / 'nowhere'}")
     assert done.returncode == 2
     assert done.stdout.startswith("1 run, about ")
-    assert re.fullmatch(r"train\.py: .*nowhere, which is not a folder.*\.\n", done.stderr)
+    assert re.fullmatch(r"curvlab train: .*nowhere, which is not a folder.*\.\n", done.stderr)
     assert command.results() == {}
 
 
@@ -85,7 +85,7 @@ def test_a_sweep_prints_the_configuration_of_each_cell_and_trains_none(command):
 def test_what_cannot_be_run_is_not_printed(command, words, answer):
     done = command(*words, "print_config=true")
     assert done.returncode == 2
-    assert re.fullmatch(rf"train\.py: {answer}.*\n", done.stderr)
+    assert re.fullmatch(rf"curvlab train: {answer}.*\n", done.stderr)
     assert "model:" not in done.stdout
     assert list(command.folder.iterdir()) == []
 
@@ -118,7 +118,7 @@ def test_lightnings_keys_and_callbacks_of_ones_own_pass_through(command):
 def test_a_diverging_run_exits_with_code_1_and_one_sentence(command):
     done = command(*SMALL, "optimizer.lr=1e20", "trainer.progress=false")
     assert done.returncode == 1
-    assert re.fullmatch(r"train\.py: not finite at step 2: .*; kappa/0 = .*\n", done.stderr)
+    assert re.fullmatch(r"curvlab train: not finite at step 2: .*; kappa/0 = .*\n", done.stderr)
     assert only_result(command)["status"] == "diverged"
 
 

@@ -47,7 +47,7 @@ def ended_by(number, command, *words, cell="*"):
 def test_a_signal_ends_every_kind_of_run_with_one_sentence_and_its_code(command, kind, number):
     code, _, errors = ended_by(number, command, *KINDS[kind])
     assert code == {SIGTERM: 143, SIGINT: 130}[number]
-    assert re.fullmatch(rf"train\.py: ended by {signal.Signals(number).name}; .*\.\n", errors)
+    assert re.fullmatch(rf"curvlab train: ended by {signal.Signals(number).name}; .*\.\n", errors)
     results = list(command.results().values())
     if number == SIGTERM or kind != "seeds":
         assert {result["status"] for result in results} == {"interrupted"}
@@ -87,6 +87,6 @@ def test_a_sweep_stops_after_its_cell_and_sums_up(command):
     )
     assert code == 143
     assert "sweep of 3 cells: 1 interrupted, 2 not started" in said
-    assert re.fullmatch(r"train\.py: ended by SIGTERM; .*\.\n", errors)
+    assert re.fullmatch(r"curvlab train: ended by SIGTERM; .*\.\n", errors)
     assert [result["seed"] for result in command.results().values()] == [0]
     assert not list(command.outputs.rglob("*.lease*"))

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
 from curvlab.finite import DivergedError, after_step, first_non_finite
-from curvlab.process import in_group, own_rank
+from curvlab.process import in_group, rank
 
 
 class FiniteGuard(Callback):
@@ -77,7 +77,7 @@ class FiniteGuard(Callback):
         # The gradient is that of all; a batch whose loss is bad tells more.
         bad = (b for b in batches if not torch.isfinite(_loss(pl_module, b)))
         batch = next(bad, batches[-1])
-        path = self.folder / f"diverged{own_rank() or ''}.pt"
+        path = self.folder / f"diverged{rank() or ''}.pt"
         state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
         saved = batch.to_dict() if hasattr(batch, "to_dict") else batch
         torch.save({"step": step, "batch": saved, "state_dict": state}, path)

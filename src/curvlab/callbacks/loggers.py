@@ -59,11 +59,12 @@ def wandb_logger(
     # Its process may take long to start where a sweep keeps all processors busy.
     silent = wandb.Settings(silent=True, x_service_wait=300)
     wandb.setup(silent)
-    online = os.environ.get("WANDB_MODE") or wandb.login(prompt=False, verify=False)
+    mode = os.environ.get("WANDB_MODE")
+    mode = mode or ("online" if wandb.login(prompt=False, verify=False) else "offline")
     logger = WandbLogger(
         name=name,
         save_dir=folder,
-        mode=None if online else "offline",
+        mode=mode,
         id=run_id,
         project=project,
         entity=entity,

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from curvlab.process import in_group, own_rank
+from curvlab.process import in_group, rank
 
 
 def random_state() -> dict[str, Any]:
@@ -53,7 +53,7 @@ class RandomState(Callback):
         """Go on where the interrupted run stopped."""
         if self._saved is not None:
             states = self._saved.get("processes")
-            set_random_state(states[own_rank()] if states else self._saved)
-        elif own_rank():
-            own = np.random.SeedSequence(torch.initial_seed(), spawn_key=(own_rank(),))
+            set_random_state(states[rank()] if states else self._saved)
+        elif rank():
+            own = np.random.SeedSequence(torch.initial_seed(), spawn_key=(rank(),))
             torch.manual_seed(int(own.generate_state(1)[0]))

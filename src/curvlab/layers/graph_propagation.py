@@ -10,7 +10,7 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import Features, SparseMatrix, as_matrix, row_sums
 from curvlab.options import Dropout, PositiveInt
-from curvlab.process import own_share, put_together
+from curvlab.process import all_reduce_sum, own_share
 
 
 class GraphConvolutionBranch(Checked, nn.Module):
@@ -84,7 +84,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
         rows = own_share([slice(i, i + chunk) for i in range(0, len(features), chunk)])
         for part in rows:
             first[part] = self._first(features[part])
-        x = put_together(first)
+        x = all_reduce_sum(first)
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
             after = torch.zeros_like(first)
             for part in rows:
@@ -93,7 +93,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
                 neighbours = adjacency.col_indices()[entries], adjacency.values()[entries]
                 u = row_sums(x, offsets - offsets[0], *neighbours)
                 after[part] = self._layer(u, first[part], linear, norm)
-            x = put_together(after)
+            x = all_reduce_sum(after)
         return x
 
     def _first(self, features: Tensor | Features) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.process import own_share, put_together
+from curvlab.process import all_reduce_sum, own_share
 
 
 def mean_average_precision(
@@ -53,7 +53,7 @@ def mean_average_precision(
         neighbour[row[edges] - start, col[edges]] = True
         values, degrees = _average_precision(distance_rows(nodes), neighbour, nodes)
         sums[number] = torch.stack([values.sum(), (degrees > 0).sum()])
-    precision, counted = put_together(sums).T.contiguous()
+    precision, counted = all_reduce_sum(sums).T.contiguous()
     return precision.sum() / counted.long().sum()
 
 

@@ -30,7 +30,7 @@ from curvlab.layers.sparse_graph import Features, SparseGraph, as_features
 from curvlab.manifolds import Euclidean, Lorentz, Manifold, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker
-from curvlab.process import own_share, pieces_of_all
+from curvlab.process import all_gather_pieces, own_share
 
 
 class HyperbolicTransformer(nn.Module):
@@ -110,11 +110,13 @@ class HyperbolicTransformer(nn.Module):
         layers: list[Any] = list(self.attentions)
         for i, attention in enumerate(layers):
             summaries = [attention.summary(x) for x in chunks]
-            gathered = (pieces_of_all([part[k] for part in summaries], device) for k in range(2))
+            gathered = (
+                all_gather_pieces([part[k] for part in summaries], device) for k in range(2)
+            )
             context = attention.context(*gathered)
             for j, x in enumerate(chunks):
                 chunks[j] = self._after(i, attention.attend(x, *context), x)
-        return torch.cat(pieces_of_all([self.last(x) for x in chunks], device))
+        return torch.cat(all_gather_pieces([self.last(x) for x in chunks], device))
 
     def _start(self, features: Tensor | Features) -> Tensor:
         """Points before the first layer."""

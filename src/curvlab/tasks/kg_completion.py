@@ -29,7 +29,7 @@ from curvlab.models.cat import CAT
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import NonNegativeFloat, Passed, PositiveInt
-from curvlab.process import own_share, put_together
+from curvlab.process import all_reduce_sum, own_share
 from curvlab.results.files import atomic_write
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.task import SelectedTask
@@ -262,7 +262,7 @@ class KnowledgeGraphCompletion(SelectedTask):
                     assert router.routing is not None
                     routing[rows] = router.routing.unflatten(0, (len(queries.head), -1)).mean(1)
                 at_rim[number] = len(queries.head) * self.encoder.share_at_rim(queries)
-        broken = ~put_together(counts).isfinite().all(1)
+        broken = ~all_reduce_sum(counts).isfinite().all(1)
         if broken.any():
             first = blocks[int(broken.float().argmax()) // size]
             where = first_non_finite(self, lambda: self._block_scores(first))
@@ -281,9 +281,9 @@ class KnowledgeGraphCompletion(SelectedTask):
         for name, part_rank in further.items():
             metrics = ranking_metrics(part_rank)
             found |= {f"{name}{m}": metrics[m] for m in RAW}
-        found["at_rim"] = put_together(at_rim).sum() / len(head)
+        found["at_rim"] = all_reduce_sum(at_rim).sum() / len(head)
         if router is not None:
-            means = zip(branches, put_together(routing).mean(0), strict=True)
+            means = zip(branches, all_reduce_sum(routing).mean(0), strict=True)
             found |= {f"routing_{name}": mean for name, mean in means}
             found["routing_entropy"] = entropy(routing).mean()
         return found

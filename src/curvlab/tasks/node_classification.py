@@ -19,7 +19,7 @@ from curvlab.layers.stereographic_logits import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.process import alone, own_share, pieces_of_all
+from curvlab.process import all_gather_pieces, alone, own_share
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import OneOfMany, kind_of_labels
 from curvlab.tasks.task import SelectedTask
@@ -210,7 +210,7 @@ class NodeClassification(SelectedTask):
         if self.encoder.node_wise:
             parts = own_share(nodes.split(batch.chunk))
             own = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
-            return torch.cat(pieces_of_all(own, nodes.device))
+            return torch.cat(all_gather_pieces(own, nodes.device))
         if self._evaluated is None:
             self._evaluated = self.encoder.encode_in_chunks(batch, batch.chunk)
         return self.decoder(self._evaluated.index_select(0, nodes))

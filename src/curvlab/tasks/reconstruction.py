@@ -14,7 +14,7 @@ from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Fraction, Passed
-from curvlab.process import group_size, own_rank
+from curvlab.process import rank, world_size
 from curvlab.tasks.task import TAIL_STEPS, Task
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
@@ -59,7 +59,7 @@ class Reconstruction(Task):
         """Compute the loss, a sum over both directions of every edge."""
         x, space = self.encoder(batch), self.encoder.manifold_out
         kernel = self.kernel if self.kernel.compiled else None
-        share = {"rank": own_rank(), "ranks": group_size()}
+        share = {"rank": rank(), "ranks": world_size()}
         pairs = SparseGraph.of(batch).derived(
             ("pairs", *share.values()),
             ("edge_index",),

@@ -18,7 +18,7 @@ from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
-from curvlab.process import own_share, pieces_of_all
+from curvlab.process import all_gather_pieces, own_share
 
 ALL = slice(None)
 
@@ -150,7 +150,7 @@ class EvaluationParts:
             rows = (position[part] >= 0).nonzero().squeeze(1)
             own.append(function(batch.to(str(device)), rows.to(device)))
         order = torch.cat([position[part] for part in parts])
-        found = torch.cat(pieces_of_all(own, device))
+        found = torch.cat(all_gather_pieces(own, device))
         return found[order[order >= 0].argsort().to(device)]
 
 
