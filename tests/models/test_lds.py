@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.splits.halved_validation import HalvedValidation
 from curvlab.errors import UsageError
-from curvlab.models.lds import LDS, propagated, sampled_graph
+from curvlab.models.lds import LDS, propagate, sampled_graph
 
 OPTIONS = {
     "dim": 4,
@@ -42,7 +42,7 @@ def dense(theta):
 
 
 def outputs(x, adjacency, first, second):
-    return propagated(adjacency, F.relu(propagated(adjacency, x @ first)) @ second)
+    return propagate(adjacency, F.relu(propagate(adjacency, x @ first)) @ second)
 
 
 def outer_loss(logits, batch):

@@ -103,7 +103,7 @@ def test_a_filter_of_each_node_is_what_the_bare_model_computes():
     bare = PolyAttn(9, heads=2, orders=4, dim=8, hidden=False).eval()
     assert bare.filters_nodes
     data = larger(orders=4)
-    tokens = bare.projected(data)
+    tokens = bare.project_tokens(data)
     per_head = bare.mixers[0].coefficients(tokens)
     torch.testing.assert_close(bare.node_filters(data), per_head.mean(1))
     width = tokens.unflatten(-1, (2, 4))

@@ -107,7 +107,7 @@ def test_nagphormer_reads_hops_against_the_node(graph):
     nodes = torch.tensor([3, 29])
     torch.testing.assert_close(model.forward_nodes(data, nodes), whole[nodes])
     nn.init.normal_(model.attention.weight)
-    x = model.norm(model.layers[0](model.projected(data).transpose(0, 1)))
+    x = model.norm(model.layers[0](model.project_tokens(data).transpose(0, 1)))
     for v in (0, 7):
         pairs = [torch.cat([x[v, 0], x[v, k]]) for k in (1, 2, 3)]
         weights = torch.cat([model.attention(pair) for pair in pairs]).softmax(0)

@@ -24,10 +24,12 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """
     if not training or p == 0 or x.device.type != "cpu":
         return F.dropout(x, p, training)
-    return x * kept_entries(x.shape, p, x.device).to(x.dtype).mul_(_LEVELS / (_LEVELS - _zeroed(p)))
+    return x * dropout_mask(x.shape, p, x.device).to(x.dtype).mul_(
+        _LEVELS / (_LEVELS - _zero_levels(p))
+    )
 
 
-def kept_entries(shape: Sequence[int], p: float, device: torch.device) -> Tensor:
+def dropout_mask(shape: Sequence[int], p: float, device: torch.device) -> Tensor:
     """Which entries of a tensor dropout keeps, as truth values.
 
     Args:
@@ -39,11 +41,11 @@ def kept_entries(shape: Sequence[int], p: float, device: torch.device) -> Tensor
         return torch.rand(tuple(shape), device=device) >= p
     count = prod(shape)
     words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
-    kept = words.view(torch.int16)[:count] >= _zeroed(p) - _LEVELS // 2
+    kept = words.view(torch.int16)[:count] >= _zero_levels(p) - _LEVELS // 2
     return kept.view(tuple(shape))
 
 
-def _zeroed(p: float) -> int:
+def _zero_levels(p: float) -> int:
     """Number of the 2^16 levels that are zeroed."""
     return min(round(p * _LEVELS), _LEVELS - 1)
 

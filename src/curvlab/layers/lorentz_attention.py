@@ -144,13 +144,13 @@ class _Heads(TakesManifold, nn.Module):
         super().__init__()
         self.heads, self.dim, self.space = heads, dim, manifold
 
-    def projected(self, x: Tensor) -> Tensor:
+    def project(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to `[nodes, 3 * heads * dim]`."""
         return self.projection.space_part(x)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value `[nodes, heads, dim]`, views of one array."""
-        parts = self.projected(x).unflatten(-1, (3, self.heads, self.dim))
+        parts = self.project(x).unflatten(-1, (3, self.heads, self.dim))
         query, key, value = parts.unbind(-3)
         return query, key, value
 
@@ -252,7 +252,7 @@ class PointAttention(_Heads):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
-        return self._joined(self.weighted_sums(*(self.points(part) for part in self.split(x))))
+        return self._join_heads(self.weighted_sums(*(self.points(part) for part in self.split(x))))
 
     def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values `[nodes, heads, dim]` of points `[nodes, 1 + dim]`."""
@@ -265,13 +265,13 @@ class PointAttention(_Heads):
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` that attend to all nodes of a context."""
-        return self._joined(self.weighted_sums(self.points(self.split(x)[0]), key, value))
+        return self._join_heads(self.weighted_sums(self.points(self.split(x)[0]), key, value))
 
     def points(self, part: Tensor) -> Tensor:
         """Points `[heads, nodes, 1 + dim]` of space parts `[nodes, heads, dim]`."""
         return from_space_part(part.movedim(-2, 0), self.space)
 
-    def _joined(self, sums: Tensor) -> Tensor:
+    def _join_heads(self, sums: Tensor) -> Tensor:
         """The heads' midpoint `[nodes, 1 + dim]` of sums `[heads, nodes, 1 + dim]`."""
         points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
         if self.heads == 1:
@@ -390,7 +390,7 @@ class TangentDistanceAttention(_DistanceAttention):
         super().__init__(dim, heads, manifold)
         self.projection = nn.Linear(dim, 3 * heads * dim, bias=False)
 
-    def projected(self, x: Tensor) -> Tensor:
+    def project(self, x: Tensor) -> Tensor:
         """Tangent vectors at the origin of points `[nodes, 1 + dim]`, side by side."""
         return self.projection(self.space.logmap0(x))
 

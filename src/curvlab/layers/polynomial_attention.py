@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
-from curvlab.layers.dropout import dropout, kept_entries
+from curvlab.layers.dropout import dropout, dropout_mask
 from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
 
 BLOCK_ENTRIES = 2**18
@@ -98,11 +98,11 @@ class PolynomialAttention(Checked, nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Mix each node's tokens."""
-        values, query, key = self._projected(tokens)
+        values, query, key = self._project(tokens)
         bias, kept = self._bias, None
         if self.training and self.dropout > 0:
             orders, nodes, _ = values.shape
-            kept = kept_entries((nodes, self.heads, orders, orders), self.dropout, values.device)
+            kept = dropout_mask((nodes, self.heads, orders, orders), self.dropout, values.device)
             bias = bias / (1 - self.dropout)
         # Autocast makes half-precision products of what the norm returns in float32, in which a
         # processor multiplies matrices as small as a node's faster.
@@ -114,7 +114,7 @@ class PolynomialAttention(Checked, nn.Module):
 
     def coefficients(self, tokens: Tensor) -> Tensor:
         """Filters `alpha_j = sum_i S_ij` of nodes and heads, `[nodes, heads, orders + 1]`."""
-        _, query, key = self._projected(tokens)
+        _, query, key = self._project(tokens)
         q, k = (by_node_and_head(x, self.heads) for x in (query, key))
         scores = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, self.heads))
         return (scores * self._bias).sum(-2)
@@ -124,7 +124,7 @@ class PolynomialAttention(Checked, nn.Module):
         """Whether the output is linear in the tokens but for the coefficients."""
         return isinstance(self.norm, nn.Identity) and not self.residual
 
-    def _projected(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         values = self.norm(tokens)
         mapped = self.mlp(values)
         return values, self.query(mapped) * self.scale, self.key(mapped)
@@ -215,7 +215,7 @@ class TanhAttention(torch.autograd.Function):
             scores = torch.bmm(q, k.transpose(1, 2)).tanh_()
             if kept is not None:
                 scores *= kept[part].flatten(0, 1)
-            _put(out[:, part], torch.bmm(scores, _weighted(v, bias)), heads)
+            _put(out[:, part], torch.bmm(scores, _weigh(v, bias)), heads)
         return out
 
     @staticmethod
@@ -231,7 +231,7 @@ class TanhAttention(torch.autograd.Function):
                 by_node_and_head(x[:, part], heads, padding).to(grad.dtype) for x in (*inputs, grad)
             )
             scores = tanh = torch.bmm(q, k.transpose(1, 2)).tanh_()
-            slope = torch.bmm(g, _weighted(v, bias).transpose(1, 2))
+            slope = torch.bmm(g, _weigh(v, bias).transpose(1, 2))
             if kept is not None:
                 mask = kept[part].flatten(0, 1).to(tanh.dtype)
                 scores = tanh * mask
@@ -241,7 +241,7 @@ class TanhAttention(torch.autograd.Function):
             products = (
                 torch.bmm(inner, k),
                 torch.bmm(inner.transpose(1, 2), q),
-                _weighted(grad_weighted, bias),
+                _weigh(grad_weighted, bias),
             )
             for out, product in zip(grads, products, strict=True):
                 _put(out[:, part], product, heads)
@@ -269,7 +269,7 @@ def _padding(tokens: Tensor, heads: int) -> int:
     return needed - width if tokens.device.type == "cpu" and width < needed <= 2 * width else 0
 
 
-def _weighted(values: Tensor, bias: Tensor) -> Tensor:
+def _weigh(values: Tensor, bias: Tensor) -> Tensor:
     """Values `[nodes * heads, orders + 1, width]`, each order's times its bias.
 
     This equals multiplying the scores of that order, a larger array.

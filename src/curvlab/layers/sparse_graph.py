@@ -60,7 +60,7 @@ def row_sums(x: Tensor, offsets: Tensor, columns: Tensor, values: Tensor) -> Ten
     return torch.sparse_csr_tensor(offsets, columns, values, shape, check_invariants=False) @ x
 
 
-def compressed(x: Tensor) -> Tensor:
+def to_csr(x: Tensor) -> Tensor:
     """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
     with warnings.catch_warnings():
         # What is used of CSR (products with dense matrices, moving to a device) is stable.
@@ -71,7 +71,7 @@ def compressed(x: Tensor) -> Tensor:
 def sparse_rows(row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """A sparse CSR matrix from its entries in any order."""
     coo = torch.sparse_coo_tensor(torch.stack([row, column]), values, shape, check_invariants=True)
-    return compressed(coo.coalesce())
+    return to_csr(coo.coalesce())
 
 
 class SparseMatrix:
@@ -182,7 +182,7 @@ class Features:
     @torch.compiler.disable
     def __init__(self, dense: Tensor) -> None:
         self.dense = dense
-        self.sparse = SparseMatrix(compressed(dense)) if _is_sparse(dense) else None
+        self.sparse = SparseMatrix(to_csr(dense)) if _is_sparse(dense) else None
         self._squared_norms: Tensor | None = None
 
     @torch.compiler.disable

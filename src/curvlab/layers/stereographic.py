@@ -27,7 +27,7 @@ AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]
 
 LOWEST = -4.0
-"""Largest coordinate of a query, at least: see `_raised`."""
+"""Largest coordinate of a query, at least: see `_raise_low_queries`."""
 
 TOKENS_AT_ONCE = 2**15
 """Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
@@ -261,7 +261,7 @@ def positive_features(u: Tensor) -> Tensor:
     return F.elu(u) + 1
 
 
-def _raised(query: Tensor) -> Tensor:
+def _raise_low_queries(query: Tensor) -> Tensor:
     """Queries whose largest feature is not below `exp(LOWEST)`.
 
     There `elu(u) + 1` is `exp(u)`, and far below 0 the sum has lost its digits. All features of a
@@ -304,7 +304,7 @@ def linear_attention(
     ]
     summary = sum(summaries[1:], start=summaries[0])
     means = [
-        space.mean_point((summary @ positive_features(_raised(q)).mT).mT)
+        space.mean_point((summary @ positive_features(_raise_low_queries(q)).mT).mT)
         for q in query.split(at_once, dim=-2)
     ]
     return means[0] if len(means) == 1 else torch.cat([mean.mT for mean in means], dim=-1).mT

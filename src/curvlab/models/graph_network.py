@@ -158,7 +158,7 @@ class GraphNetwork(FlatEncoder):
         graph = SparseGraph.of(batch)
         if self.adjacency == "csr":
             return (graph.matrix("adj_t"),)
-        return (graph.derived("normalised", ("edge_index", "x"), _normalised),)
+        return (graph.derived("normalised", ("edge_index", "x"), _normalise_edges),)
 
     def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -225,7 +225,7 @@ class GCN(GraphNetwork):
     adjacency = "normalised"
 
 
-def _normalised(batch: Data) -> SparseMatrix:
+def _normalise_edges(batch: Data) -> SparseMatrix:
     nodes = len(batch.x)
     (source, target), weights = gcn_norm(batch.edge_index, None, nodes, dtype=batch.x.dtype)
     return SparseMatrix(sparse_rows(target, source, weights, (nodes, nodes)))
@@ -266,7 +266,7 @@ class DropEdge(GCN):
         if matrix is None or not self.training:
             return (matrix,)
         reads = ("edge_index", "x")
-        pair, pairs = SparseGraph.of(batch).derived("pairs", reads, lambda _: _undirected(matrix))
+        pair, pairs = SparseGraph.of(batch).derived("pairs", reads, lambda _: _number_pairs(matrix))
         kept = torch.rand(pairs, device=pair.device) >= self.edge_dropout
         weights = F.pad(kept, (0, 1), value=True)[pair].to(matrix.rows[2].dtype)
         target, source = matrix.ends
@@ -274,7 +274,7 @@ class DropEdge(GCN):
         return (matrix.with_values(scale[target] * weights * scale[source]),)
 
 
-def _undirected(matrix: SparseMatrix) -> tuple[Tensor, int]:
+def _number_pairs(matrix: SparseMatrix) -> tuple[Tensor, int]:
     """The number of each entry's undirected edge, and how many there are; loops have the last."""
     target, source = matrix.ends
     ends = torch.minimum(source, target) * len(matrix.degrees) + torch.maximum(source, target)
@@ -319,11 +319,11 @@ class GAT(GraphNetwork):
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """Edges, those of nodes to themselves last: made once, not by a layer in every step."""
-        edges = SparseGraph.of(batch).derived("looped", ("edge_index", "x"), _looped)
+        edges = SparseGraph.of(batch).derived("looped", ("edge_index", "x"), _add_loops)
         return (edges if linked else edges[:, edges.shape[1] - len(batch.x) :],)
 
 
-def _looped(batch: Data) -> Tensor:
+def _add_loops(batch: Data) -> Tensor:
     return add_self_loops(remove_self_loops(batch.edge_index)[0], num_nodes=batch.num_nodes)[0]
 
 

@@ -93,9 +93,9 @@ class HyperbolicTransformer(nn.Module):
 
     def forward(self, features: Tensor | Features) -> Tensor:
         """Map features to points and let all attend to all."""
-        x = self._start(features)
+        x = self._embed(features)
         for i, attention in enumerate(self.attentions):
-            x = self._after(i, attention(x), x)
+            x = self._finish_layer(i, attention(x), x)
         return self.last(x)
 
     @torch.no_grad()
@@ -106,7 +106,7 @@ class HyperbolicTransformer(nn.Module):
         keys and values of softmax attention. The processes of a group share the chunks.
         """
         device = features.device
-        chunks = [self._start(part) for part in own_share(features.split(chunk))]
+        chunks = [self._embed(part) for part in own_share(features.split(chunk))]
         layers: list[Any] = list(self.attentions)
         for i, attention in enumerate(layers):
             summaries = [attention.summary(x) for x in chunks]
@@ -115,17 +115,17 @@ class HyperbolicTransformer(nn.Module):
             )
             context = attention.context(*gathered)
             for j, x in enumerate(chunks):
-                chunks[j] = self._after(i, attention.attend(x, *context), x)
+                chunks[j] = self._finish_layer(i, attention.attend(x, *context), x)
         return torch.cat(all_gather_pieces([self.last(x) for x in chunks], device))
 
-    def _start(self, features: Tensor | Features) -> Tensor:
+    def _embed(self, features: Tensor | Features) -> Tensor:
         """Points before the first layer."""
         features = as_features(features)
         x, position = self.features(features), self.position(features)
         x = lorentz.midpoint(x, position, self.middle.kappa, self.position_share)
         return x if self.input_map is None else self.input_map(x)
 
-    def _after(self, i: int, attended: Tensor, x: Tensor) -> Tensor:
+    def _finish_layer(self, i: int, attended: Tensor, x: Tensor) -> Tensor:
         """Layer i after its attention."""
         if self.residual:
             lifted = self.input_map if i == 0 else self.norms
@@ -258,7 +258,7 @@ class Hypformer(Encoder):
             point = self.transformer(graph.features)
         if self.graph_branch is not None:
             vector = self.graph_branch(graph.features, graph.matrix("normalised_adj"))
-        return self._fused(point, vector)
+        return self._fuse(point, vector)
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
@@ -271,9 +271,9 @@ class Hypformer(Encoder):
             point = self.transformer.encode_in_chunks(batch.x, chunk)
         if self.graph_branch is not None:
             vector = self.graph_branch.encode_in_chunks(batch.x, batch.normalised_adj, chunk)
-        return self._fused(point, vector)
+        return self._fuse(point, vector)
 
-    def _fused(self, point: Tensor | None, vector: Tensor | None) -> Tensor:
+    def _fuse(self, point: Tensor | None, vector: Tensor | None) -> Tensor:
         """One embedding of the transformer's point and the graph's vector."""
         if self.fusion == "tangent" and point is not None:
             point = self.space.logmap0(point)

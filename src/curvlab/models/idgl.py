@@ -211,17 +211,17 @@ class IDGL(FlatEncoder):
         first = self._drop(first, self.input_dropout)
         x = self.first(features)
         given, alike = adjacency @ x, step(first, x)
-        u, similarities = self._mixed(given, alike), [first]
+        u, similarities = self._mix(given, alike), [first]
         logits: list[Tensor] = []
         while True:
             z = self._drop(F.relu(u), self.later_dropout if logits else self.dropout)
             y = self.second(z)
             learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
-            logits.append(self._mixed(adjacency @ y, step(first, y), *learned))
-            if len(logits) > self.iterations or self._settled(similarities):
+            logits.append(self._mix(adjacency @ y, step(first, y), *learned))
+            if len(logits) > self.iterations or self._has_settled(similarities):
                 break
             similarities.append(self._similarity(self.of_embeddings, z, anchors))
-            u = self._mixed(given, alike, step(similarities[-1], x))
+            u = self._mix(given, alike, step(similarities[-1], x))
         if not self.training:
             return logits[-1]
         apart = half_squared_distances(features if anchors is None else features[anchors])
@@ -242,7 +242,7 @@ class IDGL(FlatEncoder):
     def _similarity(self, cosines: WeightedCosine, x: Tensor, anchors: Tensor | None) -> Tensor:
         return cosines(x, x if anchors is None else x[anchors])
 
-    def _mixed(self, given: Tensor, alike: Tensor, later: Tensor | None = None) -> Tensor:
+    def _mix(self, given: Tensor, alike: Tensor, later: Tensor | None = None) -> Tensor:
         """`P_t` of signals from their steps along the given, the first and a later graph."""
         learned = alike if later is None else torch.lerp(alike, later, self.later_share)
         return torch.lerp(learned.to(given.dtype), given, self.given_share)
@@ -251,7 +251,7 @@ class IDGL(FlatEncoder):
         return dropout(x, p, self.training)
 
     @torch.no_grad()
-    def _settled(self, similarities: list[Tensor]) -> bool:
+    def _has_settled(self, similarities: list[Tensor]) -> bool:
         if len(similarities) == 1:
             return False
         first, (before, now) = similarities[0], similarities[-2:]

@@ -58,7 +58,7 @@ class _StraightThrough(torch.autograd.Function):
         return (grad + grad.T).triu_(1), None
 
 
-def propagated(adjacency: Tensor, x: Tensor) -> Tensor:
+def propagate(adjacency: Tensor, x: Tensor) -> Tensor:
     """`D^{-1/2} (A + I) D^{-1/2} x`, D the degrees with the loops; `[nodes, dim]` as x is."""
     scale = (adjacency.sum(1, keepdim=True) + 1).rsqrt()
     scaled = scale * x
@@ -148,7 +148,7 @@ class LDS(FlatEncoder):
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""
         if not self.training:
-            return self._expected(batch.x)
+            return self._mean_logits(batch.x)
         if "inner_mask" not in batch:
             raise UsageError(
                 "LDS learns in two levels, from the nodes of inner_mask and of train_mask: apply "
@@ -156,7 +156,7 @@ class LDS(FlatEncoder):
             )
         with torch.no_grad():
             self.theta.clamp_(0, 1)
-        *first, m1, m2, v1, v2, steps, lowest, waited = self._restarted_if_settled()
+        *first, m1, m2, v1, v2, steps, lowest, waited = self._restart_if_settled()
         moments = Moments((m1, m2), (v1, v2), steps)
         weights: Sequence[Tensor] = [weight.requires_grad_() for weight in first]
         for _ in range(self.inner_steps):
@@ -174,7 +174,7 @@ class LDS(FlatEncoder):
         return logits
 
     @torch.no_grad()
-    def _restarted_if_settled(self) -> list[Tensor]:
+    def _restart_if_settled(self) -> list[Tensor]:
         """The inner problem, chosen without a look that a device waits for."""
         state = [self.get_buffer(name) for name in INNER]
         *_, steps, _, waited = state
@@ -188,8 +188,8 @@ class LDS(FlatEncoder):
     ) -> Tensor:
         """`f_w(X, A)`, with dropout p of the inputs of both layers."""
         first, second = weights
-        hidden = F.relu(propagated(adjacency, dropout(x, p, self.training) @ first))
-        return propagated(adjacency, dropout(hidden, p, self.training) @ second)
+        hidden = F.relu(propagate(adjacency, dropout(x, p, self.training) @ first))
+        return propagate(adjacency, dropout(hidden, p, self.training) @ second)
 
     def _inner_loss(self, batch: Data, weights: Sequence[Tensor]) -> Tensor:
         logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
@@ -197,7 +197,7 @@ class LDS(FlatEncoder):
         mean = (losses * batch.inner_mask).sum() / batch.inner_mask.sum()
         return mean + self.inner_weight_decay / 2 * weights[0].square().sum()
 
-    def _expected(self, x: Tensor) -> Tensor:
+    def _mean_logits(self, x: Tensor) -> Tensor:
         """Mean logits of several graphs."""
         theta, weights = self.theta.clamp(0, 1), [self.get_buffer(name) for name in INNER[:2]]
         own = torch.Generator(theta.device).manual_seed(0)

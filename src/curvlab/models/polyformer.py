@@ -102,7 +102,7 @@ class TokenMixer(TokenNetwork):
         mixer: Any = self.mixers[0]
         nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
         parts = nodes.split(FILTERED_NODES)
-        alpha = torch.cat([mixer.coefficients(self.projected(batch, part)) for part in parts])
+        alpha = torch.cat([mixer.coefficients(self.project_tokens(batch, part)) for part in parts])
         if read_out is None:
             return alpha.mean(1)
         gains = (read_out * self.input.weight.squeeze(1)).view(alpha.shape[1], -1).sum(1)

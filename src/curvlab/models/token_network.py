@@ -65,11 +65,11 @@ class TokenNetwork(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings of all nodes."""
-        return self.forward_tokens(self.projected(batch))
+        return self.forward_tokens(self.project_tokens(batch))
 
     def forward_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
         """Embeddings of some nodes, without making those of the others."""
-        return self.forward_tokens(self.projected(batch, nodes))
+        return self.forward_tokens(self.project_tokens(batch, nodes))
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
@@ -77,7 +77,7 @@ class TokenNetwork(FlatEncoder):
         parts = torch.arange(batch.num_nodes, device=self.input.weight.device).split(chunk)
         return torch.cat([self.forward_nodes(batch, nodes) for nodes in parts])
 
-    def projected(self, batch: Data, nodes: Tensor | None = None) -> Tensor:
+    def project_tokens(self, batch: Data, nodes: Tensor | None = None) -> Tensor:
         """Mapped tokens `[orders + 1, nodes, dim]` of some nodes, or of all."""
         weight, bias = self.input.weight, self.input.bias
         if "tokens" in batch:
