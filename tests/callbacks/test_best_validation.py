@@ -115,7 +115,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(fit, scored, tmp_path, pa
 def test_weights_are_chosen_on_a_device_without_asking_it_for_a_number(
     fit, scored, monkeypatch, waits
 ):
-    monkeypatch.setattr(best_validation, "_waits", lambda tensor: waits)
+    monkeypatch.setattr(best_validation, "waits_for_device", lambda tensor: waits)
     questions, in_looks = [], []
     ask, look = Tensor.__bool__, BestValidation._look
     monkeypatch.setattr(Tensor, "__bool__", lambda t: questions.append(1) or ask(t))

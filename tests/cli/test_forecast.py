@@ -1,5 +1,6 @@
 """The forecast of a command: its runs, those that are finished, and the time of the others."""
 
+import fnmatch
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from curvlab.cli import forecast as home
 from curvlab.cli.forecast import forecast
 from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.program import in_time
 from curvlab.run.train import describe
 
@@ -34,7 +36,7 @@ def finish(outputs, *words, steps=100, seconds=50.0, folder="default", most=1000
 
 def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
     where = f"paths.output_dir={outputs}"
-    assert str(forecast([*SWEEP, where])).startswith("4 runs, 0 finished; no stored run is like")
+    assert str(forecast([*SWEEP, where])).startswith("4 runs, 0 finished; no stored run tells")
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
     finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0", folder="dim=2")
     found = forecast([*SWEEP, where])
@@ -67,6 +69,10 @@ def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
     [
         (["table=fpst/fig3"], 240),
         (["table=fpst/fig3", "dataset=power", "seed=0"], 12),
+        (
+            ["model=glob(fpst*)", "dataset=web_edu"],
+            len(fnmatch.filter(choices(CONFIGS, "model"), "fpst*")),
+        ),
         (["search=fpst", "dataset=texas", "search.trials=5"], 50),
         (["study=spaces", "study.models=[kappa_gcn]", "study.trials=0", "study.cuts=[]"], 30),
     ],

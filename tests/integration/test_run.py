@@ -283,7 +283,7 @@ def test_a_diverging_run_says_where_and_keeps_what_is_needed_to_look_into_it(run
 
 
 def test_on_a_device_where_looking_waits_the_epoch_of_the_step_is_found(run_here, monkeypatch):
-    monkeypatch.setattr(finite_guard, "_waits", lambda tensor: True)
+    monkeypatch.setattr(finite_guard, "waits_for_device", lambda tensor: True)
     with pytest.raises(RunFailedError, match="not finite between steps 1 and 5: "):
         run_here(*DIVERGING)
     with pytest.raises(RunFailedError, match="not finite between steps 1 and 4: "):

@@ -7,6 +7,7 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
+from curvlab.callbacks.finite_guard import waits_for_device
 from curvlab.process import in_group
 
 
@@ -126,7 +127,7 @@ class BestValidation(Callback):
         better = (score > self._score) & ~self._ended
         self._score = torch.where(better, score, self._score)
         self._step = torch.where(better, step, self._step)
-        if _waits(better):
+        if waits_for_device(better):
             for name, weight in self._current.items():
                 torch.where(better, weight, self.weights[name], out=self.weights[name])
         elif better:
@@ -134,8 +135,3 @@ class BestValidation(Callback):
                 self.weights[name].copy_(weight)
         if self.patience is not None and step >= self.min_steps:
             self._ended = self._ended | (step - self._step >= self.patience)
-
-
-def _waits(tensor: Tensor) -> bool:
-    """Whether looking at a value waits for a device."""
-    return tensor.device.type != "cpu"

@@ -54,7 +54,7 @@ class FiniteGuard(Callback):
         good, step = _is_finite(pl_module, self._loss), trainer.global_step + 1
         batches, self._batches = self._batches, []
         self._good = good if self._good is None else self._good & good
-        if not _waits(good) or (self.interval == 1 and not in_group()):
+        if not waits_for_device(good) or (self.interval == 1 and not in_group()):
             if not good:
                 self._end(pl_module, step, batches)
         elif step % self.interval == 0:
@@ -101,7 +101,7 @@ def check_weights(module: nn.Module) -> None:
         raise DivergedError(f"not finite{after_step(module)}: parameter {bad[0]}")
 
 
-def _waits(tensor: Tensor) -> bool:
+def waits_for_device(tensor: Tensor) -> bool:
     """Whether looking at a value waits for a device."""
     return tensor.device.type != "cpu"
 

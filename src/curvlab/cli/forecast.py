@@ -13,11 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from hydra.core.override_parser.types import Glob, Override, ValueType
 from omegaconf import DictConfig
 
 from curvlab.cli.overrides import parsed, spelt_out, swept_by_table, variations
 from curvlab.config.compose import compose
-from curvlab.config.folder import CONFIGS, REPOSITORY
+from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.config.options import decides
 from curvlab.config.resolvers import run_name
 from curvlab.program import in_time
@@ -87,7 +88,7 @@ class Forecast:
 
     Attributes:
         runs: all runs of the command.
-        finished: those with a result.
+        finished: those with a result; None where only the runs themselves look.
         seconds: estimated time of the others, as far as there are stored runs like them.
         unknown: runs without a stored run like them.
         basis: stored runs that the estimate uses, in words.
@@ -95,26 +96,24 @@ class Forecast:
     """
 
     runs: int
-    finished: int
+    finished: int | None
     seconds: float
     unknown: int
     basis: str
     shorter: str
 
     def __str__(self) -> str:
-        left, several = self.runs - self.finished, self.runs > 1
+        left, several = self.runs - (self.finished or 0), self.runs > 1
         line = f"{self.runs:,} run{'s' if several else ''}"
-        line += f", {self.finished:,} finished" if self.finished or several else ""
+        if self.finished is not None and (self.finished or several):
+            line += f", {self.finished:,} finished"
         known = left - self.unknown
         if known:
             which = f" for {known:,} of them" if self.unknown else ""
             line += f", about {in_time(self.seconds)} on this machine{which} ({self.basis})"
         if self.unknown:
-            line += (
-                f"; no stored run is like {'the others' if known else 'these'}"
-                if several
-                else ("; no stored run is like it")
-            )
+            which = "it takes" if not several else "the others take" if known else "they take"
+            line += f"; no stored run tells how long {which}"
         return line + (f"\n  {self.shorter}" if self.seconds > LONG else "")
 
 
@@ -138,7 +137,7 @@ def forecast(words: Sequence[str], configs: Path = CONFIGS) -> Forecast:
     table = [word for word in words if word.startswith("table=")]
     base = compose([*next(variations(overrides)), *table], configs)
     keys, several = [o.key_or_group for o in overrides], {"study", "search"}.intersection(base)
-    spelt = product(*map(spelt_out, overrides))
+    spelt = product(*(_values(override, configs) for override in overrides))
     cells: list[Cell] = [dict(zip(keys, each, strict=True)) for each in spelt]
     if "study" in base:
         cells = list(_of_study(base, words))
@@ -171,13 +170,22 @@ def forecast(words: Sequence[str], configs: Path = CONFIGS) -> Forecast:
     at_once = os.cpu_count() or 1 if "study" in base else int(jobs[-1])
     return Forecast(
         runs=len(cells),
-        finished=len(cells) - len(left),
+        finished=None if several else len(cells) - len(left),
         seconds=sum(seconds) / min(at_once, len(cells)),
         unknown=len(left) - len(seconds),
         basis=f"from {len(used):,} stored run{'s' if len(used) != 1 else ''} on {devices}"
         + (f", {at_once} at once" if at_once > 1 else ""),
         shorter=_shorter(base, keys),
     )
+
+
+def _values(override: Override, configs: Path) -> Sequence[Any]:
+    """The values of an override; of a pattern, the choices that it fits."""
+    if override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
+        return spelt_out(override)
+    pattern = override.value()
+    assert isinstance(pattern, Glob)
+    return pattern.filter(choices(configs, override.key_or_group))
 
 
 def _own(folder: Path) -> Iterator[Stored]:

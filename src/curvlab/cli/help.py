@@ -35,6 +35,7 @@ What to type next:
   curvlab train help=model/fpst        the options of one: type, bounds, default
   curvlab train help=trainer           how long a run is, and on what
   curvlab train ... print_config=true  the configuration of a run, with the origin of each value
+  curvlab train ... --dry-run          how many runs it starts, about how many hours; nothing runs
 """
 SWEEPS = ("table", "search", "study")
 LISTED = (

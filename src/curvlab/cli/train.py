@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
         shown = "print_config=true" in words
         words = with_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words, CONFIGS)
-        if not (shown or INFORMATION.intersection(words)):
+        if only_forecast or not (shown or INFORMATION.intersection(words)):
             expected = forecast(sys.argv[1:])
             if only_forecast or expected.runs > 1 or expected.seconds:
                 show(f"{expected}\n")
