@@ -151,17 +151,6 @@ NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn"
 
 @pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("model", FRAME)
-def test_points_that_are_not_joined_have_no_graph_network(model):
-    for dataset in sweep("hypformer/table3")["dataset"]:
-        config = composed("table=hypformer/table3", f"dataset={dataset}", f"model={model}")
-        assert config.model.graph is not dataset.endswith("__no_graph")
-    assert composed(f"model={model}", "dataset=cora").model.graph is True
-    assert composed("model=hypformer__no_graph", "dataset=cora").model.graph is False
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("model", FRAME)
 def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
@@ -174,14 +163,3 @@ def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
         assert len(entries) == graph.num_edges + loops
     known = composed("dataset=ogbn_arxiv").dataset.source.statistics
     assert 2 * known.num_edges + known.num_nodes == 2_484_941  # as the papers' code counts
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dataset", [*LOOPED, "newsgroups20__no_graph"])
-def test_hypformers_frame_is_the_same_whatever_the_attention(dataset):
-    own, *others = (composed(f"model={model}", f"dataset={dataset}") for model in FRAME)
-    for other in others:
-        different = {key for key in own.model if own.model[key] != other.model[key]}
-        assert different == {"name", "label", "attention"}
-        for part in ("manifold", "optimizer", "trainer", "batching"):
-            assert own[part] == other[part]

@@ -9,7 +9,6 @@ import torch
 from curvlab.cli.estimate import Cost, cost, obstacles, parse_budget, within_budget
 from curvlab.errors import UsageError
 from curvlab.results.identity import identity_hash, revisions_of, stored
-from curvlab.tables import load_table
 from curvlab.tables.planning import PlannedCell, planned_cells
 
 SOME = ("model=gcn,mlp", "dataset=texas", "seed=0,1,2")
@@ -55,27 +54,6 @@ def test_runs_of_this_very_configuration_are_done(configs, tmp_path):
     assert other.name == "gcn, texas"
 
 
-@pytest.mark.slow
-def test_passes_are_the_length_of_runs_on_large_graphs(configs, tmp_path):
-    """The released scripts' 2,000 passes and patience of 250, by the specification's batches."""
-    cells = planned_cells(configs, "polyformer/table5", tmp_path, ("seed=0", "model=polyformer"))
-    assert {cell.config.batching.name for cell in cells} == {"tokens"}
-    trainers = {cell.config.dataset.name: cell.config.trainer for cell in cells}
-    found = {name: (trainer.max_steps, trainer.patience) for name, trainer in trainers.items()}
-    assert found == {
-        "twitch_gamers": (2000 * 9, 250 * 9),
-        "ogbn_arxiv": (2000 * 10, 250 * 10),
-        "pokec": (2000 * 41, 250 * 41),
-        "ogbn_papers100m": (2000 * 25, 250 * 25),
-    }
-    words = ("seed=0", "model=nagphormer,specformer_large,nodeformer", "dataset=pokec")
-    for cell in planned_cells(configs, "polyformer/table5", tmp_path, words):
-        assert cell.config.batching.name == "full"  # so that a pass is a step
-        assert (cell.config.trainer.max_steps, cell.config.trainer.patience) == (2000, 250)
-    (spec,) = load_table(configs, "polyformer/table5")
-    assert spec.planned_length == {"epochs": 2000}
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1.5d", 129600)]
 )
@@ -117,7 +95,7 @@ def test_a_budget_gives_every_cell_a_seed_before_any_gets_two(budget, chosen):
         planned("one", 20, seeds=(4,)),
         planned("most", 90, seeds=(4,), done=4),
     ]
-    found = {cell.words[0][6:]: seeds for cell, seeds in within_budget(cells, budget)}
+    found = {cell.overrides[0][6:]: seeds for cell, seeds in within_budget(cells, budget)}
     assert found == chosen
 
 

@@ -123,10 +123,12 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
 def _option_rows(key: str, configs: Path) -> list[tuple[str, str]]:
     """The line of an option, and of those below it, from the first choice that has it."""
     group, _, name = key.partition(".")
-    targets = {
-        c: (read(configs, f"{group}/{c}") or {}).get("_target_") for c in choices(configs, group)
-    }
-    having = [f"{group}={c}" for c, target in targets.items() if name in options_of(str(target))]
+    read_choices = {f"{group}={c}": read(configs, f"{group}/{c}") for c in choices(configs, group)}
+    having = [
+        word
+        for word, config in read_choices.items()
+        if config and name in options_of(str(config.get("_target_")))
+    ]
     for chosen in ("", *having):
         node = compose([chosen] if chosen else [], configs).get(group)
         if isinstance(node, DictConfig):

@@ -29,7 +29,7 @@ SECONDS = 10.0
 class PlannedRun(NamedTuple):
     """One run of a table's sweep: choices that make its cell, seed, own folder, identity."""
 
-    words: tuple[str, ...]
+    overrides: tuple[str, ...]
     seed: int
     folder: Path
     config_hash: str
@@ -38,7 +38,9 @@ class PlannedRun(NamedTuple):
     @property
     def name(self) -> str:
         """How lists call it: `gcn, cora, seed 0`."""
-        return ", ".join([*(word.partition("=")[2] for word in self.words), f"seed {self.seed}"])
+        return ", ".join(
+            [*(word.partition("=")[2] for word in self.overrides), f"seed {self.seed}"]
+        )
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class PlannedCell:
     """What a sweep still has to run of one cell.
 
     Attributes:
-        words: the choices that make the cell, for instance `model=gcn`, `dataset=cora`.
+        overrides: the choices that make the cell, for instance `model=gcn`, `dataset=cora`.
         seeds: those without a finished or diverged result of the same configuration.
         config: the composed configuration, of the first of these seeds.
         fixed: what else its command says, as do those of all other cells.
@@ -54,7 +56,7 @@ class PlannedCell:
         copies: those of `seeds` that another table has already, so that they only are copied.
     """
 
-    words: tuple[str, ...]
+    overrides: tuple[str, ...]
     seeds: tuple[int, ...]
     config: DictConfig
     fixed: tuple[str, ...] = ()
@@ -64,27 +66,27 @@ class PlannedCell:
     @property
     def name(self) -> str:
         """How lists call it: `gcn, cora`."""
-        return ", ".join(word.partition("=")[2] for word in self.words)
+        return ", ".join(word.partition("=")[2] for word in self.overrides)
 
     def command(self, table: str, seeds: Iterable[int]) -> str:
         """The command that runs these seeds of it."""
         numbers = ",".join(map(str, seeds))
-        words = (f"table={table}", *self.words, *self.fixed, f"seed={numbers}")
-        return " ".join(["curvlab train -m", *words])
+        overrides = (f"table={table}", *self.overrides, *self.fixed, f"seed={numbers}")
+        return " ".join(["curvlab train -m", *overrides])
 
 
-def planned_runs(configs: Path, table: str, words: Sequence[str] = ()) -> list[PlannedRun]:
+def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> list[PlannedRun]:
     """All runs of a table's sweep, whether they are finished or not.
 
     Args:
         configs: the folder of configurations.
         table: for instance `fpst/fig3`.
-        words: overrides of the command line: some of the cells, `model=gcn`, or another protocol,
+        overrides: of the command line: some of the cells, `model=gcn`, or another protocol,
             `trainer.max_steps=100`.
     """
     sweep = _sweep(configs, table)
-    fixed = _fixed(sweep, words)
-    sweep |= {key: word for key, _, word in (w.partition("=") for w in words) if key in sweep}
+    fixed = _fixed(sweep, overrides)
+    sweep |= {key: word for key, _, word in (w.partition("=") for w in overrides) if key in sweep}
     seeds = [int(seed) for seed in _values("seed", sweep.pop("seed", "0"))]
     runs = []
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
@@ -99,7 +101,7 @@ def planned_runs(configs: Path, table: str, words: Sequence[str] = ()) -> list[P
 
 
 def planned_cells(
-    configs: Path, table: str, results: Path, words: Sequence[str] = ()
+    configs: Path, table: str, results: Path, overrides: Sequence[str] = ()
 ) -> list[PlannedCell]:
     """The cells of a table's sweep that are not finished.
 
@@ -107,12 +109,12 @@ def planned_cells(
         configs: as of `planned_runs`.
         table: as of `planned_runs`.
         results: the folder of all tables' runs.
-        words: as of `planned_runs`.
+        overrides: as of `planned_runs`.
     """
     sweep = _sweep(configs, table)
-    cells, fixed = [], _fixed(sweep, words)
-    runs = planned_runs(configs, table, words)
-    for own, of_cell in itertools.groupby(runs, key=lambda run: run.words):
+    cells, fixed = [], _fixed(sweep, overrides)
+    runs = planned_runs(configs, table, overrides)
+    for own, of_cell in itertools.groupby(runs, key=lambda run: run.overrides):
         seeds = list(of_cell)
         left, copies = [], []
         for run in seeds:
@@ -128,14 +130,14 @@ def planned_cells(
     return cells
 
 
-def check_cells(configs: Path, table: str, words: Sequence[str]) -> None:
+def check_cells(configs: Path, table: str, overrides: Sequence[str]) -> None:
     """Check that overrides choose cells that a table's sweep has; its seeds may be others.
 
     Raises:
         UsageError: a word names no cell.
     """
     sweep = _sweep(configs, table)
-    for key, _, choices in (word.partition("=") for word in words):
+    for key, _, choices in (word.partition("=") for word in overrides):
         if key in sweep and key != "seed":
             known = _values(key, sweep[key])
             if unknown := [value for value in _values(key, choices) if value not in known]:
@@ -159,9 +161,9 @@ def _sweep(configs: Path, table: str) -> dict[str, Any]:
     return dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
 
 
-def _fixed(sweep: dict[str, Any], words: Sequence[str]) -> tuple[str, ...]:
+def _fixed(sweep: dict[str, Any], overrides: Sequence[str]) -> tuple[str, ...]:
     """The overrides that choose no cells."""
-    return tuple(word for word in words if word.partition("=")[0] not in sweep)
+    return tuple(word for word in overrides if word.partition("=")[0] not in sweep)
 
 
 def _cells(sweep: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -170,7 +172,7 @@ def _cells(sweep: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _values(key: str, choices: Any) -> list[str]:
-    """The values of a sweep's key, as words."""
+    """The values of a sweep's key, as texts."""
     override = OverridesParser.create().parse_override(f"{key}={choices}")
     if not override.is_sweep_override():
         return [str(override.value())]
@@ -178,7 +180,7 @@ def _values(key: str, choices: Any) -> list[str]:
 
 
 class Progress(NamedTuple):
-    """Runs of a table that are not done and have not failed, and its state in words."""
+    """Runs of a table that are not done and have not failed, and its state as text."""
 
     left: int
     text: str
@@ -268,7 +270,7 @@ def outdated(
 def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
     """What a result built otherwise than its command does; empty where that is the same."""
     try:
-        now = built(stored(compose_run(list(_words(configs, cell, result)), configs)))
+        now = built(stored(compose_run(list(_overrides_of(configs, cell, result)), configs)))
     except UsageError as error:
         return str(error)
     before = built(result["config"], result.get("revisions") or {})
@@ -281,8 +283,8 @@ def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
     )
 
 
-def _words(configs: Path, cell: Path, result: dict[str, Any]) -> Iterator[str]:
-    """The words of the command that made a result of a table."""
+def _overrides_of(configs: Path, cell: Path, result: dict[str, Any]) -> Iterator[str]:
+    """The overrides of the command that made a result of a table."""
     table = "/".join(cell.parts[:2])
     swept = OmegaConf.load(find(configs, f"table/{table}.yaml"))
     yield f"table={table}"

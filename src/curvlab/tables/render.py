@@ -169,6 +169,7 @@ def render(reports: Sequence[Report], form: Format) -> str:
     if form == "csv":  # unrounded; `Report.cells` says what the columns are
         cells = pd.concat([report.cells for report in reports])
         return cells.to_csv(index=False, lineterminator="\n")
+    writers: dict[str, Callable[[Report], str]]
     writers = {"terminal": terminal, "markdown": markdown, "latex": latex}
     return "\n".join(map(writers[form], reports))
 

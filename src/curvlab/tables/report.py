@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -322,8 +323,9 @@ def _cells(
     found = {key: getattr(summary, key) for key in ("seeds", "mean", "pm", "std")}
     found |= {"low": groups.min(), "high": groups.max()}
     wide = pd.DataFrame(found, dtype=float).unstack("kind")
+    assert isinstance(wide, pd.DataFrame)
     wide = wide.reindex(index, columns=pd.MultiIndex.from_product([found, numbered]))
-    wide.columns = [f"{name}_{key}" for key, name in wide.columns]
+    wide.columns = pd.Index([f"{name}_{key}" for key, name in product(found, numbered)])
     counts = [f"{name}_seeds" for name in numbered]
     cells = cells.join(wide.assign(**wide[counts].fillna(0).astype(int)))
     ours = Summary(cells["our_seeds"], cells["our_mean"], cells["our_std"])
@@ -346,7 +348,7 @@ def _cells(
     cells["within"] = within.astype(object).where(cells["difference_pm"].notna(), None)
     rows, columns = (index.get_level_values(name) for name in CELL)
     done = cells["planned_seeds"] == len(spec.planned_seeds)
-    statuses = {
+    statuses: dict[str, Any] = {
         "finished": (cells["our_seeds"] > 0) & done,
         "partial": cells["our_seeds"] > 0,
         **{status: cells["ended"] == status for status in LOST},
