@@ -10,8 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.analysis.ranks import rank_table, ranking_table
-from curvlab.errors import UsageError
-from curvlab.metrics.ranking import TIES, RankCounts, rank_counts, ranking_metrics, ranks
+from curvlab.metrics.ranking import TIES, rank_counts, ranking_metrics, ranks
 
 KS = (1, 3, 10)
 THEIRS = {
@@ -85,11 +84,6 @@ def test_ranks_are_those_of_counting(tied):
             assert float(counts.above[i]) == sum(s > row[answer] for s in others)
             assert float(counts.tied[i]) == sum(s == row[answer] for s in others) - 1
             assert float(counts.candidates[i]) == len(others)
-
-
-def test_another_rule_is_refused():
-    with pytest.raises(UsageError, match="must be one of realistic, optimistic, pessimistic"):
-        ranks(RankCounts(*torch.zeros(3, 1)), "hopeful")
 
 
 @pytest.fixture

@@ -6,10 +6,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from curvlab.errors import UsageError
-
 Ties = Literal["realistic", "optimistic", "pessimistic"]
-TIES: dict[str, float] = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
+TIES: dict[Ties, float] = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
 """Share of the tied candidates that rank above the true answer."""
 
 HITS = (1, 3, 10)
@@ -63,17 +61,12 @@ def _counts(difference: Tensor, unequal: Tensor, candidates: Tensor) -> RankCoun
     return RankCounts((unequal + difference) / 2, candidates - unequal - 1, candidates)
 
 
-def ranks(counts: RankCounts, ties: str) -> Tensor:
+def ranks(counts: RankCounts, ties: Ties) -> Tensor:
     """Ranks `[queries]` from 1.
 
     optimistic 1 + above, pessimistic 1 + above + tied, realistic their mean, the expected rank
     when ties are broken at random up to half a place. Source: Berrendorf et al. 2020 (PyKEEN).
-
-    Raises:
-        UsageError: There is no such rule.
     """
-    if ties not in TIES:
-        raise UsageError(f"ties={ties!r} must be one of {', '.join(TIES)}")
     return 1 + counts.above.double() + TIES[ties] * counts.tied.double()
 
 

@@ -216,10 +216,13 @@ def _completions(
             listed: list[tuple[float, int]] = [*enumerate(likeliest, start=1)]
             if answer[row] >= 0:
                 listed = [(float(place_of[i]), int(answer[row]))]
+            head, name, tail = query.queries[row]
             for rank, place in listed:
                 rows.append(
                     {
-                        **_completed(query.queries[row], entities[place]),
+                        "head": head or entities[place],
+                        "relation": name,
+                        "tail": tail or entities[place],
                         "rank": rank,
                         "score": float(scores[i, place]),
                         "probability": float(shares[i, place]),
@@ -259,11 +262,6 @@ def _numbered(
         _numbers([str(queries[i][2]) for i in given], entities, "entity"), dtype=torch.long
     )
     return end, relation_numbers + of_heads * len(forward), answer
-
-
-def _completed(query: Query, name: str) -> dict[str, str]:
-    head, relation, tail = query
-    return {"head": head or name, "relation": relation, "tail": tail or name}
 
 
 def _known_tails(run: "Run") -> KnownTails | None:

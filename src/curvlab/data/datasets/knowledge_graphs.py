@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch_geometric.data import Data, InMemoryDataset
 
 from curvlab.data.datasets.triple_folder import graph_of
-from curvlab.data.datasets.triples import MASKS, check_triples
+from curvlab.data.datasets.triples import MASKS, check_triples, join_parts
 from curvlab.data.files.checks import check_statistics
 from curvlab.data.files.sources import Downloaded, pyg_root
 from curvlab.data.files.triple_files import read_triples
@@ -116,14 +115,9 @@ class SplitObjects(PyGKnowledgeGraph):
     def numbered(self, root: Path) -> Data:
         """Put the parts together."""
         parts = [self.dataset(root=str(root), split=name)[0] for name in MASKS]
-        sizes = torch.tensor([part.num_edges for part in parts])
-        part_of = torch.arange(len(parts)).repeat_interleave(sizes)
-        return Data(
-            edge_index=torch.cat([part.edge_index for part in parts], dim=1),
-            edge_type=torch.cat([part.edge_type for part in parts]),
-            num_nodes=parts[0].num_nodes,
-            **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
-        )
+        data = join_parts(parts)
+        data.num_nodes = parts[0].num_nodes
+        return data
 
 
 class SplitMasks(PyGKnowledgeGraph):

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.knowledge_graphs import KnowledgeGraph
 from curvlab.data.datasets.ogb import unpacked
-from curvlab.data.datasets.triples import MASKS
-from curvlab.data.files.triple_files import COLUMNS
+from curvlab.data.datasets.triples import join_parts
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 
@@ -75,32 +73,22 @@ def _read(folder: Path) -> Data:
     """The graph in a folder of OGB's."""
     names = {path.name.split(".")[0]: _names(path) for path in folder.glob("mapping/*2*.csv.gz")}
     (relations,) = (names.pop(name) for name in [*names] if name.startswith("rel"))
-    starts: dict[str, int] = {}
+    starts = {"": 0}  # without types
     entities: list[str] = []
     for file, known in sorted(names.items()):
         kind = file.removesuffix("_entidx2name")
         starts[kind] = len(entities)
         entities += known if len(names) == 1 else [f"{kind}:{name}" for name in known]
-    parts = {}
-    for part, name in zip(MASKS, ("train", "valid", "test"), strict=True):
+    parts = []
+    for name in ("train", "valid", "test"):
         (path,) = folder.glob(f"split/*/{name}.pt")
-        parts[part] = _numbered(torch.load(path, weights_only=False, pickle_module=READER), starts)
-    columns = [torch.cat([part[key] for part in parts.values()]) for key in COLUMNS]
-    sizes = torch.tensor([len(part["head"]) for part in parts.values()])
-    part_of = torch.arange(len(parts)).repeat_interleave(sizes)
-    return Data(
-        edge_index=torch.stack([columns[0], columns[2]]),
-        edge_type=columns[1],
-        num_nodes=len(entities),
-        relation_names=relations,
-        vocabulary=Vocabulary(entities=tuple(entities), relations=tuple(relations)),
-        **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
-        **{
-            f"{name}_negatives": torch.stack([part["tail_neg"], part["head_neg"]]).int()
-            for name, part in parts.items()
-            if name != "train"
-        },
-    )
+        triples = torch.load(path, weights_only=False, pickle_module=READER)
+        parts.append(_numbered(triples, starts))
+    data = join_parts(parts)
+    data.num_nodes, data.relation_names = len(entities), relations
+    data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
+    data.val_negatives, data.test_negatives = (part.negatives for part in parts[1:])
+    return data
 
 
 def _names(path: Path) -> list[str]:
@@ -109,14 +97,15 @@ def _names(path: Path) -> list[str]:
     return frame.iloc[frame.iloc[:, 0].astype(int).argsort(), 1].tolist()
 
 
-def _numbered(triples: dict[str, Any], starts: dict[str, int]) -> dict[str, Tensor]:
-    """Columns of triples; each end, and its negatives, is numbered from the start of its type."""
-    keys = (*COLUMNS, "head_neg", "tail_neg")
-    found = {key: torch.as_tensor(triples[key]) for key in keys if key in triples}
+def _numbered(triples: dict[str, Any], starts: dict[str, int]) -> Data:
+    """A part's triples and negatives; entities are numbered from the start of their type."""
+    ends, negatives = [], []
     for end in ("head", "tail"):
-        if f"{end}_type" in triples:
-            start = torch.tensor([starts[kind] for kind in triples[f"{end}_type"]])
-            found[end] = found[end] + start
-            if f"{end}_neg" in found:
-                found[f"{end}_neg"] = found[f"{end}_neg"] + start.unsqueeze(1)
-    return found
+        start = torch.tensor([starts[kind] for kind in triples.get(f"{end}_type", [""])])
+        ends.append(torch.as_tensor(triples[end]) + start)
+        if f"{end}_neg" in triples:
+            others = torch.as_tensor(triples[f"{end}_neg"]).int()
+            negatives.append(others + start.int().unsqueeze(1))
+    data = Data(edge_index=torch.stack(ends), edge_type=torch.as_tensor(triples["relation"]))
+    data.negatives = torch.stack(negatives[::-1]) if negatives else None
+    return data

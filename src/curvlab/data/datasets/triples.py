@@ -1,6 +1,7 @@
 """Triples of a knowledge graph: checks, and look-up of known tails."""
 
 import logging
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -45,6 +46,16 @@ def check_triples(data: Data) -> None:
 def triple_numbers(head: Tensor, relation: Tensor, tail: Tensor, entities: int) -> Tensor:
     """A number for each triple `[...]`, equal for equal ones."""
     return (relation * entities + head) * entities + tail
+
+
+def join_parts(parts: Sequence[Data]) -> Data:
+    """The triples of training, validation and test with the masks of these parts."""
+    part_of = torch.arange(len(parts)).repeat_interleave(torch.tensor([p.num_edges for p in parts]))
+    return Data(
+        edge_index=torch.cat([part.edge_index for part in parts], dim=1),
+        edge_type=torch.cat([part.edge_type for part in parts]),
+        **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
+    )
 
 
 class KnownTails:
