@@ -56,26 +56,25 @@ TASKS = {
     "node_classification": (*TREE, "split=random_60_20_20"),
     "link_prediction": TREE,
 }
+FPST = ("model=fpst", "model.eigenvectors=4")
+SPHERE = "manifold=hypersphere"
+LORENTZ = "manifold=lorentz"
+PRODUCT = "manifold=product"
+CASES = [
+    *((task, *FPST, "model.dropout=0.1", SPHERE) for task in TASKS),
+    *((task, "model=kappa_gcn", SPHERE) for task in TASKS),
+    ("node_classification", "model=hgcn", SPHERE),
+    ("link_prediction", *FPST, LORENTZ),
+    ("node_classification", "model=kappa_gcn", LORENTZ),
+    ("reconstruction", *FPST, PRODUCT, "manifold.signature=H8xS4xE4", "model.heads=3"),
+    ("link_prediction", "model=kappa_gcn", PRODUCT, "manifold.signature=L8xU8"),
+]
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("model=fpst", "manifold=hypersphere", "model.dropout=0.1"),
-        ("model=kappa_gcn", "manifold=hypersphere", "model.components=1"),
-        ("model=hgcn", "manifold=hypersphere"),
-        ("model=fpst", "manifold=lorentz"),
-        ("model=kappa_gcn", "manifold=lorentz"),
-        ("model=fpst", "manifold=product", "manifold.signature=H8xS4xE4", "model.heads=3"),
-        ("model=kappa_gcn", "manifold=product", "manifold.signature=L8xU8"),
-    ],
-    ids=" ".join,
-)
-def test_models_train_on_every_manifold_in_every_task(installed, run, tmp_path, words, task):
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_models_train_on_every_manifold_in_every_task(installed, run, tmp_path, case):
+    task, *words = case
     options = ("model.dim=16", "optimizer.lr=0.02", "trainer.steps_per_epoch=5", "recipe=none")
-    if "model=fpst" in words:
-        options += ("model.eigenvectors=4",)
     done = run(installed, "train", *TASKS[task], f"task={task}", *words, *options, *SHORT)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.rglob("metrics.csv")

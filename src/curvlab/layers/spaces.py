@@ -19,7 +19,7 @@ def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
     """
     for name, (kinds, is_maker) in _manifolds(annotated).items():
         value = given.get(name)
-        found = class_made_by(value)
+        found = manifold_class(value)
         unknown = callable(value) and not issubclass(found, Manifold)  # a function
         if value is None or (unknown and is_maker):
             continue
@@ -64,7 +64,7 @@ def _manifolds(annotated: Any) -> dict[str, tuple[tuple[type[Manifold], ...], bo
     }
 
 
-def class_made_by(value: Any) -> type:
+def manifold_class(value: Any) -> type:
     """The class of an instance, or that a class or a partial makes."""
     made = getattr(value, "func", value)
     return made if isinstance(made, type) else type(made)

@@ -94,11 +94,11 @@ class Product(Manifold):
             raise UsageError(f"vectors of width {width} do not split into {kind}")
         return [dim * (width // sum(dims)) for dim in dims]
 
-    def _vectors(self, v: Tensor) -> Sequence[Tensor]:
+    def _split_vectors(self, v: Tensor) -> Sequence[Tensor]:
         """Parts of tangent vectors at the origin."""
         return v.split(self._dims(v.shape[-1]), -1)
 
-    def _points(self, x: Tensor) -> Sequence[Tensor]:
+    def _split_points(self, x: Tensor) -> Sequence[Tensor]:
         """Parts of points."""
         dims = self._dims(x.shape[-1] - self.codimension)
         return x.split([d + more for d, more in zip(dims, self.codimensions, strict=True)], -1)
@@ -107,30 +107,30 @@ class Product(Manifold):
     def _spaces(self) -> Sequence[Manifold]:
         return cast("Sequence[Manifold]", self.factors)
 
-    def _joined(self, name: str, *parts: Sequence[Tensor]) -> Tensor:
+    def _concatenate(self, name: str, *parts: Sequence[Tensor]) -> Tensor:
         """A method of every factor on its parts, concatenated."""
         each = zip(self._spaces, *parts, strict=True)
         return torch.cat([getattr(space, name)(*given) for space, *given in each], -1)
 
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential map at the origin."""
-        return self._joined("expmap0", self._vectors(v))
+        return self._concatenate("expmap0", self._split_vectors(v))
 
     def logmap0(self, x: Tensor) -> Tensor:
         """Logarithm at the origin."""
-        return self._joined("logmap0", self._points(x))
+        return self._concatenate("logmap0", self._split_points(x))
 
     def project(self, x: Tensor) -> Tensor:
         """Points projected by the factors."""
-        return self._joined("project", self._points(x))
+        return self._concatenate("project", self._split_points(x))
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """Sums of the factors."""
-        return self._joined("add", self._points(x), self._points(y))
+        return self._concatenate("add", self._split_points(x), self._split_points(y))
 
     def transport0(self, y: Tensor, v: Tensor) -> Tensor:
         """Parallel transport of v from the origin to y."""
-        return self._joined("transport0", self._points(y), self._vectors(v))
+        return self._concatenate("transport0", self._split_points(y), self._split_vectors(v))
 
     def dist(self, x: Tensor, y: Tensor) -> Tensor:
         """Distance `[...]`, with gradient 0 where it is 0."""
@@ -138,17 +138,17 @@ class Product(Manifold):
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance, the sum over the factors."""
-        parts = zip(self._spaces, self._points(x), self._points(y), strict=True)
+        parts = zip(self._spaces, self._split_points(x), self._split_points(y), strict=True)
         return torch.stack([space.sqdist(*points) for space, *points in parts]).sum(0)
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]`, the sum over the factors."""
-        parts = zip(self._spaces, self._points(x), self._points(y), strict=True)
+        parts = zip(self._spaces, self._split_points(x), self._split_points(y), strict=True)
         return torch.stack([space.pairwise_sqdist(*points) for space, *points in parts]).sum(0)
 
     def pair_form(self, x: Tensor) -> PairForm | None:
         """Forms of the factors, filled up with zeros; None if a factor has no such form."""
-        parts = zip(self._spaces, self._points(x), strict=True)
+        parts = zip(self._spaces, self._split_points(x), strict=True)
         forms = [form for s, points in parts if (form := s.pair_form(points)) is not None]
         # Where it is flat, u^2 is the form if the squared distance is 4 times it.
         curved = [f for f in forms if f.kappa is not None or f.scale == 4]
@@ -162,14 +162,14 @@ class Product(Manifold):
 
     def tangent_scale(self, x: Tensor) -> Tensor:
         """Scales of the factors, `[components, ..., 1]`."""
-        parts = zip(self._spaces, self._points(x), strict=True)
+        parts = zip(self._spaces, self._split_points(x), strict=True)
         scales = [space.tangent_scale(points) for space, points in parts]
         one = x.new_ones(1, *x.shape[:-1], 1)
         return torch.cat([one if scale is None else scale for scale in scales])
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Vectors of the factors, filled up with zeros to the longest."""
-        parts = zip(self._spaces, self._points(x), strict=True)
+        parts = zip(self._spaces, self._split_points(x), strict=True)
         vectors = [space.mean_vectors(points) for space, points in parts]
         longest = max(v.shape[-1] for v in vectors)
         return torch.cat([F.pad(v, (0, longest - v.shape[-1])) for v in vectors])

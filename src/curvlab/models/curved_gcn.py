@@ -26,7 +26,7 @@ from curvlab.layers.sparse_graph import SparseGraph, SparseMatrix, as_matrix, ne
 from curvlab.layers.stereographic import Midpoint, StereographicLinear, choose_midpoint
 from curvlab.manifolds import Manifold, PoincareBall, PseudoHyperboloid, Stereographic
 from curvlab.manifolds import stereographic as k_space
-from curvlab.models.encoder import Encoder, check_divides, space_of
+from curvlab.models.encoder import Encoder, check_divides, make_space
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
@@ -300,7 +300,7 @@ class KappaGCN(CurvedGCN):
         dropout: Dropout = 0.0,
         skip_average: bool = True,
     ) -> None:
-        space = space_of(manifold, "components", components, dim)
+        space = make_space(manifold, "components", components, dim)
         super().__init__(space, dim, layers, activation, dropout, skip_average)
         choose_midpoint(space, midpoint)
         self.linears = self.linear_maps_from(in_channels)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.errors import UsageError
-from curvlab.layers.spaces import TakesManifold, class_made_by
+from curvlab.layers.spaces import TakesManifold, manifold_class
 from curvlab.manifolds import Euclidean, Manifold, Product
 
 
@@ -119,7 +119,7 @@ def check_divides(name: str, parts: int, dim: int) -> None:
         raise UsageError(f"{name}={parts} does not divide dim={dim}; {divisors} do")
 
 
-def space_of(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
+def make_space(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
     """Make a space of a number of components for tangent vectors `[..., dim]`.
 
     A manifold that takes no number of components becomes a product of copies.
@@ -127,7 +127,7 @@ def space_of(manifold: Callable[..., Manifold], name: str, components: int, dim:
     Raises:
         UsageError: the components or `dim` are not those of a given product.
     """
-    kind = class_made_by(manifold)
+    kind = manifold_class(manifold)
     if not issubclass(kind, Manifold) or "components" in signature(kind).parameters:
         check_divides(name, components, dim)
         return manifold(components=components)

@@ -27,7 +27,7 @@ from curvlab.layers.stereographic import (
     first_tokens,
 )
 from curvlab.manifolds import Euclidean, Manifold, Stereographic
-from curvlab.models.encoder import Encoder, space_of
+from curvlab.models.encoder import Encoder, make_space
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
@@ -188,7 +188,7 @@ class FPST(Encoder):
         self.eigenvectors = eigenvectors
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
-            space = space_of(manifold, "heads", heads, dim)
+            space = make_space(manifold, "heads", heads, dim)
             mixer = StereographicAttention(
                 dim, heads, head_dim or dim // heads, space, attention, out_proj, midpoint
             )

@@ -81,9 +81,9 @@ def decoder_of(
             )
         return nn.Identity()
     space = encoder.manifold_out
-    name, make = _chosen(space, space.decoders, kind)
+    name, make = _select(space, space.decoders, kind)
     options = {"curvature": logit_curvature, "inner": inner, "maps": encoder.linear_maps}
-    taken = _taken(make, options)
+    taken = _accepted_options(make, options)
     if inner is not None and "inner" not in taken:
         raise UsageError(
             f"inner={inner!r} is of the prototype decoder: leave it None with decoder={name!r}"
@@ -91,7 +91,7 @@ def decoder_of(
     return make(encoder.dim_out - space.codimension, logits, space, **taken)
 
 
-def _chosen(space: Manifold, decoders: Decoders, kind: str) -> tuple[str, Callable[..., nn.Module]]:
+def _select(space: Manifold, decoders: Decoders, kind: str) -> tuple[str, Callable[..., nn.Module]]:
     """Name and factory of a decoder of a manifold, `auto` for its first.
 
     Raises:
@@ -107,7 +107,7 @@ def _chosen(space: Manifold, decoders: Decoders, kind: str) -> tuple[str, Callab
     return name, resolve_name(make) if isinstance(make, str) else make
 
 
-def _taken(make: Callable[..., nn.Module], options: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted_options(make: Callable[..., nn.Module], options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the options that a factory takes."""
     return {k: v for k, v in options.items() if k in signature(make).parameters}
 
@@ -201,6 +201,6 @@ def link_decoder(
     Raises:
         UsageError: no such decoder, none on this space, or no margin.
     """
-    _, make = _chosen(space, space.link_decoders, kind)
+    _, make = _select(space, space.link_decoders, kind)
     given = {"margin": margin, "radius": radius, "temperature": temperature}
-    return cast(LinkDecoder, make(space, **_taken(make, given)))
+    return cast(LinkDecoder, make(space, **_accepted_options(make, given)))
