@@ -49,8 +49,3 @@ def refuse(sentence):
 def test_what_a_constructor_raises_is_raised(sentence, error):
     with pytest.raises(error, match=sentence or "^$"):
         build({"_target_": f"{__name__}.refuse", "sentence": sentence})
-
-
-def test_building_takes_further_arguments():
-    config = {"_target_": "torch.nn.Linear", "in_features": 2}
-    assert build(config, out_features=3).weight.shape == (3, 2)

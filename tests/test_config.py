@@ -7,10 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composing import CONFIGS, composed
-from curvlab.config.options import check_options
 from curvlab.config.resolvers import run_name
 from curvlab.config.schema import options_of
-from curvlab.errors import UsageError
 
 
 def test_a_variant_has_the_recipes_of_what_it_varies():
@@ -23,15 +21,6 @@ def test_a_variant_has_the_recipes_of_what_it_varies():
     assert base.model == column.model
     different = {key for key in base.model if base.model[key] != row.model[key]}
     assert different == {"name", "label", "graph"}
-
-
-@settings(deadline=None, max_examples=40)  # the first example composes
-@given(st.integers(max_value=0) | st.floats() | st.booleans() | st.none())
-def test_a_size_is_a_whole_number_of_at_least_one(value):
-    config = composed("model=fpst")
-    config.model.dim = value
-    with pytest.raises(UsageError, match=r"model\.dim="):
-        check_options(config)
 
 
 @settings(max_examples=40)

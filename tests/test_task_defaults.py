@@ -50,16 +50,6 @@ def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
     assert config.model.dropout > 0
 
 
-def test_reconstruction_keeps_its_protocol():
-    config = composed("dataset=web_edu", "model=fpst")
-    assert config.task.name == "reconstruction"
-    assert config.trainer.max_steps == 10_000
-    assert "patience" not in config.trainer
-    assert (config.optimizer.curvature_lr, config.optimizer.weight_decay) == (1e-3, 0)
-    assert (config.model.sign_flips, config.model.hops, config.model.layers) == (False, 0, 1)
-    assert composed("dataset=web_edu", "model=gcn").model.skip_average
-
-
 def chosen_recipe(*words):
     """The recipe of data set and split that a run takes, whether there is one or not."""
     return with_hydra(*words).hydra.runtime.choices.recipe
@@ -253,11 +243,3 @@ def test_lrns_curvature_is_minus_one_over_its_scripts_c(dataset, c):
     assert other.manifold.kappa == -c
     for model in ("hybonet", "lrn__tangent_space"):  # which have c = 1
         assert composed(f"model={model}", f"dataset={dataset}").manifold.kappa == -1
-
-
-@pytest.mark.parametrize(("dataset", "inner"), [("airport", "as_released"), ("citeseer", None)])
-def test_the_released_product_is_of_prototypes(dataset, inner):
-    assert composed("model=hypformer", f"dataset={dataset}").task.inner is None
-    config = composed("model=hypformer__as_released", f"dataset={dataset}")
-    assert config.task.inner == inner
-    assert config.model.input_lift == "exp0_ref"

@@ -122,13 +122,13 @@ def draw_dashboard(folder: Path, file: Path) -> Path:
     figure, axes = panels(len(shown) + len(datasets), 5.4, 2.8, title, columns=2)
     for axis, (name, heading) in zip(axes, shown.items(), strict=False):
         means = runs.pivot_table(name, "dataset", "model")
-        color = [colors[model] for model in means]
+        color = [colors[str(model)] for model in means]
         means.plot.bar(ax=axis, title=heading, xlabel="", rot=0, legend=False, color=color)
         if name != "score":
             axis.set_yscale("log")
     for axis, dataset in zip(axes[len(shown) :], datasets, strict=True):
         own = curved[curved["dataset"] == dataset].pivot_table("kappa", STEP, "model")
-        color = [colors[model] for model in own]
+        color = [colors[str(model)] for model in own]
         own.interpolate().plot(
             ax=axis, title=f"mean curvature on {dataset}", xlabel="step", legend=False, color=color
         )
