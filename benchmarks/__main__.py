@@ -10,7 +10,7 @@ from benchmarks import timings
 from curvlab.errors import UsageError
 from curvlab.run.hardware import prepare_processor
 
-BENCHMARKS = ("steps", "ranking", "pairwise")
+BENCHMARKS = ("steps", "ranking", "pairwise", "sparse")
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

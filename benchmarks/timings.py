@@ -1,6 +1,7 @@
 """Timings of what the papers' models take, against the public code, bare torch and geoopt."""
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +20,8 @@ from curvlab.config.compose import compose
 from curvlab.data.datasets.triples import MASKS
 from curvlab.layers.compilation import compile_parts
 from curvlab.manifolds import stereographic
+from curvlab.models.triples.flat import DistMult
+from curvlab.optim.options import Adagrad
 from curvlab.run.parts import build_data, build_task
 from curvlab.tasks.cost.timing import Work, median_ms, peak_memory_mb, training_step
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
@@ -241,8 +244,7 @@ def pairwise(args: argparse.Namespace) -> None:
     kappa = torch.tensor(-1.0, device=args.device, requires_grad=True)
 
     def theirs(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
-        math = geoopt.manifolds.stereographic.math
-        return math.dist(x[:, None], y[None], k=kappa)
+        return geoopt.manifolds.stereographic.math.dist(x[:, None], y[None], k=kappa)
 
     def both(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
         torch.autograd.grad(function(x, x, kappa).sum(), [x, kappa])
@@ -257,3 +259,43 @@ def pairwise(args: argparse.Namespace) -> None:
     rows.append(["ratio", verdict(other / ours, SPEEDUP, at_least=True), share])
     title = f"all distances of {nodes:,} points, dimension {DIM}, float32, forward and backward"
     print_table(title, ["", "ms", "peak MB"], rows)
+
+
+ENTITIES = 10**4, 10**5, 10**6
+SLOPE = 0.1
+"""Largest admissible growth of a sparse step, as the exponent of the number of entities."""
+
+
+def sparse(args: argparse.Namespace) -> None:
+    """A step of negative sampling with ever more entities: sparse updates, beside dense ones."""
+    counts = ENTITIES if args.runs > 1 else tuple(n // 100 for n in ENTITIES)
+    works: dict[str, Work] = {}
+    for entities in counts:
+        torch.manual_seed(0)
+        triples = torch.randint(entities, (2, 1024), device=args.device)
+        batch = Data(
+            head=triples[0],
+            relation=triples[0] % 10,
+            query=torch.arange(1024, device=args.device),
+            tail=triples[1],
+        )
+        for kind in (True, False):
+            encoder = DistMult(entities, 10, dim=64, sparse=kind).to(args.device)
+            task = KnowledgeGraphCompletion(
+                encoder,
+                Adagrad(),
+                training="negative_sampling",
+                negatives=64,
+                corruption="tail",
+                shared_negatives=True,
+            )
+            works[f"{entities} {kind}"] = training_step(task, batch)
+    ms = median_ms(works, args.device, args.runs)
+    rows = []
+    for kind, name in ((True, "sparse"), (False, "dense")):
+        times = [ms[f"{entities} {kind}"] for entities in counts]
+        slope = math.log(times[-1] / times[0]) / math.log(counts[-1] / counts[0])
+        shown = verdict(slope, SLOPE) if kind else f"{slope:.2f}"
+        rows.append([name, *(f"{time:.1f}" for time in times), shown])
+    title = "ms a step of DistMult, dimension 64, 1,024 triples, 64 samples, by number of entities"
+    print_table(title, ["updates", *(f"{n:,}" for n in counts), "slope"], rows)

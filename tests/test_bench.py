@@ -24,8 +24,15 @@ def test_all_are_measured(capsys, monkeypatch):
     monkeypatch.setattr(timings, "RANKED_GRAPH", "synthetic_kg")
     assert bench.main(["all", "--eager", "--runs", "1"]) == 0
     said = capsys.readouterr().out
-    assert said.count("calibration: 1,024 x 1,024") == 3
-    for row in ("gcn, disease_synthetic", "FPS-T, ms", "CAT", "both sides of", "geoopt dist"):
+    assert said.count("calibration: 1,024 x 1,024") == 4
+    for row in (
+        "gcn, disease_synthetic",
+        "FPS-T, ms",
+        "CAT",
+        "both sides of",
+        "geoopt dist",
+        "sparse",
+    ):
         assert row in said
 
 

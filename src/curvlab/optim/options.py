@@ -78,6 +78,8 @@ class GroupedOptimizer(Checked):
         groups = parameter_groups(module, **self.groups)  # type: ignore[arg-type]
         sparse = any(isinstance(m, nn.Embedding) and m.sparse for m in module.modules())
         others = self.others | ({"fused": False} if sparse else {})
+        if sparse:
+            torch.sparse.check_sparse_tensor_invariants.disable()  # else torch warns that it is
         return kind(groups, lr=self.groups["lr"], **others)
 
 
