@@ -20,6 +20,7 @@ from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
 from curvlab.results.result import Result, read_result, result_files
 from curvlab.tables.paired import comparison, grouped
+from curvlab.tables.render import fixed, plus_minus
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,15 +42,13 @@ def _compare(args: argparse.Namespace) -> None:
     title = some.task if "dataset.name" in table else f"{some.task} on {some.dataset}"
     shown = table[["label", "runs"]].copy()
     pm, digits = table["high"] - table["mean"], 4 if table["mean"].max() <= 1 else 2
-    shown["score"] = [
-        _plus_minus(m, p, f".{digits}f") for m, p in zip(table["mean"], pm, strict=True)
-    ]
+    shown["score"] = [plus_minus(m, p, digits) for m, p in zip(table["mean"], pm, strict=True)]
     if len(groups) > 1:
         difference = zip(table["difference"], table["difference_pm"], strict=True)
-        shown["against the first"] = [_plus_minus(d, p, f"+.{digits}f") for d, p in difference]
-        shown["p"] = _p_values(table["p"])
+        shown["against the first"] = [plus_minus(d, p, digits, "+") for d, p in difference]
+        shown["p"] = [fixed(p, 3) for p in table["p"]]
         if len(groups) > 2:
-            shown["p (Holm)"] = _p_values(table["p_holm"])
+            shown["p (Holm)"] = [fixed(p, 3) for p in table["p_holm"]]
         shown["seeds"] = table["common"]
     shown["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
     shown["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]
@@ -69,10 +68,6 @@ def _compare(args: argparse.Namespace) -> None:
     print(f"picture  {save_figure(compared_figure(groups, table, title), picture)}")
 
 
-def _p_values(values: "pd.Series[float]") -> list[str]:
-    return [f"{p:.3f}" if pd.notna(p) else "" for p in values]
-
-
 def _results(names: Sequence[str]) -> list[Result]:
     """The results in and below folders, each once, in the order of the names."""
     found: dict[Path, Result] = {}
@@ -80,15 +75,9 @@ def _results(names: Sequence[str]) -> list[Result]:
         folders = [Path(place) for place in sorted(glob(name)) or [name]]  # noqa: PTH207
         files = [file for folder in folders for file in result_files(folder)]
         if not files:
-            raise UsageError(f"{name} is no folder of a run, nor above one")
+            raise UsageError(f"{name} holds no run: name the folder of a run, or one above runs")
         for file in files:
             result = read_result(file.parent)
             if result is not None:
                 found.setdefault(file.resolve(), result)
     return list(found.values())
-
-
-def _plus_minus(value: float, pm: float, form: str) -> str:
-    if pd.isna(value):
-        return ""
-    return f"{value:{form}} ± {pm:{form.lstrip('+')}}" if pd.notna(pm) else f"{value:{form}}"
