@@ -214,12 +214,22 @@ class AttH(RotH):
     q = exp0(sum of softmax(<a_r, z> / sqrt(dim)) z) (+) w_r over z = Rot_r(h), Ref_r(h), which are
     tangent vectors.
 
+    Args:
+        manifold: makes a ball for each relation, of its own curvature.
+        dim: width of the embeddings, even.
+
     Paper: AttH, "Low-dimensional hyperbolic knowledge graph embeddings". Chami et al. 2020,
     arXiv:2005.00545.
     """
 
-    def __init__(self, num_entities: int, num_relations: int, **options: Any) -> None:
-        super().__init__(num_entities, num_relations, **options)
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        manifold: SpaceMaker[PoincareBall] = PoincareBall,
+        dim: PositiveInt = 64,
+    ) -> None:
+        super().__init__(num_entities, num_relations, manifold, dim)
         self.reflections = table(num_relations, self.dim_out)
         nn.init.uniform_(self.reflections.weight, -1, 1)
         self.contexts = self.last_translations
