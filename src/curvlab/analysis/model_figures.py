@@ -143,9 +143,10 @@ def relations_figure(relations: pd.DataFrame, title: str) -> Figure:
     axis.barh(places, shown["mrr"], color=shown["category"].map(colors))
     labels = [f"{name} ({count:,})" for name, count in zip(names, shown["queries"], strict=True)]
     axis.set_yticks(places, labels, fontsize=8)
-    axis.set(xlabel=f"mean reciprocal rank, {shown['side'].iloc[0]}", xlim=(0, 1))
+    side = {"both": "heads and tails", "tail": "tails"}[shown["side"].iloc[0]]
+    axis.set(xlabel=f"mean reciprocal rank of {side}", xlim=(0, 1))
     handles = [Patch(color=color, label=name) for name, color in colors.items()]
-    axis.legend(handles=handles, fontsize=8)
+    figure.legend(handles=handles, loc="outside right upper", fontsize=8)
     axis.grid(visible=False, axis="y")
     return figure
 
