@@ -20,7 +20,7 @@ def activation_function(name: str) -> Callable[[Tensor], Tensor]:
     """The activation called `name`.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the name is unknown.
     """
     if name not in ACTIVATIONS:
         raise UsageError(f"activation is one of {', '.join(ACTIVATIONS)}, not {name!r}.")

@@ -105,7 +105,7 @@ class HyperbolicBranch(Checked, nn.Module):
     There is no key and no temperature. The sum of the values is one of
 
         midpoint     1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))
-        moebius_sum  proj(sum_j A_j (x) v_j), an ordinary sum of Moebius multiples, as printed: it
+        moebius_sum  proj(sum_j A_j (x) v_j), an ordinary sum of Moebius multiples, as published: it
                      leaves the ball for more than one token and is nearly always clipped
         tangent      exp0(sum_j A_j log0 v_j)
 
@@ -117,7 +117,7 @@ class HyperbolicBranch(Checked, nn.Module):
         activation: of the feed-forward network.
         kappa: curvature.
         learnable: learn the curvature.
-        aggregation: of the values: `midpoint`, `moebius_sum` (as printed) or `tangent`.
+        aggregation: of the values: `midpoint`, `moebius_sum` (as published) or `tangent`.
         residual: add the input to the output; the paper does not.
     """
 
@@ -198,7 +198,7 @@ class SphericalBranch(Checked, nn.Module):
         kappa: curvature.
         learnable: learn the curvature.
         in_proj: map the tokens by W; False takes them as tangent vectors.
-        max_angle: largest angle between mu and a point, below pi; None as printed, which folds.
+        max_angle: largest angle between mu and a point, below pi; None as published, which folds.
         ambient: feed all `dim + 1` coordinates of the logarithm to FF; the last one is 0.
         residual: add the input to the output; the paper does not.
 

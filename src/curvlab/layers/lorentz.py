@@ -101,7 +101,7 @@ class LorentzFeatureLinear(LorentzLinear):
     Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
 
     Raises:
-        UsageError: the curvature mode or `input_lift` is none of those.
+        UsageError: the curvature mode or `input_lift` is unknown.
     """
 
     def __init__(

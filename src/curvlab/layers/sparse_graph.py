@@ -182,7 +182,10 @@ class Features:
     @torch.compiler.disable
     def __init__(self, dense: Tensor) -> None:
         self.dense = dense
-        self.sparse = SparseMatrix(to_csr(dense)) if _is_sparse(dense) else None
+        mostly_zero = dense.device.type == "cpu" and dense.dim() == 2 and not dense.requires_grad
+        if mostly_zero:
+            mostly_zero = int(torch.count_nonzero(dense)) < SPARSE_BELOW * dense.numel()
+        self.sparse = SparseMatrix(to_csr(dense)) if mostly_zero else None
         self._squared_norms: Tensor | None = None
 
     @torch.compiler.disable
@@ -211,13 +214,6 @@ def as_features(x: Features | Tensor) -> Features:
         return x
     found: Features | None = getattr(x, "features", None)
     return Features(x) if found is None else found
-
-
-def _is_sparse(x: Tensor) -> bool:
-    """Whether the sparse way is open to features and pays."""
-    if x.device.type != "cpu" or x.requires_grad or x.dim() != 2:
-        return False
-    return int(torch.count_nonzero(x)) < SPARSE_BELOW * x.numel()
 
 
 class SparseGraph:

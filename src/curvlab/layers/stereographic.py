@@ -166,16 +166,16 @@ class StereographicFeedForward(TakesManifold, nn.Module):
 
 
 def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
-    """Let a stereographic space take means by the printed quotient; other spaces have no other.
+    """Let a stereographic space take means by the published quotient; other spaces have no other.
 
     Raises:
-        UsageError: the space has no printed quotient.
+        UsageError: the space has no published quotient.
     """
     if isinstance(space, Stereographic):
         space.printed_midpoint = midpoint == "paper"
     elif midpoint is not None and not isinstance(space, Euclidean):
         raise UsageError(
-            f"midpoint={midpoint!r}: the printed quotient is of stereographic manifolds, not of "
+            f"midpoint={midpoint!r}: the published quotient is of stereographic manifolds, not of "
             f"{type(space).__name__}; leave midpoint=None"
         )
 
@@ -199,7 +199,7 @@ class StereographicAttention(TakesManifold, nn.Module):
             outputs jump where the sum of a query's weights crosses 0.
         out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
             Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
-        midpoint: None, or `paper` for the quotient as printed, which jumps to the antipode beyond
+        midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
             the equator (see `stereographic.midpoint_from_sums`).
     """
 

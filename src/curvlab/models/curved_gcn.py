@@ -277,7 +277,7 @@ class KappaGCN(CurvedGCN):
     Args:
         manifold: makes a space with the number of `components`.
         components: of the product, which divide `dim`.
-        midpoint: of neighbours; null: on their side of a sphere; `paper`: the printed quotient,
+        midpoint: of neighbours; null: on their side of a sphere; `paper`: the published quotient,
             which jumps to the antipode beyond the equator.
 
     Paper: kappa-GCN: Constant curvature graph convolutional networks. Bachmann et al. 2020,

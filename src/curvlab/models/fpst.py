@@ -145,12 +145,12 @@ class FPST(Encoder):
         layer_norm: normalise the inputs of attention and feed-forward.
         attention: `linear` in the tokens, or `exact`: signed dot products, quadratic, a reference.
         out_proj: mix the heads after attention.
-        midpoint: of attention; None: on the values' side of a sphere; `paper`: the printed
+        midpoint: of attention; None: on the values' side of a sphere; `paper`: the published
             quotient, which jumps to the antipode beyond the equator.
         dropout: of attention's output and of the feed-forward weights.
         eigenvectors: of the Laplacian, in the tokens' node identifiers.
         sign_flips: turn a random half of the eigenvectors around in every training step.
-        shared_identifiers: one projection of node identifiers for both ends of an edge, as printed.
+        shared_identifiers: one projection of node identifiers for both ends of an edge (published).
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
@@ -222,9 +222,7 @@ class TokenGT(FPST):
     """FPS-T on the Euclidean space, on which no map is computed.
 
     Paper: TokenGT (Kim et al. 2022, arXiv:2207.02505) with kernelised attention, FPS-T's flat
-    counterpart.
-
-    Source: TokenGT (Kim et al. 2022), as the baseline of FPS-T's Section 5.
+    counterpart and the baseline of its Section 5.
     """
 
     revision = 2  # 2: as `Encoder`; flat space has no other side

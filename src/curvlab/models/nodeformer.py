@@ -113,7 +113,7 @@ class KernelAttention(nn.Module):
     """One layer of NodeFormer: attention of all pairs, plus the relational bias, heads mixed.
 
     Queries and keys are divided by `sqrt(tau)`. In training the directions of the features are
-    drawn anew in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
+    redrawn in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
     evaluation has the directions of the beginning and no noise. The bias adds `sigmoid(b_r) A_r v`
     for every relation and head.
 
@@ -193,8 +193,8 @@ class NodeFormer(FlatEncoder):
 
     Source: NodeFormer (Wu et al. 2022) and its released code, with three differences: directions
     have mean 0 (see `orthogonal_directions`); the maximum in the features is of the whole exponent,
-    so that long queries do not vanish beside the 1e-6; and evaluation does not draw, where the code
-    seeds all random numbers by the queries' sum.
+    so that long queries do not vanish next to the 1e-6; and evaluation does not draw, where the
+    code seeds all random numbers by the queries' sum.
     """
 
     def __init__(
