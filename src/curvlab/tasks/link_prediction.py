@@ -1,4 +1,4 @@
-"""Link prediction: tell edges held out of the graph from pairs without an edge."""
+"""Link prediction: separate edges held out of the graph from pairs without an edge."""
 
 from collections.abc import Callable
 
