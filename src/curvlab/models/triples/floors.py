@@ -74,6 +74,6 @@ class ReverseLookup(RelationFrequency):
     def forward(self, batch: Data) -> Tensor:
         """Counts of all tails, those of reversed triples ahead of all others."""
         self.reversed = self.reversed.to(batch.head.device)
-        query, tail = self.reversed.of(batch.head, batch.relation)
+        query, tail = self.reversed.lookup(batch.head, batch.relation)
         ahead = self.counts.new_tensor(self.ahead)
         return super().forward(batch).index_put((query, tail), ahead, accumulate=True)
