@@ -36,6 +36,13 @@ Cell = Mapping[str, Any]
 """Values of one run by the keys that the command line and the table set."""
 
 
+USED = {
+    "task", "model", "dataset", "experiment", "status", "config", "config_hash", "steps",
+    "wall_seconds", "ms_per_step",
+}  # fmt: skip
+"""Fields of a result that are read here; a file without one of them is no result."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """A stored run and what it cost."""
@@ -192,7 +199,8 @@ def _own(folder: Path) -> Iterator[Stored]:
     """The user's runs."""
     for file in result_files(folder):
         with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
-            yield Stored(file.parent, load(file), own=True)
+            if (result := load(file)).keys() >= USED:
+                yield Stored(file.parent, result, own=True)
 
 
 def _shipped() -> Iterator[Stored]:
