@@ -1,5 +1,6 @@
 """What a run has learned, from its folder or its `best.ckpt` alone: `curvlab.load(path)`."""
 
+import os
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,6 +36,9 @@ from curvlab.run.parts import DataSpec, build_data, build_task, build_trainer, b
 from curvlab.run.predictions import PredictionQuery, predictions
 from curvlab.tasks.task import Task
 
+WEIGHTS = Path(__file__).parents[1] / "weights"
+"""Runs that ship with the package, `PAPER/DATASET.ckpt`."""
+
 PLACES = ("data_dir", "mirror", "path")
 """Keys of folders and files, which a run names as seen from where it was started."""
 
@@ -66,14 +70,14 @@ class Run:
         self.vocabulary = Vocabulary(**(kept.get("vocabulary") or {}))
 
     def __repr__(self) -> str:
-        score, kappa = getattr(self.result, "score", None), getattr(self.space, "kappa", None)
+        kappa = getattr(self.space, "kappa", None)
         curvature = "" if kappa is None else f"kappa={kappa.detach().cpu().numpy().round(3)}"
         shown = {
             "model": self.config.model.name,
             "dataset": self.config.dataset.name,
-            self.task.score: "unknown" if score is None else f"{score:.2f}",
+            self.task.score: f"{self.kept['score']:.2f}",
             "space": f"{type(self.space).__name__}({curvature})",
-            "folder": self.folder,
+            **({"folder": self.folder} if self.folder else {}),
         }
         return f"Run({', '.join(f'{key}={value}' for key, value in shown.items())})"
 
@@ -81,6 +85,14 @@ class Run:
     def model(self) -> Encoder:
         """The model, an `nn.Module` in evaluation mode: a prepared graph to points of `space`."""
         return self.task.encoder
+
+    @property
+    def _scorer(self) -> TripleScorer | None:
+        """The model of a knowledge graph; CAT is one on triples and none on nodes."""
+        model = self.model
+        return (
+            model if self.task.data_kind == "triples" and isinstance(model, TripleScorer) else None
+        )
 
     @property
     def space(self) -> Manifold:
@@ -122,10 +134,10 @@ class Run:
             UsageError: the model works on its own graph alone, or features have another width.
             DivergedError: an embedding is not finite, as of features that are too large.
         """
-        if isinstance(self.model, TripleScorer):
+        if self._scorer is not None:
             if graph is not None:
                 self.check_own()
-            return self.model.entity_points.detach().clone()
+            return self._scorer.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepared(graph)
             if "parts" in batch:
@@ -140,8 +152,8 @@ class Run:
 
     def ids(self, graph: Data | None = None) -> list[str]:
         """Names of the rows of `embed`, numbers from 0 where there are none."""
-        if isinstance(self.model, TripleScorer):
-            return list(self.vocabulary.entities or map(str, range(self.model.num_entities)))
+        if self._scorer is not None:
+            return list(self.vocabulary.entities or map(str, range(self._scorer.num_entities)))
         batch = self.prepared(graph)
         names = self.vocabulary.nodes if graph is None else vocabulary_of(graph).nodes
         if "nodes" in batch:
@@ -266,7 +278,8 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     """Load a finished run with the weights that its result reports.
 
     Args:
-        path: the run's folder, or its `best.ckpt`, which may lie anywhere.
+        path: the run's folder, or its `best.ckpt`, which may lie anywhere; or the name of a run
+            that ships with curvlab, such as `fpst/web_edu` (`shipped()` lists them).
         data_dir: where raw and processed files are now, if elsewhere than then.
         mirror: likewise.
 
@@ -274,6 +287,8 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
         UsageError: there is no such file, it is no checkpoint of a run, or a class has another
             revision now.
     """
+    if str(path) in shipped() and not Path(path).exists():
+        path, mirror = WEIGHTS / f"{path}.ckpt", mirror or os.environ.get("CURVLAB_MIRROR")
     path = Path(path).expanduser()
     file = path if path.is_file() else path / BEST
     if not file.is_file():
@@ -283,8 +298,8 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
                 f"{path} holds runs: name one of the {len(below)}, such as {below[-1].parents[1]}"
             )
         raise UsageError(
-            f"{file} is not there: a run writes it when it finishes; train it, or give the folder "
-            "of a run that has"
+            f"{file} is not there: a run writes it when it finishes; train it, give the folder of "
+            f"a run that has, or one of the runs that ship with curvlab: {', '.join(shipped())}"
         )
     kept = _read(file)
     outdated = outdated_classes(kept["config"], kept.get("revisions", {}))
@@ -308,6 +323,12 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     own = (folder / BEST).is_file() and (folder / BEST).samefile(file)
     result, place = (read_result(folder), folder) if own else (None, None)
     return Run(task.eval(), config, kept, result, known, place)
+
+
+def shipped() -> list[str]:
+    """Names of the runs that ship with curvlab, for `load`."""
+    files = sorted(WEIGHTS.glob("*/*.ckpt"))
+    return [file.relative_to(WEIGHTS).with_suffix("").as_posix() for file in files]
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+#!/usr/bin/env python
+"""Put the weights of finished runs into the package: `publish_weights.py fpst/web_edu=FOLDER ...`.
+
+What says where the run was made goes: folders of data and results, and the folder it started in.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from curvlab.results.folder import BEST
+from curvlab.run.load import WEIGHTS, _placed
+
+
+def main() -> None:
+    """Write a file for each `NAME=FOLDER`."""
+    for argument in sys.argv[1:]:
+        name, _, folder = argument.partition("=")
+        kept = torch.load(Path(folder) / BEST, weights_only=True)
+        places = {"data_dir": "data", "mirror": None, "output_dir": "outputs"}
+        kept["config"] = _placed(kept["config"], places, Path())
+        kept["directory"] = "."
+        file = WEIGHTS / f"{name}.ckpt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(kept, file)
+        print(f"{file}: {file.stat().st_size / 1e3:.0f} kB, test {kept['metrics']['test']}")
+
+
+if __name__ == "__main__":
+    main()
