@@ -141,10 +141,23 @@ class GraphNetwork(FlatEncoder):
             x = self.activation(norm(self._propagate(i, x, *graph)))
         if self.last_activation:
             return dropout(x, self.dropout, self.training)
-        last = self._propagate(len(self.norms), x, *graph)
+        i, mapped = len(self.norms), []
+        layer: Any = self.layers[i]
         if not self.skip_average:
-            return last
-        alone = self._propagate(len(self.norms), x, *self.graph(batch, linked=False))
+            return self._propagate(i, x, *graph)
+        drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
+        if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
+            last = self._propagate(i, x, *graph)
+            alone = self._propagate(i, x, *self.graph(batch, linked=False))
+            return (alone + self.activation(last)) / 2
+        # Without edges these are `W x + b`, whose product with W is that of the edges.
+        linear = layer if isinstance(layer, nn.Linear) else layer.lin
+        with linear.register_forward_hook(lambda *call: mapped.append(call[2])):
+            alone = last = self._propagate(i, x, *graph)
+        if layer is not linear:
+            heads = mapped[0].unflatten(-1, (-1, layer.out_channels))
+            alone = heads.flatten(-2) if getattr(layer, "concat", True) else heads.mean(-2)
+            alone = alone + layer.bias
         return (alone + self.activation(last)) / 2
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
