@@ -44,27 +44,26 @@ def execute(path: Path) -> dict[str, Any]:
             exec(compile(ast.Module(body, []), str(path), "exec"), names)
             if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), str(path), "eval"), names)
-        text = printed.getvalue()
-        cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": _lines(text)}]
-        cell["outputs"] = cell["outputs"] if text else []
-        for number in plt.get_fignums():
-            picture = io.BytesIO()
-            plt.figure(number).savefig(picture, bbox_inches="tight")
-            shown = {"image/png": base64.b64encode(picture.getvalue()).decode()}
-            cell["outputs"].append({"output_type": "display_data", "data": shown, "metadata": {}})
+        cell["outputs"] = []
+        if text := printed.getvalue():
+            stream = {"output_type": "stream", "name": "stdout", "text": _lines(text)}
+            cell["outputs"].append(stream)
+        shown: list[dict[str, Any]] = [_figure(number) for number in plt.get_fignums()]
         plt.close("all")
-        if value is not None:
-            data: dict[str, Any] = {"text/plain": _lines(repr(value))}
-            if hasattr(value, "_repr_png_"):
-                picture = base64.b64encode(value._repr_png_()).decode()
-                data = {"image/png": picture, "text/plain": ["<picture>"]}
-            shown: dict[str, Any] = {
-                "output_type": "execute_result",
-                "execution_count": None,
-                "metadata": {},
-            }
-            cell["outputs"].append({**shown, "data": data})
+        if hasattr(value, "_repr_png_"):
+            shown.append({"image/png": base64.b64encode(value._repr_png_()).decode()})
+        elif value is not None:
+            shown.append({"text/plain": _lines(repr(value))})
+        cell["outputs"] += [
+            {"output_type": "display_data", "data": data, "metadata": {}} for data in shown
+        ]
     return notebook
+
+
+def _figure(number: int) -> dict[str, Any]:
+    picture = io.BytesIO()
+    plt.figure(number).savefig(picture, bbox_inches="tight")
+    return {"image/png": base64.b64encode(picture.getvalue()).decode()}
 
 
 def _run(command: str) -> None:

@@ -470,8 +470,8 @@ def test_a_class_of_pyg_is_named_with_its_options(tmp_path):
     source.options["task"] = "node"
     assert (source.load().num_features, source.load().num_features) == (5, 5)
     for target, given, answer in (
-        ("torch_geometric.datasets.Planetoit", {}, "such as Planetoid"),
-        ("os.system", {}, "is no data set class"),
+        ("torch_geometric.datasets.Planetoit", {}, "did you mean Planetoid"),
+        ("os.system", {}, "there is no data set class"),
         ("torch_geometric.datasets.KarateClub", {"name": "x"}, "correct the options, the files"),
         (fake, {"num_graphs": "many"}, "correct the options"),
         (fake, {"num_graphs": 3}, "not one graph"),

@@ -1,6 +1,5 @@
 """A user's own graph: a table of edges, and perhaps of nodes, and features."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,7 +9,7 @@ import pandas as pd
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_tables import TableGraph
+from curvlab.data.datasets.graph_tables import TableGraph, named_columns
 from curvlab.data.files.tables import ROLES, Table, check_file, read_table
 from curvlab.errors import UsageError
 from curvlab.options import Incidental
@@ -113,24 +112,19 @@ class GraphFolder(TableGraph):
         So do names of ends of edges, names that the table of nodes does not have, two words above
         numbers, and a third word above numbers. None of the first two is the end of an edge below.
         """
-        folded = {name.casefold() for name in names}
-        called = all(folded.intersection(ROLES[role]) for role in ("source", "target"))
+        called = {"source", "target"} <= named_columns(names).keys()
         repeated = below.frame.isin(names if called else names[:2]).any(axis=None)
         if self.header is not None or repeated:
             return bool(self.header)
-        if called or (nodes is not None and not any(self._cells(nodes, names[:2]))):
+        if nodes is not None and not called:
+            ids = nodes.frame.select_dtypes(exclude="floating")
+            called = not any(nodes.texts(name).isin(names[:2]).any() for name in ids)
+        if called:
             return True
         words = pd.to_numeric(pd.Series(names), errors="coerce").isna().to_numpy()
         numbers = below.frame.head(1000).apply(pd.to_numeric, errors="coerce").notna().all()
         above = words & numbers.to_numpy() & (len(below.frame) > 0)
         return bool(above[:2].all() or above[2:3].any())
-
-    @staticmethod
-    def _cells(nodes: Table, names: list[str]) -> Iterator[bool]:
-        """For each column of a table that can have ids whether it has one of the names."""
-        for name, column in nodes.frame.items():
-            if not pd.api.types.is_float_dtype(column):
-                yield bool(nodes.texts(name).isin(names).any())
 
 
 def features_of(path: Path) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Graphs of PyTorch Geometric: a saved `Data`, or any of its data sets of one graph."""
 
-import difflib
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import NumberedEdges, OwnGraph
 from curvlab.data.files.sources import pyg_root
 from curvlab.data.files.tables import check_file
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, refuse
 
 PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, GlobalStorage]
 """Classes that a saved `Data` consists of, beside those that PyTorch Geometric calls safe."""
@@ -185,10 +184,10 @@ def dataset_class(target: str) -> type:
     """
     found = locate(target)
     if not (inspect.isclass(found) and issubclass(found, Dataset)):
-        near = difflib.get_close_matches(target.rpartition(".")[2], dir(torch_geometric.datasets))
-        raise UsageError(
-            f"target={target} is no data set class: name one of torch_geometric.datasets, such as "
-            f"{' or '.join(near or ['Planetoid', 'WebKB'])}."
+        refuse(
+            f"data set class target={target}",
+            target.rpartition(".")[2],
+            torch_geometric.datasets.__all__,
         )
     return found
 

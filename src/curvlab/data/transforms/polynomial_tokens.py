@@ -1,6 +1,7 @@
 """Polynomial tokens: a node's features filtered by each polynomial of a basis."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -17,6 +18,7 @@ from curvlab.options import NonNegativeInt, PositiveInt
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
+@dataclass(eq=False, repr=False)
 class PolynomialTokens(GraphTransform):
     """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
 
@@ -46,21 +48,12 @@ class PolynomialTokens(GraphTransform):
     writes = ("tokens",)
     alternatives = ("normalised_adj",)
 
-    def __init__(
-        self,
-        basis: Literal["mono", "cheb"] = "mono",
-        orders: NonNegativeInt = 10,
-        self_loops: bool = True,
-        dtype: Literal["float32", "float16", "bfloat16"] = "float32",
-        dim: PositiveInt = 64,
-        project_first: bool = False,
-    ) -> None:
-        self.basis = basis
-        self.orders = orders
-        self.self_loops = self_loops
-        self.dtype = dtype
-        self.dim = dim
-        self.project_first = project_first
+    basis: Literal["mono", "cheb"] = "mono"
+    orders: NonNegativeInt = 10
+    self_loops: bool = True
+    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
+    dim: PositiveInt = 64
+    project_first: bool = False
 
     @property
     def cache_key(self) -> str:
