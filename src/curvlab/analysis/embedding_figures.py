@@ -36,7 +36,8 @@ class NodeLooks:
         values: what colours them, `[nodes]`, for instance their degree; values over a wide positive
             range are on a log scale.
         label: of the colour bar.
-        categorical: whether values are classes 0, 1, ..., each with a colour of its own.
+        categorical: whether values are classes 0, 1, ..., each with a colour of its own; -1 is
+            grey.
         names: of the classes.
     """
 
@@ -173,6 +174,7 @@ def _draw(axis: Axes, points: np.ndarray, lines: np.ndarray, looks: NodeLooks) -
         count = int(values.max()) + 1
         order = np.random.default_rng(0).permutation(len(values))  # no class on top
         palette: Colormap = colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
+        palette = palette.with_extremes(under="lightgrey")  # nodes without a class
         norm: Normalize = BoundaryNorm(np.arange(count + 1) - 0.5, count)
     else:
         order = np.argsort(values, kind="stable")  # large values on top
