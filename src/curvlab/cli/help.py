@@ -114,7 +114,7 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
             if option is not None and option.doc:
                 yield f"{key}.*", option.doc
             yield from _rows(node[name], key, {})
-        elif option is not None and name not in ("name", "label", "recipe"):
+        elif option is not None and ("." in path or name not in ("name", "label", "recipe")):
             yield f"{key}={shown(value)}", f"{option.says}: {option.doc}".rstrip(" :")
         elif name in comments:
             yield f"{key}={shown(value)}", comments[name]
