@@ -28,6 +28,10 @@ OPTIONS = {
 }
 
 
+EXACT = 1000
+"""Nodes up to which delta is that of the worst quadruple."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     parser = parser_of("init-graph", __doc__)
@@ -68,22 +72,32 @@ def _direction(source: "OwnGraph", data: "Data") -> Iterator[str]:
 
 
 def _shape(data: "Data") -> Iterator[str]:
-    from curvlab.analysis.graph_facts import graph_facts
+    import torch
+    from scipy.sparse.csgraph import connected_components
+    from torch_geometric.utils import degree
 
-    facts = graph_facts(data)
+    from curvlab.analysis.distances import adjacency_matrix
+    from curvlab.analysis.hyperbolicity import hyperbolicity, mean_delta
+    from curvlab.data.files.cleaning import homophily
+
+    nodes = int(data.num_nodes or 0)
+    adjacency = adjacency_matrix(data.edge_index, nodes)
+    count, _ = connected_components(adjacency, directed=False)
+    degrees = degree(data.edge_index[0], nodes)
     yield (
-        f"shape: {facts.components:,} component{'s' if facts.components > 1 else ''}, degree "
-        f"{facts.mean_degree:.1f} on average and {facts.max_degree:,} at most, clustering "
-        f"{facts.clustering:.2f}"
+        f"shape: {count:,} component{'s' if count > 1 else ''}, degree {degrees.mean():.1f} on "
+        f"average and {int(degrees.max()):,} at most"
     )
-    delta, diameter = facts.hyperbolicity.delta, facts.hyperbolicity.diameter
-    tree_like = "tree-like: hyperbolic spaces fit" if 8 * delta <= diameter else "not tree-like"
-    yield f"delta: {delta:g} at a diameter of {diameter:g} (0 of a tree), {tree_like}"
-    if facts.homophily is not None and facts.chance_homophily is not None:
-        yield (
-            f"homophily: {facts.homophily:.0%} of the edges join nodes of one class, "
-            f"{facts.chance_homophily:.0%} by chance"
-        )
+    if nodes <= EXACT:
+        delta, diameter = (found := hyperbolicity(data.edge_index, nodes)).delta, found.diameter
+        fit = "tree-like: hyperbolic spaces fit" if 8 * delta <= diameter else "not tree-like"
+        yield f"delta: {delta:g} at a diameter of {diameter:g} (0 of a tree), {fit}"
+    else:
+        yield f"delta: {mean_delta(adjacency).mean:.2f} of a random quadruple (0 of a tree)"
+    if data.y is not None:
+        labelled = data.get("labelled", torch.ones(nodes, dtype=torch.bool))
+        edges = data.edge_index[:, labelled[data.edge_index].all(dim=0)]
+        yield f"homophily: {homophily(edges, data.y):.0%} of the edges join nodes of one class"
 
 
 def _commands(data: "Data") -> Iterator[tuple[str, str]]:
