@@ -157,10 +157,12 @@ def test_parquet_tables(tmp_path):
     pytest.importorskip("pyarrow")
     pd.DataFrame({"a": [10, 11, 12], "b": [11, 12, 10]}).to_parquet(tmp_path / "edges.parquet")
     nodes = pd.DataFrame({"id": [12, 10, 11], "label": ["x", "y", "x"], "f": [0.5, 1, 2]})
+    nodes["day"] = pd.to_datetime(["2020-01-01", "2020-01-03", None])
     nodes.to_parquet(tmp_path / "nodes.parquet")
     data, names = read_graph(tmp_path)
     assert names.nodes == ("12", "10", "11")
-    assert (data.num_edges, data.x.flatten().tolist()) == (6, [0.5, 1, 2])
+    assert (data.num_edges, data.x[:, 0].tolist()) == (6, [0.5, 1, 2])
+    assert data.x[2, 1] == pytest.approx(float(data.x[:2, 1].mean()))
 
 
 def test_nodes_without_label_part_or_edge_stay(folder):

@@ -102,9 +102,10 @@ class Table:
     def blank(self, column: Hashable) -> np.ndarray:
         """Where a column has no value `[rows]`."""
         values = self.frame[column]
-        if pd.api.types.is_numeric_dtype(values):
-            return values.isna().to_numpy()
-        return values.astype("str").str.strip().isin(["", *NOT_A_NUMBER]).to_numpy() | values.isna()
+        blank = values.isna()
+        if not pd.api.types.is_numeric_dtype(values):
+            blank |= values.astype("str").str.strip().isin(["", *NOT_A_NUMBER])
+        return blank.to_numpy(dtype=bool)
 
     def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
         """A column as float64 numbers, which must be finite in float32.
@@ -114,11 +115,11 @@ class Table:
             remedy: for a value that is none.
             blank: whether a value may be missing; it is then NaN.
         """
-        parsed = pd.to_numeric(self.frame[column], errors="coerce")
-        numbers = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+        parsed, missing = pd.to_numeric(self.frame[column], errors="coerce"), self.blank(column)
+        numbers = np.where(missing, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
         with np.errstate(over="ignore"):
             wrong = ~np.isfinite(numbers.astype(np.float32))
-        wrong &= ~(self.blank(column) if blank else np.zeros_like(wrong))
+        wrong &= ~missing | (not blank)
         self.refuse(wrong, column, f"is not a finite number: {remedy}")
         return numbers
 
