@@ -68,7 +68,7 @@ def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
     other.x, other.edge_index = graph.x[order], order.argsort()[graph.edge_index]
     torch.testing.assert_close(run.embed(other), run.embed()[order])
     part = graph.subgraph(torch.arange(20))
-    assert run.predict(part).shape == (20, 4)
+    assert run.predict(part).shape == (20, 6)  # with label and part
     wide = graph.clone()
     wide.x = torch.cat([graph.x, graph.x], 1)
     with pytest.raises(UsageError, match="24 features, and the model was trained on 12"):
