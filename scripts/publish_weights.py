@@ -18,7 +18,7 @@ def main() -> None:
     for argument in sys.argv[1:]:
         name, _, folder = argument.partition("=")
         kept = torch.load(Path(folder) / BEST, weights_only=True)
-        places = {"data_dir": "data", "mirror": "", "output_dir": "outputs"}
+        places = {"data_dir": "data", "mirror": None, "output_dir": "outputs"}
         kept["config"] = _placed(kept["config"], places, Path())
         kept["directory"] = "."
         file = WEIGHTS / f"{name}.ckpt"

@@ -354,7 +354,7 @@ def _read(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def _placed(node: Any, places: Mapping[str, str], start: Path) -> Any:
+def _placed(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
     """A copy of a configuration with other folders, absolute ones, wherever it names them."""
     if isinstance(node, list):
         return [_placed(value, places, start) for value in node]
