@@ -50,8 +50,8 @@ def execute(path: Path) -> dict[str, Any]:
             cell["outputs"].append(stream)
         shown: list[dict[str, Any]] = [_figure(number) for number in plt.get_fignums()]
         plt.close("all")
-        if hasattr(value, "_repr_png_"):
-            shown.append({"image/png": base64.b64encode(value._repr_png_()).decode()})
+        if picture := getattr(value, "_repr_png_", None):
+            shown.append({"image/png": base64.b64encode(picture()).decode()})
         elif value is not None:
             shown.append({"text/plain": _lines(repr(value))})
         cell["outputs"] += [

@@ -19,7 +19,8 @@ NOT_OPTIONS = {
 
 GONE = {
     "parallel_seeds", "output_scale", "learn_output_scale", "attention", "head_dim",
-    "positional_encoding", "heads_fusion", "cached", "token_fusion",
+    "positional_encoding", "heads_fusion", "cached", "token_fusion", "normalisation", "residual",
+    "input_layer", "last_activation", "input_dropout", "midpoint",
 }  # fmt: skip
 """Options of earlier versions, which stored results have at the value that is left."""
 

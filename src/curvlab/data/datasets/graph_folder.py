@@ -117,7 +117,7 @@ class GraphFolder(TableGraph):
         if self.header is not None or repeated:
             return bool(self.header)
         if nodes is not None and not called:
-            ids = nodes.frame.select_dtypes(exclude="floating")
+            ids = nodes.frame.select_dtypes(exclude=[float])
             called = not any(nodes.texts(name).isin(names[:2]).any() for name in ids)
         if called:
             return True
