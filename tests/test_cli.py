@@ -117,10 +117,11 @@ RIGHT_IN_A_SWEEP = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "answer"), WRONG.items())
+@pytest.mark.parametrize(("words", "answer"), [*WRONG.items(), *WRONG_IN_A_SWEEP.items()])
 def test_wrong_words_are_refused_with_what_is_near(words, answer):
+    """Of a sweep if all its cells would be wrong."""
     with pytest.raises(UsageError, match=answer) as refused:
-        check_overrides(words.split(), CONFIGS, multirun=False)
+        check_overrides(words.split(), CONFIGS, multirun=words in WRONG_IN_A_SWEEP)
     assert len(shortened(str(refused.value))) <= LONGEST  # as it is said
 
 
@@ -131,23 +132,9 @@ def test_a_value_is_one_line(key):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "answer"), WRONG_IN_A_SWEEP.items())
-def test_sweeps_in_which_all_cells_would_be_wrong_are_refused(words, answer):
-    with pytest.raises(UsageError, match=answer):
-        check_overrides(words.split(), CONFIGS, multirun=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", RIGHT)
+@pytest.mark.parametrize("words", RIGHT + RIGHT_IN_A_SWEEP)
 def test_right_words_pass(words):
-    check_overrides(words.split(), CONFIGS, multirun=False)
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.slow
-@pytest.mark.parametrize("words", RIGHT_IN_A_SWEEP)
-def test_right_sweeps_pass(words):
-    check_overrides(words.split(), CONFIGS, multirun=True)
+    check_overrides(words.split(), CONFIGS, multirun=words in RIGHT_IN_A_SWEEP)
 
 
 @pytest.mark.parametrize(
@@ -218,15 +205,6 @@ def test_what_is_said_is_never_longer_than_one_reads(capsys):
     said = capsys.readouterr().err
     assert said.startswith("curvlab train: model=aaa")
     assert said.endswith("try model=gcn.\n")
-
-
-@pytest.mark.slow
-def test_a_reader_who_leaves_is_no_disk_that_is_full(tmp_path):
-    words = [sys.executable, "-m", "curvlab", "train", "model=fpst", "print_config=true"]
-    with subprocess.Popen(words, stdout=-1, stderr=-1, text=True, cwd=tmp_path) as left:
-        left.stdout.close()
-        said = left.stderr.read()
-    assert said == ""
 
 
 def test_what_this_machine_lacks_is_refused_before_anything_is_written(monkeypatch):

@@ -36,9 +36,13 @@ def imported(package):
     return found
 
 
-@pytest.mark.parametrize("package", ORDER)
+ABOVE = {package: ORDER[i + 1 :] for i, package in enumerate(ORDER)}
+ABOVE |= dict.fromkeys(GROUND, ORDER) | {"data": ("models", "tasks", "cli")}
+
+
+@pytest.mark.parametrize("package", ABOVE)
 def test_a_package_imports_none_above_it(package):
-    above = ORDER[ORDER.index(package) + 1 :]
+    above = ABOVE[package]
     assert not {name: files for name, files in imported(package).items() if name in above}
 
 
@@ -47,15 +51,6 @@ def test_no_packages_import_in_a_circle():
     above = {package: imported(package).keys() & packages for package in packages}
     assert above["run"] > {"data", "results"}
     TopologicalSorter(above).prepare()  # which refuses circles
-
-
-@pytest.mark.parametrize("package", GROUND)
-def test_the_ground_imports_no_geometry_and_no_model(package):
-    assert not imported(package).keys() & set(ORDER)
-
-
-def test_data_know_no_model():
-    assert not imported("data").keys() & {"models", "tasks", "cli"}
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,8 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from composing import CONFIGS, composed, recipes, with_hydra
-from curvlab.config.folder import choices
-from curvlab.config.resolvers import LINKS, recipe, recipe_name
+from curvlab.config.resolvers import LINKS, recipe
 from curvlab.config.rules import validate
-from curvlab.config.sources import read
 from tiny_data import takes_a_step
 
 RECIPE = """
@@ -208,27 +206,6 @@ def test_what_a_search_has_found_is_used_on_the_split_of_that_search_only():
     for names in OF_DATA:
         for found_on in searched(names):
             assert recipe(found_on[0], names[1], *found_on[1:]) == "/".join(names)
-
-
-VARIANTS = [
-    name
-    for name in choices(CONFIGS, "dataset")
-    if "__" in name and "split@" in str(read(CONFIGS, f"dataset/{name}"))
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_variant_with_another_split_takes_no_values_that_were_searched_on_the_first(variant):
-    for model in ("gcn", "fpst"):  # searched on every graph that has such a variant and is small
-        own, first = (
-            chosen_recipe(f"model={model}", f"dataset={name}")
-            for name in (variant, recipe_name("dataset", variant))
-        )
-        assert own != first
-        if tuple(own.split("/")) not in recipes():
-            words = (f"model={model}", f"dataset={variant}")
-            assert composed(*words) == composed(*words, "recipe=none")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from lightning import Callback
 from torch import Tensor, nn
 
 from curvlab.callbacks import BestValidation, best_validation
 
+NAN = float("nan")
 SCORES = [10, 40, 30, 40, 50, 20, 20, 20, 20, 20, 20, 60]  # after steps 1, 2, ...
 
 
@@ -46,16 +46,13 @@ def test_best_weights_are_kept_not_the_last(fit, scored):
     assert module.training
 
 
-def test_of_equal_scores_the_first_counts(fit, scored):
-    assert chosen(fit, scored([10, 40, 30, 40, 40]), steps=5)[:2] == (2, 2)
-
-
-def test_a_score_that_is_not_a_number_is_never_better(fit, scored):
-    assert chosen(fit, scored([float("nan"), 1, float("nan"), 0]), steps=4)[:2] == (2, 2)
-
-
-def test_without_any_score_that_is_a_number_the_last_weights_stay(fit, scored):
-    assert chosen(fit, scored([float("nan")]), steps=4)[:3] == (0, 4, 4)
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [([10, 40, 30, 40], (2, 2)), ([NAN, 1, NAN, 0], (2, 2)), ([NAN], (0, 4))],
+    ids=["the first of equal ones", "a number", "the last without any number"],
+)
+def test_of_other_scores_the_weights_are_kept_of(fit, scored, scores, best):
+    assert chosen(fit, scored(scores), steps=4)[:2] == best
 
 
 @pytest.mark.parametrize("batches", [1, 3])
@@ -84,31 +81,6 @@ def test_patience_counts_steps_and_the_rest_of_the_epoch_chooses_nothing(
 
 def test_no_run_ends_before_its_least_number_of_steps(fit, scored):
     assert chosen(fit, scored(), steps=20, patience=1, min_steps=12) == (12, 12, 15, 15)
-
-
-class Snapshot(Callback):
-    """Writes a checkpoint after an epoch, as a run does."""
-
-    def __init__(self, path, epoch):
-        self.path, self.epoch = path, epoch
-
-    def on_train_epoch_end(self, trainer, pl_module):
-        if trainer.current_epoch == self.epoch:
-            trainer.save_checkpoint(self.path)
-
-
-@pytest.mark.parametrize("epoch", [0, 1])
-@pytest.mark.parametrize("patience", [3, 7])
-def test_an_interrupted_run_ends_as_if_it_had_not_been(fit, scored, tmp_path, patience, epoch):
-    """Also when it was interrupted between its end and the writing of its result."""
-    whole = BestValidation(1, patience, 1)
-    fit(scored(), [whole, Snapshot(tmp_path / "last.ckpt", epoch)], 20)
-    again, module = BestValidation(1, patience, 1), scored()
-    trainer = fit(module, [again], 20, checkpoint=tmp_path / "last.ckpt")
-    assert again.step == whole.step
-    assert trainer.global_step == (10 if patience == 3 else 20)
-    assert again.weights.keys() == module.state_dict().keys()
-    assert all(torch.equal(again.weights[name], whole.weights[name]) for name in whole.weights)
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab.callbacks import FiniteGuard, check_weights, finite_guard
+from curvlab.callbacks import FiniteGuard, finite_guard
 from curvlab.finite import DivergedError
 from curvlab.layers.compilation import Compilable
 
@@ -38,15 +38,6 @@ def accelerator(monkeypatch):
     monkeypatch.setattr(finite_guard, "_is_finite", lambda *args: Elsewhere(original(*args)))
 
 
-def test_weights_that_the_last_update_has_spoilt_are_not_evaluated():
-    module = nn.Linear(2, 1)
-    check_weights(module)
-    with torch.no_grad():
-        module.bias.fill_(torch.inf)
-    with pytest.raises(DivergedError, match="not finite: parameter bias"):
-        check_weights(module)
-
-
 @pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 10])
 def test_it_names_step_module_and_curvature(fit, small, tmp_path, step, batches):
@@ -72,17 +63,6 @@ def test_on_an_accelerator_it_names_the_module_if_it_looks_at_every_step(
 ):
     with pytest.raises(DivergedError, match="at step 7: output of counting"):
         fit(small(break_at=7), [FiniteGuard(tmp_path, 1)], steps=12)
-
-
-def test_batch_and_weights_are_saved(fit, small, batch, tmp_path):
-    batch.x = torch.tensor([0.25])
-    with pytest.raises(DivergedError, match=str(tmp_path / r"diverged\.pt")):
-        fit(small(break_at=4), [FiniteGuard(tmp_path, INTERVAL)], steps=12)
-    saved = torch.load(tmp_path / "diverged.pt", weights_only=True)
-    assert saved["step"] == 4
-    assert saved["batch"]["x"].tolist() == [0.25]
-    assert saved["state_dict"]["counting.weight"].item() == 3.0
-    assert saved["state_dict"]["space.curvature.raw"].tolist() == [-0.5, -0.5]
 
 
 class Root(nn.Module):

@@ -57,21 +57,6 @@ def test_the_package_is_imported_in_a_tenth_of_a_second():
     assert min(int(match[1]) for match in found if match) < 100_000  # microseconds
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [["train.py"], ["-m", "curvlab", "train"]])
-def test_messages_name_the_verb_whatever_was_started(words):
-    done = subprocess.run(
-        [sys.executable, *words, "model=gcn", "seed=0,1"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("curvlab train: ")
-    assert "as in curvlab train -m seed=0,1" in done.stderr
-
-
 @pytest.fixture
 def started(monkeypatch):
     """Words that Hydra would get; nothing is trained."""

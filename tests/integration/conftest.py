@@ -10,23 +10,37 @@ from curvlab.results.folder import RunDirectory
 from curvlab.run.train import train
 
 
+@pytest.fixture(autouse=True)
+def _leaves_nothing(monkeypatch):
+    """A run in this process finds no mirror; afterwards the process is as before."""
+    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
+    threads = torch.get_num_threads()
+    yield
+    HydraConfig.instance().cfg = None
+    # A run sets these for its process.
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)  # other tests need denormals
+    torch.use_deterministic_algorithms(False)
+
+
 @pytest.fixture
-def run_here(tmp_path, monkeypatch):
+def two_threads():
+    """Torch computes on two threads."""
+    torch.set_num_threads(2)
+
+
+@pytest.fixture
+def run_here(tmp_path):
     """Call `train` in this process: `run_here("model=gcn", ...)` returns the result.
 
     The run's folder is `tmp_path / "run"`, its data `tmp_path / "data"`.
     """
-    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
 
     def run(*words: str, folder: str = "run", mode: RunMode = RunMode.RUN):
         places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
         return train(composed(tmp_path / folder, (*places, *words), mode))
 
-    yield run
-    HydraConfig.instance().cfg = None
-    # A run sets these for its process.
-    torch.set_flush_denormal(False)  # other tests need denormals
-    torch.use_deterministic_algorithms(False)
+    return run
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from optuna.trial import TrialState
-from tiny_runs import TINY, TREE, TRIPLES, Command
+from tiny_runs import LARGE, TINY, TREE, TRIPLES, Command
 
 from curvlab.errors import LONGEST
 from curvlab.search.study import read_study
@@ -35,25 +35,15 @@ SECONDS = 600
 """After which a run of a second counts as one that hangs."""
 
 QUIET = ("trainer.plots=false", "trainer.progress=false", "trainer.patience=null")
-LARGE = (
-    "dataset=synthetic_large",
-    "dataset.source.num_nodes=600",
-    "dataset.source.classes=3",
-    "dataset.source.features=8",
-    "batching.size=100",
-    "batching.workers=0",
-    "trainer.max_steps=60",
-    "trainer.steps_per_epoch=10",
-    "trainer.accelerator=cpu",
-)
 MANY = ("trainer.max_steps=100", "trainer.steps_per_epoch=5")
+TOKENS = ("batching=tokens", "batching.size=100", "batching.workers=0", "trainer.max_steps=60")
 RUNS: Mapping[str, tuple[str, ...]] = {
     "reconstruction": ("model=fpst", *TINY, *MANY, *QUIET[:2]),
-    "classification": ("model=hypformer", *TREE, *MANY, *QUIET),
+    "classification": ("model=hypformer", "model.fusion=midpoint", *TREE, *MANY, *QUIET),
     "links": ("model=lrn", *TREE[:3], "task=link_prediction", *MANY, *QUIET, TREE[-1]),
     "triples": ("model=distmult", *TRIPLES, "trainer.epochs=8", *QUIET),
     "partition": ("model=gcn", *TREE, *MANY, "batching=partition", "batching.size=30", *QUIET),
-    "tokens": ("model=polyformer", *LARGE, "batching=tokens", *QUIET),
+    "tokens": ("model=polyformer", *LARGE, *TOKENS, *QUIET),
     "pictures": ("model=gcn", *TREE, *MANY, "trainer.progress=false"),
     "seeds": ("-m", "seed=0,1,2", "hydra/launcher=joblib", "model=mlp", *TREE, *MANY, *QUIET),
     "sweep": ("-m", "model=mlp,gcn", "seed=0,1", *TREE, *MANY, *QUIET),
@@ -70,16 +60,11 @@ RUNS: Mapping[str, tuple[str, ...]] = {
 class Outcome:
     """What came of a fault."""
 
-    kind: str
-    """`kill`, `flip` or `disk`."""
-    of: str
-    """The run that it was tried on, and for flips what was done with the run."""
-    what: str
-    """The fault."""
-    result: str
-    """`same score`, `refused`, or what went wrong."""
-    detail: str = ""
-    """What the program said, if something went wrong."""
+    kind: str  # `kill`, `flip` or `disk`
+    of: str  # the name of the run
+    what: str  # the fault
+    result: str  # `same score`, `refused`, or what went wrong
+    detail: str = ""  # the program's words, if something went wrong
 
     @property
     def held(self) -> bool:
@@ -97,8 +82,7 @@ def site() -> Iterator[Command]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """A run that nothing disturbed."""
 
     scores: dict[str, Any]
@@ -152,7 +136,8 @@ def judged(
 
 def refusal(done: subprocess.CompletedProcess) -> tuple[str, str]:
     """`refused`, or what is wrong with the way in which a command ended; and what it said."""
-    said = done.stderr.strip() or _summary(done.stdout)
+    swept = re.search(r"^sweep of \d+ cells.*", done.stdout, re.MULTILINE | re.DOTALL)
+    said = done.stderr.strip() or (swept[0].strip() if swept else "")
     if "Traceback" in done.stderr + done.stdout:
         return "traceback", said[-2000:]
     if done.returncode < 0:
@@ -163,11 +148,6 @@ def refusal(done: subprocess.CompletedProcess) -> tuple[str, str]:
     if len(last) > LONGEST_SENTENCE:
         return f"a sentence of {len(last)} characters", last
     return "refused", last
-
-
-def _summary(output: str) -> str:
-    """The last line of a sweep that has failed, with the reason; of other commands nothing."""
-    return output.splitlines()[-1] if re.search(r"^sweep of \d+ cells", output, re.M) else ""
 
 
 def finish(command: Command, *words: str) -> subprocess.CompletedProcess:
@@ -220,25 +200,19 @@ def interrupted(name: str) -> Path:
     return command.folder
 
 
-def _flipped(data: bytes, chance: random.Random) -> bytes:
-    changed = bytearray(data)
-    changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-    return bytes(changed)
-
-
-def _zeroed(data: bytes, chance: random.Random) -> bytes:
-    start = chance.randrange(len(data))
-    return data[:start] + bytes(min(64, len(data) - start)) + data[start + 64 :]
-
-
-DAMAGES: Mapping[str, Callable[[bytes, random.Random], bytes]] = {
-    "a bit flipped": _flipped,
-    "cut off": lambda data, chance: data[: chance.randrange(len(data))],
-    "emptied": lambda data, chance: b"",
-    "a block of zeros": _zeroed,
-    "another file's content": lambda data, chance: b'{"this": "is another file"}\n',
-    "bytes added": lambda data, chance: data + chance.randbytes(9),
+DAMAGES: Mapping[str, Callable[[bytes, int, random.Random], bytes]] = {
+    "a bit flipped": lambda data, at, chance: (
+        data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+    ),
+    "cut off": lambda data, at, _: data[:at],
+    "emptied": lambda *_: b"",
+    "a block of zeros": lambda data, at, _: (
+        data[:at] + bytes(min(64, len(data) - at)) + data[at + 64 :]
+    ),
+    "another file's content": lambda *_: b'{"this": "is another file"}\n',
+    "bytes added": lambda data, _, chance: data + chance.randbytes(9),
 }
+"""What a file has after damage at a place."""
 
 FLIPPED = ("reconstruction", "classification", "triples", "partition", "tokens")
 
@@ -258,33 +232,23 @@ def flip(chance: random.Random) -> Outcome:
             if path.is_file() and path.stat().st_size
         )
         path, damage = chance.choice(files), chance.choice(list(DAMAGES))
-        path.write_bytes(DAMAGES[damage](path.read_bytes(), chance))
-        what = f"{_generic(path)}, {damage}"
+        content = path.read_bytes()
+        path.write_bytes(DAMAGES[damage](content, chance.randrange(len(content)), chance))
+        what = f"{re.sub(r'[0-9a-f]{8,}|[0-9]+', '#', path.name)}, {damage}"
         verb = chance.choice(["train", "evaluate", "export", "compare"]) if ended else "train"
         if verb == "train":
             return judged("flip", name, what, command, finish(command, *RUNS[name]))
         run = next(command.outputs.rglob("result.json"), path).parent
-        return _used(name, what, command, verb, run)
-
-
-def _used(name: str, what: str, command: Command, verb: str, run: Path) -> Outcome:
-    """Use a run by a verb: the score that it prints is the one of the run, or it refuses."""
-    extra = ("--format", "csv", "--output", str(command.folder / "out.csv"))
-    done = command.verb(verb, str(run), *(extra if verb == "export" else ()))
-    what = f"{what}; {verb}"
-    if done.returncode:
-        return Outcome("flip", name, what, *refusal(done))
-    if verb == "export":
-        return Outcome("flip", name, what, "accepted")
-    (score,) = {entry["score"] for entry in whole(name).scores.values()}
-    if str(score) in done.stdout or f"{score:.2f}" in done.stdout:  # compare rounds
-        return Outcome("flip", name, what, "same score")
-    return Outcome("flip", name, what, "wrong score", done.stdout[-2000:])
-
-
-def _generic(path: Path) -> str:
-    """A file's name without hashes and numbers."""
-    return re.sub(r"[0-9a-f]{8,}|\d+", "#", path.name)
+        extra = ("--format", "csv", "--output", str(command.folder / "out.csv"))
+        done = command.verb(verb, str(run), *(extra if verb == "export" else ()))
+        what = f"{what}; {verb}"
+        if done.returncode:
+            return Outcome("flip", name, what, *refusal(done))
+        if verb == "export":
+            return Outcome("flip", name, what, "accepted")
+        (score,) = {entry["score"] for entry in whole(name).scores.values()}
+        same = str(score) in done.stdout or f"{score:.2f}" in done.stdout  # compare rounds
+        return Outcome("flip", name, what, "same score" if same else "wrong score", done.stdout)
 
 
 @contextmanager
@@ -296,16 +260,12 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     mount = ("mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder))
-    if shutil.which("mount") is None or _fails(mount):
+    if shutil.which("mount") is None or subprocess.call(mount, stderr=subprocess.DEVNULL):
         raise PermissionError("mounting a small file system needs root")
     try:
         yield
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def _fails(command: tuple[str, ...]) -> bool:
-    return subprocess.run(command, check=False, capture_output=True).returncode != 0
 
 
 def _remount(folder: Path, options: str) -> None:
@@ -321,13 +281,15 @@ def disk(chance: random.Random) -> Outcome:
         folder = command.folder / place
         command.environment["TMPDIR"] = str(command.folder / "tmp")
         (command.folder / "tmp").mkdir()
-        used = _kilobytes(reference.folder / place)
-        with small_disk(folder, max(4, int(used * chance.uniform(0.0, 1.1)))):
+        used = sum(p.stat().st_size for p in (reference.folder / place).rglob("*") if p.is_file())
+        with small_disk(folder, max(4, int(used / 1024 * chance.uniform(0.0, 1.1)))):
             read_only = chance.random() < 0.2
             if read_only:
                 _remount(folder, "ro")
             elif place == "tmp":
-                _fill(folder)
+                with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
+                    while True:
+                        file.write(bytes(2**12))
             what = f"{place} {'read-only' if read_only else 'full'}"
             first = finish(command, *RUNS[name])
             if first.returncode and (answer := refusal(first))[0] != "refused":
@@ -345,21 +307,8 @@ def disk(chance: random.Random) -> Outcome:
             return outcome
 
 
-def _kilobytes(folder: Path) -> int:
-    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) // 1024
-
-
-def _fill(folder: Path) -> None:
-    with suppress(OSError), (folder / "filler").open("wb") as file:
-        while True:
-            file.write(bytes(2**12))
-            file.flush()
-
-
 FAULTS: Mapping[str, Callable[[random.Random], Outcome]] = {
-    "kill": kill,
-    "flip": flip,
-    "disk": disk,
+    function.__name__: function for function in (kill, flip, disk)
 }
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
-from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from tiny_runs import TINY, TREE, TRIPLES, composed
 
@@ -66,23 +64,6 @@ def twenty_steps(case: str, folder: Path) -> dict[str, float]:
     return numbers | {f"{part}/{name}": v for part, m in scores.items() for name, v in m.items()}
 
 
-@pytest.fixture
-def _with_two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing(monkeypatch):
-    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
-    yield
-    HydraConfig.instance().cfg = None
-    torch.set_flush_denormal(False)
-    torch.use_deterministic_algorithms(False)
-
-
 def repeats(case: str, folder: Path) -> bool:
     """Whether a case gives the stored numbers."""
     return twenty_steps(case, folder) == pytest.approx(STORED[case], rel=ROUNDING, abs=ROUNDING)
@@ -95,7 +76,7 @@ def test_twenty_steps_repeat_the_stored_numbers(case, tmp_path):
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", STORED)
-@pytest.mark.usefixtures("_with_two_threads")
+@pytest.mark.usefixtures("two_threads")
 def test_twenty_steps_on_two_threads_repeat_the_stored_numbers(case, tmp_path):
     assert repeats(case, tmp_path)
 

@@ -102,11 +102,6 @@ def test_a_step_that_is_not_recorded_ends_the_run_with_a_sentence(run_here, on_a
         run_here(*CASES["gcn"], "trainer.cuda_graph=true")
 
 
-def test_steps_that_differ_are_refused(run_here):
-    with pytest.raises(UsageError, match="one device on one whole graph"):
-        run_here(*TREE, "model=gcn", "batching=partition", "trainer.cuda_graph=true")
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES)
 def test_a_gpu_replays_the_run(run_here, tmp_path, words):

@@ -1,17 +1,15 @@
 """Runs on two processes: what equals what one process does, and how they end."""
 
 import json
-from pathlib import Path
 
 import lightning
 import pandas as pd
 import pytest
 import torch
 import two_processes as work
-from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from test_command import kill_after
-from tiny_runs import TINY, composed
+from tiny_runs import LARGE, TINY, composed
 from torch import nn
 
 from curvlab.errors import UsageError
@@ -21,20 +19,14 @@ from curvlab.run.parts import build_data, build_task
 from curvlab.run.train import describe
 
 PAIR = (
+    *LARGE,
     "model=gcn",
-    "dataset=synthetic_large",
-    "dataset.source.num_nodes=600",
-    "dataset.source.classes=3",
-    "dataset.source.features=8",
-    "dataset.source.signal=2.0",
     "trainer=ddp",
     "batching=partition",
     "batching.size=100",
     "trainer.devices=2",
-    "trainer.accelerator=cpu",
     "trainer.max_steps=20",
     "trainer.steps_per_epoch=5",
-    "trainer.plots=false",
 )
 SGD = ("optimizer._target_=curvlab.optim.options.SGD", "optimizer.lr=1", "optimizer.weight_decay=0")
 PLAIN = (*PAIR, *SGD, "model.dropout=0")
@@ -52,8 +44,7 @@ def prepared(tmp_path):
         folder.prepare(result, fresh=False)
         return config, result, folder
 
-    yield make
-    HydraConfig.instance().cfg = None
+    return make
 
 
 def one_process(config, steps, processes):
@@ -71,6 +62,18 @@ def one_process(config, steps, processes):
         optimizer.step()
         losses.append(loss.item())
     return task, losses
+
+
+def weights_of(folder):
+    """The weights of a run's last checkpoint."""
+    return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def assert_close(found, expected, bound):
+    """Each tensor is the other but for a bound, times its largest entry if that exceeds 1."""
+    for name, weight in expected.items():
+        atol = bound * weight.abs().max().clamp_min(1)  # a bias before a mean has gradient 0
+        assert torch.allclose(found[name], weight, rtol=0, atol=atol), name
 
 
 GCN = ("model.dropout=0",)
@@ -92,9 +95,7 @@ def test_two_processes_are_one_with_the_mean_of_the_losses_of_their_batches(
     assert result.status == "finished"
     config = composed(tmp_path / "other", (*words, f"paths.data_dir={tmp_path}"), RunMode.RUN)
     task, losses = one_process(config, steps, processes=2)
-    last = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
-    for name, weight in task.state_dict().items():
-        assert torch.allclose(last["state_dict"][name], weight, rtol=0, atol=1e-6), name
+    assert_close(weights_of(tmp_path / "run"), task.state_dict(), 1e-6)
     curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
     assert curves["loss"].iloc[-1] == pytest.approx(losses[-1], abs=1e-6)
 
@@ -107,12 +108,7 @@ def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
     alone = run_here(*words, "batching.accumulate=2", folder="alone")
     assert (alone.steps, alone.best_step) == (pair.steps, pair.best_step)
     assert alone.metrics == pair.metrics
-    states = [
-        torch.load(tmp_path / folder / "checkpoints" / "last.ckpt", weights_only=True)
-        for folder in ("pair", "alone")
-    ]
-    for name, weight in states[0]["state_dict"].items():
-        assert torch.allclose(weight, states[1]["state_dict"][name], rtol=0, atol=1e-5), name
+    assert_close(weights_of(tmp_path / "pair"), weights_of(tmp_path / "alone"), 1e-5)
     curves = [pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("pair", "alone")]
     pd.testing.assert_frame_equal(*curves, rtol=1e-4)
 
@@ -131,19 +127,13 @@ def test_two_processes_that_share_the_loss_of_all_pairs_are_one(
     words = (*words, "trainer.plots=false", f"trainer.max_steps={steps}")
     run_here(*words, folder="alone")
     run_here(*words, "trainer.devices=2", folder="pair")
-    states = [
-        torch.load(tmp_path / folder / "checkpoints" / "last.ckpt", weights_only=True)
-        for folder in ("pair", "alone")
-    ]
-    for name, weight in states[1]["state_dict"].items():
-        found = states[0]["state_dict"][name]
-        bound = 1e-6 * weight.abs().max().clamp_min(1)  # a bias before a mean has gradient 0
-        assert torch.allclose(found, weight, rtol=0, atol=bound), name
+    assert_close(weights_of(tmp_path / "pair"), weights_of(tmp_path / "alone"), 1e-6)
     curves = [pd.read_csv(tmp_path / folder / "metrics.csv") for folder in ("pair", "alone")]
     pd.testing.assert_series_equal(*(curve["loss"] for curve in curves), rtol=1e-6)
 
 
 def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, monkeypatch):
+    """They map the graph from one file, which goes with the run."""
     config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
     monkeypatch.setattr(fit, "_run_process", work.train_and_note)
     fit.run(config, result, folder, None)
@@ -157,16 +147,8 @@ def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, m
         assert len(mine) + len(theirs) == 600
         assert torch.equal(torch.cat([mine, theirs]).unique(dim=0), everything.unique(dim=0))
     assert not torch.equal(torch.cat(first[:3]), torch.cat(first[3:]))
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what is mapped")
-def test_processes_map_the_graph_from_one_file_that_goes_with_the_run(prepared, monkeypatch):
-    config, result, folder = prepared(*PLAIN, "trainer.max_steps=2", "trainer.steps_per_epoch=2")
-    monkeypatch.setattr(fit, "_run_process", work.train_and_note)
-    fit.run(config, result, folder, None)
-    assert result.status == "finished"
-    for rank in range(2):
-        assert fit.SHARED_GRAPH in (folder.path / f"maps{rank}").read_text()
+    for maps in folder.path.glob("maps*"):  # where the system tells what is mapped
+        assert fit.SHARED_GRAPH in maps.read_text()
     assert not (folder.path / fit.SHARED_GRAPH).exists()
 
 
@@ -174,18 +156,6 @@ def test_a_machine_that_does_not_see_the_folder_ends_the_run(prepared):
     config, result, folder = prepared(*PLAIN)
     with pytest.raises(UsageError, match="let all machines of the run see"):
         fit._run_process(1, config, result, folder, None)
-
-
-def test_one_result_with_the_processes_in_its_identity(run_here, tmp_path):
-    result = run_here(*PAIR, "model.normalisation=batch")
-    assert result.status == "finished"
-    assert result.metrics.keys() == {"train", "val", "test"}
-    assert result.config["trainer"]["devices"] == 2
-    assert len(list(tmp_path.rglob("result.json"))) == 1
-    assert result.best_step in (5, 10, 15, 20)
-    assert len(pd.read_csv(tmp_path / "run" / "metrics.csv")) == 4
-    assert result.steps == 20
-    assert (tmp_path / "run" / "embeddings.npz").is_file()
 
 
 SHARED = "trainer.sync_batch_norm=true"
@@ -214,14 +184,8 @@ def test_batch_normalisation_is_by_the_batch_of_a_process_or_of_all(run_here, tm
     for part in data.rounds(0, 2)[0]:
         task.training_step(data.batch(part), 0)
     expected = torch.cat(normalised if SHARED in words else normalised[:1]).mean(0)
-    last = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
-    kept = last["state_dict"][f"{name}.running_mean"].cpu()
+    kept = weights_of(tmp_path / "run")[f"{name}.running_mean"].cpu()
     torch.testing.assert_close(kept, norm.momentum * expected)
-
-
-def test_processes_of_a_processor_do_not_share_batch_normalisation(run_here):
-    with pytest.raises(UsageError, match="sync_batch_norm=true: PyTorch normalises"):
-        run_here(*PAIR, "model.normalisation=batch", SHARED)
 
 
 def test_all_processes_end_when_patience_does(run_here):
@@ -234,7 +198,9 @@ def test_from_the_command_line_there_is_one_result_one_bar_and_no_noise(command)
     done = command(*PAIR)
     assert done.returncode == 0, done.stderr
     (result,) = command.results().values()
-    assert result["status"] == "finished"
+    assert (result["status"], result["steps"]) == ("finished", 20)
+    assert result["config"]["trainer"]["devices"] == 2
+    assert result["metrics"].keys() == {"train", "val", "test"}
     assert done.stdout.count("starting in") == 1
     assert done.stdout.count("accuracy") == 1
     lines = done.stderr.splitlines()
@@ -246,14 +212,6 @@ def test_a_process_that_fails_ends_the_run_with_its_message(prepared, monkeypatc
     monkeypatch.setattr(fit, "_run_process", work.train_until_one_fails)
     with pytest.raises(ArithmeticError, match="the second process fails in its fourth step"):
         fit.run(config, result, folder, None)
-
-
-def test_numbers_that_are_not_finite_end_the_command_with_a_sentence(command):
-    done = command(*PAIR, *SGD, "optimizer.lr=1e20", "model.dropout=0")
-    assert done.returncode == 1
-    assert "not finite at step" in done.stderr
-    (result,) = command.results().values()
-    assert result["status"] == "diverged"
 
 
 def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):

@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from test_filter_regression_run import GRID
-from tiny_runs import TREE
+from tiny_runs import LARGE, PIXELS, TREE
 
 import curvlab.run.fit
 from composing import different_models, tasks_of
@@ -22,7 +21,7 @@ TASKS = {
     "link_prediction": (*TREE[:-1], "task=link_prediction", "split=none", *SHORT),
     "reconstruction": (*WEB, *SHORT, "trainer.max_steps=2"),
     "kg_completion": (*KG, *DOUBLE, "trainer.epochs=1"),
-    "filter_regression": (*GRID, *SHORT),
+    "filter_regression": (*PIXELS, *SHORT),
 }
 COSTS = {
     "inference": (*WEB, "task=inference", "task.passes=1", "model=gcn", *SHORT),
@@ -42,11 +41,10 @@ BATCHES = {
     "partition": (*TREE, "model=hypformer", "batching=partition", "batching.size=20"),
     "neighbours": (*TREE, "model=sage", "batching=neighbours", "batching.size=8"),
     "tokens": (
-        "dataset=synthetic_large", "dataset.source.num_nodes=300", "dataset.source.classes=3",
-        "dataset.source.features=8", "model=polyformer", "batching=tokens", "batching.size=50",
-        "batching.workers=0",
+        *(*LARGE, "model=polyformer"),
+        *("batching=tokens", "batching.size=50", "batching.workers=0"),
     ),
-}  # fmt: skip
+}
 
 
 def task_of(model):

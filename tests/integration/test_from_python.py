@@ -6,7 +6,6 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 import curvlab
-from curvlab.errors import UsageError
 
 SHORT = ("trainer.max_steps=6", "trainer.steps_per_epoch=3", "trainer.plots=false")
 
@@ -33,8 +32,3 @@ def test_a_run_on_ones_own_graph_is_the_run_that_load_returns(tmp_path, monkeypa
     capfd.readouterr()
     curvlab.train("model=kappa_gcn", *SHORT, data=graph)
     assert "rerun=true repeats it" in capfd.readouterr().out
-
-
-def test_a_wrong_override_is_one_sentence():
-    with pytest.raises(UsageError, match="there is no model=gnc; did you mean"):
-        curvlab.train("model=gnc")

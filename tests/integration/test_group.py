@@ -102,37 +102,23 @@ def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
 
 
-def script(command, work, *arguments):
-    """A file by which a group does what a function of `two_processes` says."""
-    path = command.folder / "script.py"
-    path.write_text(
-        "import sys\n"
-        f"sys.path.insert(0, {str(ROOT / 'tests/integration')!r})\n"
-        f"from two_processes import {work}\n"
-        "from curvlab.run.group import end_others, follow, group, launch\n"
-        "own = group()\n"
-        "if own.rank:\n"
-        "    follow(own.rank)\n"
-        "    sys.exit()\n"
-        "end_others()\n"
-        "try:\n"
-        f"    launch({work}, 2, *{arguments!r})\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, error, flush=True)\n"
-    )
-    return [str(path)]
-
-
-def test_what_another_process_raised_is_raised_by_the_first(command, port):
-    first, second = srun(command, port, script(command, "second_refuses_a_sum"))
-    said, _ = first.communicate()
-    second.communicate()
-    assert said == "UsageError the second process refuses\n"
-    assert second.returncode == 1
+LISTENING = """
+import sys
+sys.path.insert(0, FOLDER)
+from two_processes import note_what_listens
+from curvlab.run.group import end_others, follow, group, launch
+if rank := group().rank:
+    follow(rank)
+    sys.exit()
+end_others()
+launch(note_what_listens, 2, ".")
+"""
 
 
 def test_on_one_machine_nothing_listens_but_on_loopback(command, port):
-    pair = srun(command, port, script(command, "note_what_listens", str(command.folder)))
+    path = command.folder / "script.py"
+    path.write_text(LISTENING.replace("FOLDER", repr(str(ROOT / "tests/integration"))))
+    pair = srun(command, port, [str(path)])
     assert [process.communicate() for process in pair] == [("", "")] * 2
     listening = {word for rank in "01" for word in (command.folder / rank).read_text().split()}
     assert listening == {"127.0.0.1"}

@@ -1,30 +1,19 @@
 """Runs on knowledge graphs: what they leave, who beats the floors, what is refused."""
 
 import json
-import re
-from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_runs import TREE
+from tiny_runs import TREE, TRIPLES
 
 from curvlab.config.resolvers import steps_of_pass
 from curvlab.results.result import read_result
-from curvlab.run.train import RunFailedError
 from curvlab.tasks import kg_completion
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 
-KG = (
-    "dataset=synthetic_kg",
-    "dataset.source.groups=6",
-    "dataset.train_triples=224",
-    "batching.size=32",
-    "optimizer.lr=0.01",
-    "trainer.accelerator=cpu",
-    "trainer.plots=false",
-)
+KG = (*TRIPLES, "optimizer.lr=0.01", "trainer.plots=false")
 SHORT = (*KG, "model=distmult", "trainer.epochs=3")
 BEATING = ["cat", "distmult", "transe", "murp", "roth"]
 
@@ -165,40 +154,6 @@ def test_every_model_beats_the_floor(run_here, floor, model):
     assert result.score > 1.2 * floor
 
 
-def test_an_interrupted_run_ends_as_if_it_had_not_been(run_here, folder, monkeypatch):
-    """No epoch is better than the first by enough, so that every second one halves the rate."""
-    scheduler = ("task.scheduler.patience=1", "task.scheduler.threshold=10")
-    words = (*SHORT, *scheduler, "trainer.epochs=6", "optimizer.lr=0.1")
-    whole = run_here(*words, folder="whole")
-    step = KnowledgeGraphCompletion.training_step
-
-    def interrupted(task, batch, i):
-        if task.global_step == 17:
-            raise MemoryError
-        return step(task, batch, i)
-
-    monkeypatch.setattr(KnowledgeGraphCompletion, "training_step", interrupted)
-    with pytest.raises(RunFailedError):
-        run_here(*words)
-    monkeypatch.setattr(KnowledgeGraphCompletion, "training_step", step)
-    resumed = run_here(*words)
-    assert (resumed.metrics, resumed.best_step) == (whole.metrics, whole.best_step)
-    curves = [pd.read_csv(place / "metrics.csv") for place in (folder, folder.parent / "whole")]
-    pd.testing.assert_frame_equal(*curves)
-
-
-@pytest.mark.usefixtures("keeps_last")
-def test_the_rate_follows_the_validation_triples(run_here, folder):
-    run_here(*SHORT, "task.scheduler.patience=1", "trainer.epochs=16", "optimizer.lr=0.1")
-    state = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
-    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
-    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", 0.5, 1)
-    for score in pd.read_csv(folder / "metrics.csv")["val/mrr"]:
-        plateau.step(score)
-    (rate,) = (group["lr"] for group in optimizer.param_groups)
-    assert state["optimizer_states"][0]["param_groups"][0]["lr"] == rate
-
-
 def test_a_run_ends_when_the_rate_has_fallen(run_here, folder):
     """Every second epoch halves the rate: 0.1, 0.05 and 0.025, with which one more begins."""
     scheduler = ("task.scheduler.patience=1", "task.scheduler.threshold=10")
@@ -222,28 +177,6 @@ def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here,
 
 
 TINY_FOLDER = {"train": "a\tr\tb\nb\tr\tc\n", "valid": "c\tr\ta\n", "test": "c\tr\tb\n"}
-SAMPLES = ("task.training=negative_sampling", "task.loss=bce", "task.negatives=3")
-
-
-@pytest.mark.parametrize(
-    ("files", "words", "answer"),
-    [
-        ({"valid": "a\tr\tb\tc\n"}, (), r"valid.txt has 4 columns: write head, relation, tail"),
-        ({"test": "a\tq\tb\n"}, (), r"no training triple has: 1, for instance 'q'; take"),
-        ({"valid": ""}, (), r"valid.txt is empty"),
-        ({"test": "a\tr\tz\n"}, (), r"1 entities that no training triple has, .*unseen=keep"),
-        ({}, SAMPLES, r"task.negatives=3: there are 3 entities; set fewer"),
-    ],
-)
-def test_bad_triples_are_one_sentence(command, files, words, answer):
-    for name, text in {**TINY_FOLDER, **files}.items():
-        (command.folder / f"{name}.txt").write_text(text)
-    place = f"dataset.source.path={command.folder}"
-    done = command("dataset=kg_folder", place, "model=distmult", *words)
-    assert done.returncode == 2
-    assert re.search(answer, done.stderr)
-    assert done.stderr.count("\n") == 1
-    assert command.results() == {}
 
 
 def test_kept_entities_without_training_are_counted_and_metrics_of_groups_printed(command):
@@ -280,59 +213,6 @@ def test_other_files_in_the_folder_are_another_run(run_here, tmp_path):
     (tmp_path / "train.txt").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")
     changed = run_here(*words, f"dataset.source.path={tmp_path}")
     assert changed.config_hash != first.config_hash
-
-
-@pytest.mark.parametrize(
-    ("words", "each", "batches"),
-    [
-        ((), 1, 6),
-        (("task.inverse_relations=true",), 2, 12),
-        (("batching.accumulate=2",), 1, 6),
-        (("batching.size=1000",), 1, 1),
-    ],
-)
-def test_epochs_are_passes_over_the_files(run_here, tmp_path, monkeypatch, words, each, batches):
-    """Of 23 triples, one of them twice in the file, in batches of 4: the last is partial."""
-    lines = [f"a{i}\tr\tb{i % 5}\n" for i in range(23)]
-    (tmp_path / "train.txt").write_text("".join([*lines, lines[0]]))
-    for part in ("valid", "test"):
-        (tmp_path / f"{part}.txt").write_text(lines[0])
-    seen: list[tuple[int, int, int]] = []
-    sizes = []
-    step = KnowledgeGraphCompletion.training_step
-
-    def watched(task, batch, i):
-        head, relation = batch.head[batch.query], batch.relation[batch.query]
-        seen.extend(zip(head.tolist(), relation.tolist(), batch.tail.tolist(), strict=True))
-        sizes.append(len(batch.tail))
-        return step(task, batch, i)
-
-    monkeypatch.setattr(KnowledgeGraphCompletion, "training_step", watched)
-    run_here(
-        "dataset=kg_folder", f"dataset.source.path={tmp_path}", "model=distmult", "batching.size=4",
-        "trainer.epochs=3", "trainer.plots=false", "trainer.accelerator=cpu", *words,
-    )  # fmt: skip
-    assert set(Counter(seen).values()) == {3}
-    assert len(set(seen)) == 23 * each
-    assert len(sizes) == 3 * batches
-
-
-def test_a_validation_share_is_part_of_the_result_and_of_the_length(run_here, tmp_path):
-    generator = np.random.default_rng(0)
-    rows = sorted({tuple(row) for row in generator.integers(0, 9, (100, 3)).tolist()})
-    lines = [f"e{h}\tr{r}\te{t}\n" for h, r, t in rows]
-    (tmp_path / "train.txt").write_text("".join(lines))
-    (tmp_path / "test.txt").write_text(lines[3])
-    words = (
-        "dataset=kg_folder", f"dataset.source.path={tmp_path}", "model=distmult", "batching.size=1",
-        "trainer.epochs=1", "trainer.plots=false", "dataset.source.valid_share=0.1",
-    )  # fmt: skip
-    first = run_here(*words)
-    assert first.steps == len(lines) - round(0.1 * len(lines))
-    other = run_here(*words, "dataset.source.seed=1", folder="other")
-    assert other.config_hash != first.config_hash
-    (tmp_path / "test.txt").write_text(lines[4])
-    assert run_here(*words).config_hash != first.config_hash
 
 
 def test_cat_leaves_its_routing_by_relation(run_here, folder):

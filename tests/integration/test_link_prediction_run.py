@@ -2,20 +2,12 @@
 
 import pandas as pd
 import pytest
+from tiny_runs import TREE
 
-from curvlab.errors import UsageError
 from curvlab.tasks.link_prediction import LinkPrediction
 
-WORDS = (
-    "task=link_prediction",
-    "dataset=disease_synthetic",
-    "dataset.source.depth=3",
-    "dataset.source.features=12",
-    "trainer.max_steps=10",
-    "trainer.steps_per_epoch=5",
-    "trainer.accelerator=cpu",
-    "trainer.plots=false",
-)
+WORDS = ("task=link_prediction", *TREE, "trainer.max_steps=10", "trainer.plots=false")
+WORDS = tuple(word for word in WORDS if "split" not in word)
 
 
 @pytest.mark.parametrize("model", ["gcn", "fpst", "hgcn", "hypformer", "lrn"])
@@ -55,19 +47,6 @@ def test_the_split_of_the_nodes_has_no_say(run_here):
         for name in ("hgcn", "random_60_20_20")
     ]
     assert results[0].metrics == results[1].metrics
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["task.metric=accuracy", "model=gcn"], "links are scored by roc_auc"),
-        (["task.decoder=lorentzian", "model=gcn"], "only points of the Lorentz model"),
-        (["task.split.val=0.9", "model=gcn"], "their sum must be below 1"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_a_sentence(run_here, words, said):
-    with pytest.raises(UsageError, match=said):
-        run_here(*WORDS, *words)
 
 
 def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):

@@ -2,14 +2,9 @@
 
 import pandas as pd
 import pytest
+from tiny_runs import TINY
 
-WORDS = (
-    "dataset.source.num_nodes=60",
-    "model=kappa_gcn",
-    "trainer.max_steps=10",
-    "trainer.steps_per_epoch=5",
-    "trainer.accelerator=cpu",
-)
+WORDS = (*TINY, "model=kappa_gcn", "trainer.max_steps=10")
 
 
 def curves(folder):

@@ -9,9 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import curvlab
-from composing import with_hydra
 from curvlab.cli.export import geometry
-from curvlab.config.rules import _direction
 from curvlab.errors import UsageError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "your_graph.md"
@@ -75,14 +73,6 @@ def test_without_a_task_it_is_reconstructed_and_another_content_is_another_run(r
     assert run_here(*words(friends, "model=gcn")).config_hash != first.config_hash
 
 
-def test_what_is_malformed_leaves_neither_run_nor_cache(run_here, friends, tmp_path):
-    (friends / "edges.csv").write_text("ann,bob\nann\n")
-    with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is no id"):
-        run_here(*words(friends, "model=gcn"))
-    assert not (tmp_path / "run" / "result.json").exists()
-    assert not (tmp_path / "data").exists()
-
-
 TOKENS = (
     "batching=tokens",
     "batching.workers=0",
@@ -139,16 +129,6 @@ def test_a_class_of_pyg_from_words_to_a_score(command):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.nightly
-def test_a_study_says_counts_once_and_takes_the_task_of_the_labels(command, friends):
-    own = ("dataset=graph_folder", f"dataset.path={friends}", "study.models=[kappa_gcn]")
-    small = ("study.seeds=2", "study.steps=4", "study.cuts=[]", "study.dim=4", "study.trials=0")
-    done = command("-m", "study=spaces", *own, *small, *SHORT[1:])
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("2 classes: blue 3, red 3") == 1
-    assert {result["task"] for result in command.results().values()} == {"node_classification"}
-
-
 DIRECTED = ("hypformer", "sgformer", "lrn_sgformer", "gprgnn")
 
 
@@ -188,12 +168,3 @@ def test_direction_reaches_the_models_that_use_it(run_here, cited, tmp_path, mod
         assert not changed[120:].any()
     graph.edge_forward = ~graph.edge_forward
     assert not torch.isclose(run.embed(graph), alone).all(1)[120:].any()
-
-
-@pytest.mark.parametrize("model", ["gcn", "fpst", "bernnet", "polyformer"])
-def test_models_that_cannot_use_direction_refuse_it(cited, model):
-    config = with_hydra(*words(cited, f"model={model}", "dataset.source.directed=true"))
-    config.task.name = "node_classification"
-    (refusal,) = _direction(config)
-    assert all(name in refusal for name in DIRECTED)
-    assert len(refusal) < 300

@@ -44,7 +44,10 @@ TASKS = {
         "task=link_prediction",
         "model=hgcn",
     ),
-    "kg_completion": ("dataset=synthetic_kg", "model=roth", "trainer.epochs=2"),
+    "kg_completion": (
+        *("dataset=synthetic_kg", "model=roth", "trainer.epochs=4", "optimizer.lr=0.1"),
+        *("task.scheduler.patience=1", "task.scheduler.threshold=10"),  # halves the rate
+    ),
     "filter_regression": (
         "dataset=filter_images",
         "dataset.source.generated=true",
@@ -53,15 +56,10 @@ TASKS = {
     ),
 }
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
-
-
-@pytest.fixture(autouse=True)
-def _two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+    pytest.mark.usefixtures("two_threads"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +160,6 @@ def test_a_run_of_every_task_repeats_on_two_threads_also_when_it_is_killed(
 def test_where_it_costs_time_it_has_to_be_asked_for(monkeypatch, asked, device, deterministic):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    try:
-        assert prepare_determinism(asked, device) == deterministic
-        assert torch.are_deterministic_algorithms_enabled() == deterministic
-        assert os.environ.pop("CUBLAS_WORKSPACE_CONFIG") == ":4096:8"
-    finally:
-        torch.use_deterministic_algorithms(False)
+    assert prepare_determinism(asked, device) == deterministic
+    assert torch.are_deterministic_algorithms_enabled() == deterministic
+    assert os.environ.pop("CUBLAS_WORKSPACE_CONFIG") == ":4096:8"

@@ -3,7 +3,6 @@
 import pytest
 
 from curvlab.data.datasets.random_points import RandomPoints
-from curvlab.errors import UsageError
 
 WORDS = (
     "dataset=random_points",
@@ -24,12 +23,6 @@ def test_an_addition_is_timed_and_nothing_is_trained(run_here):
     assert (result.status, result.task) == ("finished", "residual_cost")
     assert result.metrics["test"].keys() == {"addition_ms", "addition_mb"}
     assert result.score == result.metrics["test"]["addition_ms"] > 0
-
-
-@pytest.mark.parametrize("words", [("model=hybonet",), ("model=lrn", "model.layers=1")])
-def test_a_network_without_a_connection_is_refused(run_here, words):
-    with pytest.raises(UsageError, match=r"this model has none: use model=lrn"):
-        run_here(*WORDS, *words)
 
 
 def test_points_are_the_seeds_and_have_length_about_one():

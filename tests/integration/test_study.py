@@ -5,8 +5,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-import torch
-from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from tiny_runs import Command, composed
 
@@ -25,9 +23,8 @@ SMALL = (
 
 
 @pytest.fixture
-def study_here(tmp_path, monkeypatch):
+def study_here(tmp_path):
     """Call `study` in this process: the folder of its page."""
-    monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
 
     def run(*words: str, name: str = "study"):
         places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
@@ -35,9 +32,7 @@ def study_here(tmp_path, monkeypatch):
         result = study_run.study(composed(tmp_path / name, said, RunMode.MULTIRUN))
         return result, tmp_path / name
 
-    yield run
-    HydraConfig.instance().cfg = None
-    torch.set_flush_denormal(False)
+    return run
 
 
 class Texts(HTMLParser):

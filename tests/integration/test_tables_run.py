@@ -5,32 +5,15 @@ import shutil
 
 import pytest
 from hydra.types import RunMode
-from tiny_runs import ROOT
+from tiny_runs import ROOT, TREE
 
 from curvlab.results.result import read_result
 from curvlab.tables import build_report, load_table
 from curvlab.tables.add import add_runs
-from curvlab.tables.render import render
 
 CONFIGS = ROOT / "configs"
-INFERENCE = (
-    "table=fpst/fig4",
-    "dataset=synthetic_web",
-    "dataset.source.num_nodes=60",
-    "trainer.accelerator=cpu",
-    "task.passes=3",
-)
-CLASSIFICATION = (
-    "table=fpst/table1",
-    "dataset=disease_synthetic",
-    "dataset.source.depth=3",
-    "dataset.source.features=12",
-    "split=random_60_20_20",
-    "split.draw=0",
-    "trainer.max_steps=5",
-    "trainer.accelerator=cpu",
-    "trainer.plots=false",
-)
+CLASSIFICATION = ("table=fpst/table1", *TREE, "split.draw=0", "trainer.max_steps=5")
+CLASSIFICATION = (*CLASSIFICATION, "trainer.plots=false")
 
 
 @pytest.fixture
@@ -43,33 +26,6 @@ def cell(run_here):
         return run_here(*words, folder=f"tables/{name}/{model}/{seed}", mode=RunMode.MULTIRUN)
 
     return run
-
-
-@pytest.mark.nightly
-def test_inference_is_measured_and_rendered(cell, tmp_path):
-    results = {m: cell(*INFERENCE, f"model={m}", "seed=0") for m in ("gcn", "tokengt", "fpst")}
-    for result in results.values():
-        assert (result.status, result.task, result.steps) == ("finished", "inference", 1)
-        assert set(result.metrics["test"]) == {"inference_ms", "inference_mb"}
-        assert result.metrics["test"]["inference_ms"] > 0
-        assert result.score == result.metrics["test"]["inference_ms"]
-        # at least the one-hot features and the first layer's weights
-        assert result.metrics["test"]["inference_mb"] > 4 * 60 * (60 + 16) / 2**20
-    panels = [build_report(spec, tmp_path / "tables") for spec in load_table(CONFIGS, "fpst/fig4")]
-    for report, metric in zip(panels, ("inference_ms", "inference_mb"), strict=True):
-        cells = report.cells[report.cells["column"] == "synthetic_web"].set_index("row")
-        for model, result in results.items():
-            assert cells.loc[model, "our_mean"] == pytest.approx(result.metrics["test"][metric])
-        assert "Ours ran on cpu." in report.caption
-    assert "Synthetic" in render(panels, "markdown")
-
-
-def test_inference_is_refused_where_nothing_is_reconstructed(run_here):
-    result = run_here(
-        "task=inference", "dataset=disease_synthetic", "model=gcn", mode=RunMode.MULTIRUN
-    )
-    assert result.status == "failed"
-    assert "has no task inference" in result.error
 
 
 def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys):

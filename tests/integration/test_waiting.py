@@ -5,7 +5,7 @@ import torch
 from accelerator import passing_for_an_accelerator
 from hydra.types import RunMode
 from lightning import Callback
-from tiny_runs import FAST, TINY, TREE, TRIPLES, composed
+from tiny_runs import FAST, LARGE, PIXELS, TINY, TREE, TRIPLES, composed
 
 from composing import different_models, tasks_of
 from curvlab.run import fit
@@ -15,22 +15,7 @@ from curvlab.run.parts import build_data, build_task
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 
 LINKS = (*TREE[:3], "task=link_prediction", "trainer.accelerator=cpu")
-PIXELS = (
-    "dataset=filter_images",
-    "dataset.source.generated=true",
-    "dataset.source.side=8",
-    "trainer.max_steps=20",
-    "trainer.accelerator=cpu",
-)
-TOKENS = (
-    "dataset=synthetic_large",
-    "dataset.source.num_nodes=600",
-    "batching=tokens",
-    "batching.size=100",
-    "batching.workers=0",
-    "trainer.max_steps=20",
-    "trainer.accelerator=cpu",
-)
+TOKENS = (*LARGE, "batching=tokens", "batching.size=100", "batching.workers=0")
 PARTITION = (*TREE, "batching=partition", "batching.size=30")
 GRAPHS = {
     "node_classification": TREE,
@@ -180,12 +165,3 @@ def test_what_waits_is_found(name):
     assert len(found) >= 1
     assert "test_waiting.py" in found[0]
     assert x.device.type == "cpu"
-
-
-def test_what_does_not_wait_is_not_listed():
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    with passing_for_an_accelerator() as found:
-        made = torch.arange(2, device=x.device) + x.new_ones(2) + torch.zeros_like(x)
-        chosen = torch.where(x > 1, x, made)[made.argsort()]
-        chosen.repeat_interleave(torch.ones_like(x).long(), output_size=2).sum().backward()
-    assert found == []

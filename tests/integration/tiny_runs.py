@@ -31,6 +31,27 @@ TREE = (
     "trainer.steps_per_epoch=5",
     "trainer.accelerator=cpu",
 )  # a graph of some sixty nodes with labels
+LARGE = (
+    "dataset=synthetic_large",
+    "dataset.source.num_nodes=600",
+    "dataset.source.classes=3",
+    "dataset.source.features=8",
+    "dataset.source.signal=2.0",
+    "trainer.max_steps=40",
+    "trainer.steps_per_epoch=10",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+)  # for mini-batches; without `batching=` the whole graph
+PIXELS = (
+    "dataset=filter_images",
+    "dataset.source.generated=true",
+    "dataset.source.side=12",
+    "trainer.max_steps=60",
+    "trainer.steps_per_epoch=20",
+    "trainer.accelerator=cpu",
+    "trainer.plots=false",
+    "optimizer.lr=0.02",
+)
 TRIPLES = (
     "dataset=synthetic_kg",
     "dataset.source.groups=6",

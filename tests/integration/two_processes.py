@@ -42,13 +42,6 @@ def second_refuses(rank, first_waits):
     time.sleep(600 if first_waits else 0)
 
 
-def second_refuses_a_sum(rank):
-    torch.distributed.init_process_group("gloo")
-    if rank == 1:
-        raise UsageError("the second process refuses")
-    torch.distributed.all_reduce(torch.ones(3))
-
-
 def second_is_killed(rank):
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,8 +1,6 @@
 """Result files are whole, and a folder's old contents are used only where they still hold."""
 
 import json
-import os
-import threading
 
 import pytest
 import torch
@@ -224,28 +222,6 @@ def test_a_run_that_was_interrupted_in_another_folder_is_moved(tmp_path):
     assert directory.take_over(found, result("a")) is None
     assert (directory.checkpoint.read_text(), begun.newest) == ("weights of a", None)
     assert (own / "previous" / hash_of("b") / "checkpoints" / "last.ckpt").exists()
-
-
-def test_a_folder_that_another_run_holds_is_waited_for(tmp_path):
-    events = []
-    waiting = threading.Event()
-
-    def wait(holder):
-        assert holder.pid == os.getpid()
-        waiting.set()
-
-    def second():
-        with RunDirectory(tmp_path / "run").locked(wait):
-            events.append("second")
-
-    with RunDirectory(tmp_path / "run").locked(wait):
-        assert not waiting.is_set()
-        thread = threading.Thread(target=second)
-        thread.start()
-        assert waiting.wait(timeout=60)
-        events.append("first")
-    thread.join(timeout=60)
-    assert events == ["first", "second"]
 
 
 @pytest.mark.sampled(3)
