@@ -64,6 +64,9 @@ WRONG = {
     "model=gcn dataset=web_edu batching=partition": "reconstruction is of the whole graph",
     "model=gcn_nsampler dataset=cora batching=full": "brings batching=neighbours of its own",
     "model=gcn dataset=cora trainer=ddp": "trainer.devices=2: .* batching=partition",
+    "dataset=graph_folder dataset.path=x dataset.source.directed=true model=gcn": (
+        "model=gcn sees both directions .* gprgnn, hypformer, lrn_sgformer, sgformer"
+    ),
     "dataset=fb15k237": "model=fpst cannot do task=kg_completion .* it embeds nodes",
     "model=distmult dataset=cora": "model=distmult cannot do task=node_classification",
     "model=distmult dataset=wn18rr split=public": "files of dataset=wn18rr are its split",

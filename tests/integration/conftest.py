@@ -7,7 +7,7 @@ from hydra.types import RunMode
 from tiny_runs import Command, composed
 
 from curvlab.results.folder import RunDirectory
-from curvlab.run.train import train
+from curvlab.run.train import describe, train
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +53,18 @@ def keeps_last(monkeypatch):
 def command(tmp_path):
     """See `Command`."""
     return Command(tmp_path)
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """`prepared(words)`: configuration, result and folder as `train` hands them to processes."""
+
+    def make(*words):
+        words = (*words, f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
+        config = composed(tmp_path / "run", words, RunMode.RUN)
+        folder = RunDirectory(tmp_path / "run")
+        result = describe(config)
+        folder.prepare(result, fresh=False)
+        return config, result, folder
+
+    return make

@@ -13,10 +13,8 @@ from tiny_runs import LARGE, TINY, composed
 from torch import nn
 
 from curvlab.errors import UsageError
-from curvlab.results.folder import RunDirectory
 from curvlab.run import fit
 from curvlab.run.parts import build_data, build_task
-from curvlab.run.train import describe
 
 PAIR = (
     *LARGE,
@@ -30,21 +28,6 @@ PAIR = (
 )
 SGD = ("optimizer._target_=curvlab.optim.options.SGD", "optimizer.lr=1", "optimizer.weight_decay=0")
 PLAIN = (*PAIR, *SGD, "model.dropout=0")
-
-
-@pytest.fixture
-def prepared(tmp_path):
-    """`prepared(words)`: configuration, result and folder as `train` hands them to processes."""
-
-    def make(*words):
-        words = (*words, f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
-        config = composed(tmp_path / "run", words, RunMode.RUN)
-        folder = RunDirectory(tmp_path / "run")
-        result = describe(config)
-        folder.prepare(result, fresh=False)
-        return config, result, folder
-
-    return make
 
 
 def one_process(config, steps, processes):

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from test_ddp_run import prepared  # noqa: F401 - a fixture
 from tiny_runs import LARGE
 
 from curvlab.analysis.embeddings import load_embedding
@@ -71,7 +70,7 @@ def test_a_run_on_damaged_tokens_is_refused(run_here, tmp_path):
         run_here(*words, "seed=1", folder="second")
 
 
-def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monkeypatch, caplog):  # noqa: F811
+def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monkeypatch, caplog):
     """Each way to the disk leads through the first process, which waits to be waited for."""
     caplog.set_level("INFO", logger="curvlab.data.loaders.token_batches")
     config, *_ = prepared("model=polyformer", *TOKENS)
@@ -98,7 +97,7 @@ def test_of_runs_that_start_together_one_writes_graph_and_tokens(prepared, monke
     assert torch.equal(first.tokens, second.tokens)
 
 
-def test_a_pass_takes_every_training_node_once_in_an_order_of_its_own(prepared):  # noqa: F811
+def test_a_pass_takes_every_training_node_once_in_an_order_of_its_own(prepared):
     config, *_ = prepared("model=polyformer", *TOKENS)
     data = build_data(config)
     rounds = data.rounds(0, batches=2)
@@ -114,7 +113,7 @@ def test_a_pass_takes_every_training_node_once_in_an_order_of_its_own(prepared):
     assert not torch.equal(other[0][0], rounds[0][0])
 
 
-def test_two_processes_with_a_worker_each(prepared):  # noqa: F811
+def test_two_processes_with_a_worker_each(prepared):
     words = ("model=polyformer", *TOKENS, "batching.workers=1", "trainer=ddp")
     config, _, folder = prepared(*words, "trainer.max_steps=20")
     result = train_in(config, folder, multirun=False)
@@ -123,7 +122,7 @@ def test_two_processes_with_a_worker_each(prepared):  # noqa: F811
 
 
 @pytest.mark.parametrize("step", [1, 3], ids=["all have a label", "a third"])
-def test_embeddings_and_filters_are_saved_by_node(prepared, tmp_path, monkeypatch, step):  # noqa: F811
+def test_embeddings_and_filters_are_saved_by_node(prepared, tmp_path, monkeypatch, step):
     """Those that the graph in memory has of the nodes with a label, which the file shuffles."""
 
     def to_disk(source, folder):
