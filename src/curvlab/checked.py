@@ -38,7 +38,7 @@ LIMITS = {Ge: "at least", Gt: "greater than", Le: "at most", Lt: "less than"}
 
 
 class Part:
-    """What a configuration builds by a `_target_` of its own, or what code passes."""
+    """An argument that a nested `_target_` builds or code passes."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
@@ -60,7 +60,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def marks_of(kind: Any) -> list[Any]:
-    """What an `Annotated` type says beside the type, intervals by their ends."""
+    """Constraints of an `Annotated` type, intervals by their ends."""
     marks = get_args(kind)[1:] if get_origin(kind) is typing.Annotated else ()
     return [one for m in marks for one in (m if isinstance(m, GroupedMetadata) else [m])]
 

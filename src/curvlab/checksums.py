@@ -24,7 +24,7 @@ class DamagedError(ValueError):
 
 
 def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What a JSON file is to say, and its checksum."""
+    """Content of a JSON file with its checksum."""
     text = json.dumps(content, sort_keys=True)
     return {**content, CHECKSUM: f"{zlib.crc32(text.encode()):08x}"}
 

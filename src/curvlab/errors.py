@@ -19,7 +19,7 @@ FAULT = "\n  - "
 NO_ROOM = (
     "what was there before is as it was: make room, or name another folder that can be written."
 )
-"""What is to be done where the system refuses a file."""
+"""Advice by the kind of file system error."""
 
 
 class UsageError(ValueError):
@@ -65,7 +65,7 @@ def _without_middle(text: str, longest: int) -> str:
 
 
 def of_omegaconf(error: Exception) -> str:
-    """What OmegaConf refused: its sentence, without the types of its nodes below it."""
+    """Message of an OmegaConf error, without the types of its nodes."""
     return str(error).splitlines()[0]
 
 
@@ -83,7 +83,7 @@ def of_import(error: Exception) -> str:
 
 
 def of_system(error: OSError, otherwise: object = "a file") -> str:
-    """What the system refused, as `PATH: No space left on device`.
+    """Message of a system error, as `PATH: No space left on device`.
 
     Args:
         error: of the system.

@@ -63,7 +63,7 @@ def all_reduce_sum(table: Tensor) -> Tensor:
 
 
 def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """What all processes have made of the pieces of `own_share`, in the order of all, as it is.
+    """Gather the results of all processes for the pieces of `own_share`, in their order.
 
     Args:
         own: what this process has made; all processes must call this.

@@ -14,7 +14,7 @@ NORMAL = 1.96
 """Standard errors in half a 95 % interval of a normal distribution."""
 
 IntervalKind = Literal["ci95", "student", "std"]
-"""What our plus-minus sign means.
+"""Kinds of our plus-minus sign.
 
 `ci95` is 1.96 std / sqrt(n), from five runs on; `student` is Student's 95% interval; `std` is the
 standard deviation itself. With fewer than five runs `ci95` is Student's interval as well.
@@ -30,7 +30,7 @@ PRINTED_SPREADS = {
     "std_population": "the population standard deviation",
     "std_in_code": "not defined; its code prints the sample standard deviation",
 }
-"""What a paper's plus-minus sign means, by `pm_kind`; any other kind is unknown."""
+"""Kinds of a paper's plus-minus sign, by `pm_kind`; all others are unknown."""
 
 PRINTED_INTERVALS = ("ci95", "bootstrap95")
 """Those of them that are half a 95 % interval of the mean."""
@@ -72,7 +72,7 @@ class Summary:
 
     @property
     def pm(self) -> Any:
-        """What is printed after the plus-minus sign, of the kind asked for.
+        """The number after the plus-minus sign, of the given kind.
 
         The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval
         is wider. Comparisons use Student's for any number of runs.

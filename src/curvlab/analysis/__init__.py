@@ -1,1 +1,1 @@
-"""What a graph or an embedding looks like: curvature, hyperbolicity, projections and plots."""
+"""Curvature, hyperbolicity, projections and plots of graphs and embeddings."""

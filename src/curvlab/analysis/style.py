@@ -1,4 +1,4 @@
-"""What all figures share: one style, colours, names of metrics, and how to write a file."""
+"""Style of all figures: colours, names of metrics, files."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What happens around the steps: progress, curves and curvatures, guards, timing, logging."""
+"""Callbacks: progress, curves and curvatures, guards, timing, logging."""
 
 from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles

@@ -1,4 +1,4 @@
-"""What a checkpoint needs beyond Lightning's for a resumed run to equal an uninterrupted one."""
+"""State beyond Lightning's that makes a resumed run equal an uninterrupted one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the unfinished cells of a table cost on this machine, from a few of their steps."""
+"""Estimate the cost of a table's unfinished cells from a few steps of each."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -113,7 +113,7 @@ def within_budget(
 
 
 def obstacles(cells: Sequence[tuple[PlannedCell, str]]) -> list[str]:
-    """What keeps cells from running, each reason once, with their number and some names."""
+    """Reasons why cells cannot run, with their number and some names."""
     names: dict[str, list[str]] = {}
     for cell, reason in cells:
         names.setdefault(reason, []).append(cell.name)

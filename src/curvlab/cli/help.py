@@ -1,4 +1,4 @@
-"""What one can type: a screen for `--help`, `help=GROUP/CHOICE` for the options of a choice."""
+"""Help: one screen for `--help`, `help=GROUP/CHOICE` for the options of a choice."""
 
 import re
 import textwrap
@@ -45,7 +45,7 @@ LISTED = (
 
 
 def screen(configs: Path) -> str:
-    """What `--help` prints, on one screen."""
+    """The text of `--help`, on one screen."""
     lines = []
     for group in LISTED:
         names = choices(configs, group)

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def screen() -> str:
-    """What `curvlab --help` prints."""
+    """The text of `curvlab --help`."""
     verbs = "\n".join(f"  curvlab {verb:<11} {what}" for verb, what in VERBS.items())
     return (
         f"curvlab {curvlab.__version__}: transformers and graph networks in curved spaces.\n\n"

@@ -202,7 +202,7 @@ def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: li
 
 
 def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
-    """What a table sweeps beside the command line.
+    """Overrides that a table sweeps in addition to the command line.
 
     Raises:
         UsageError: the words would put runs into the table that its numbers do not compare with.

@@ -58,7 +58,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 
 
 def _config(words: Sequence[str]) -> DictConfig | None:
-    """What the words about data compose; None where wrong or of no own graph.
+    """Compose the data overrides; None if they are wrong or name no graph of your own.
 
     The choices of the other words are kept: the check of all words then composes the same.
     """

@@ -90,7 +90,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def make_text(arguments: argparse.Namespace) -> str:
-    """What is to be printed or written.
+    """Parse the arguments.
 
     Raises:
         UsageError: The words are wrong.
@@ -142,7 +142,7 @@ def make_text(arguments: argparse.Namespace) -> str:
 
 
 def block(results: Path, words: str) -> str:
-    """What is between two marks of a text.
+    """Text between two marks.
 
     `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
     second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for

@@ -41,7 +41,7 @@ FIRST = (
     "trainer.max_steps=50",
     "trainer.steps_per_epoch=10",
 )
-"""What a command without words runs: a minute or two, with pictures."""
+"""Overrides of a command without arguments: a minute or two, with pictures."""
 
 DRY_RUN = "--dry-run"
 """The flag with which a command prints its forecast and stops."""

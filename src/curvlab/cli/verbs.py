@@ -1,4 +1,4 @@
-"""What the verbs that use finished runs share: their words, their tables, their errors."""
+"""Arguments, tables and errors of the verbs that use finished runs."""
 
 import argparse
 import sys

@@ -21,7 +21,7 @@ from curvlab.errors import UsageError
 
 OWN_CODE = Path(__file__).parents[1]
 OF_ARGUMENTS = ("unexpected keyword argument", "required positional", "required keyword-only")
-"""What errors say of values that an object does not take, or lacks."""
+"""Messages about unexpected and missing arguments."""
 
 LITERALS = {"None": "null", "True": "true", "False": "false"}
 

@@ -22,13 +22,13 @@ UNNAMED = (
     "task", "dataset", "dataset.path", "model", "seed", "table", "experiment", "rerun",
     "print_config", "paths", "hydra", "study", "logger",
 )  # fmt: skip
-"""What a run's folder is not named after: it is in the path above, or decides no result."""
+"""Keys left out of a run's folder name: they are in its path or change no result."""
 
 SHOWN, LONGEST = 3, 60
 """Words and characters of a folder's name, before its hash."""
 
 LINKS = "links"
-"""What recipes call link prediction's split of the edges."""
+"""Name of link prediction's edge split in recipes."""
 
 
 def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ def check_machine(config: DictConfig) -> None:
 
 
 def transforms_of(config: DictConfig) -> list[DictConfig]:
-    """What the model asks to be made of the graph."""
+    """Transforms that the model requires."""
     return list(OmegaConf.select(config.model, "requires.transforms") or [])
 
 

@@ -53,7 +53,7 @@ NAMES = {"Part": Part} | {
     for name, value in vars(source).items()
     if not name.startswith("_")
 }
-"""What names in stored types mean."""
+"""Types by their stored names."""
 
 CONTAINERS = {
     *(list, tuple, dict, set),
@@ -103,7 +103,7 @@ class Option:
         return in_words(self.annotation)
 
     def problem(self, value: Any) -> str | None:
-        """What a value must be instead, in words; None if it may be."""
+        """Describe the allowed values; None if the value is valid."""
         alike = (value, tuple(value)) if isinstance(value, list) else (value,)
         return None if any(valid(self.annotation, v) for v in alike) else self.says
 
@@ -131,7 +131,7 @@ class Signature:
 
 @cache
 def signature_of(target: str) -> Signature:
-    """What is known of a class or function; nothing of what is not found.
+    """Signature of a class or function; empty if it is not found.
 
     Args:
         target: dotted, such as `curvlab.models.fpst.FPST`.
@@ -269,7 +269,7 @@ def _summary(documented: Any) -> str:
 
 
 def _docs(text: str) -> dict[str, str]:
-    """What a docstring says of arguments and attributes."""
+    """Descriptions of arguments and attributes from a docstring."""
     section = re.search(r"(?m)^(?:Args|Attributes):\n((?:    .*\n|\n)*)", f"{text}\n")
     found = re.findall(r"(?m)^ {4}(\w+).*?: (.*(?:\n {5,}.*)*)", section[1] if section else "")
     return {name: " ".join(said.split()) for name, said in found}
@@ -308,7 +308,7 @@ def _text(kind: Any) -> str:
 
 
 def _entry(target: str) -> dict[str, Any]:
-    """What the file has of a class: without what is not there."""
+    """Entry of a class in the file, without empty fields."""
     signature = _inspected(locate(target))
     options = {
         name: {k: v for k, v in vars(option).items() if v is not MISSING and (v or k == "default")}

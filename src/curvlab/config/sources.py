@@ -109,7 +109,7 @@ class _Completed:
         return self._once(name, "whole", lambda: load(name))
 
     def _once(self, name: str, what: str, load: Callable[[], ConfigResult]) -> ConfigResult:
-        """What `load` returns, once for as long as the configuration's file does not change."""
+        """Result of `load`, cached until the file changes."""
         key = (self.provider, self.path, name, what)
         file = name.removesuffix(".yaml") if self._is_file(name) else section_of(name)[0]
         path = Path(self.path, f"{file}.yaml")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 OF_DISK = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
-"""What a file system raises; errors of the network are others."""
+"""Errors of a file system, not of the network."""
 
 LEFT_SECONDS = 3600.0
 """Age of a temporary file from which its process is taken for dead."""

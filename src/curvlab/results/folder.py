@@ -40,7 +40,7 @@ FINDINGS = (
 LOGS = ("wandb", "tensorboard")
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, "study.journal", *FINDINGS)
 UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError)
-"""What reading a damaged configuration can raise."""
+"""Errors of reading a damaged configuration."""
 
 
 class RunDirectory:

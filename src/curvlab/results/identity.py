@@ -1,4 +1,4 @@
-"""What identifies a run: what it built, from classes, their revisions and arguments.
+"""Identity of a run: the classes it built, their revisions and arguments.
 
 A result keeps its configuration, resolved and whole. Its identity is made from that: of each object
 the class, the class's `revision`, and the arguments that differ from the signature's defaults. So a
@@ -26,14 +26,14 @@ Node = Mapping[str, Any]
 
 
 def stored(config: DictConfig) -> dict[str, Any]:
-    """What a result keeps of its configuration: resolved, without folders of this machine."""
+    """The configuration as a result stores it: resolved, without local folders."""
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
     return {str(k): _without_places(v) for k, v in plain.items() if k in DECISIVE}
 
 
 def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """What a run builds, as nested mappings with the addresses that the configuration has.
+    """The objects that a run builds, as nested mappings keyed as in the configuration.
 
     Args:
         config: as `stored` returns it.

@@ -24,7 +24,7 @@ INTERRUPTED = "interrupted"
 """Status of a run that a signal has ended; the same command goes on with it."""
 
 SCHEMA = 6
-"""What configurations are stored by; those of another one are not read."""
+"""Version of stored configurations; others are not read."""
 
 
 class SchemaError(ValueError):
@@ -66,7 +66,7 @@ class Result:
 
     @property
     def objective(self) -> float | None:
-        """What a hyperparameter search maximises: never the test part's where there is another."""
+        """The score that a search maximises: the validation score if there is one."""
         return self.score if self.val_score is None else self.val_score
 
     def write(self, folder: Path) -> Path:
@@ -97,7 +97,7 @@ _version = cache(version)  # reading a package's metadata takes longer than a st
 
 
 def load(path: Path) -> Any:
-    """What a result's file holds, or its run's row in a table of runs.
+    """Read a result from its file, or from its row in a table of runs.
 
     Raises:
         OSError: it is not there.

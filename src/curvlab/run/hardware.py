@@ -65,7 +65,7 @@ def _keep_freed_memory() -> None:
 
 
 def trainer_accelerator(accelerator: str, precision: str) -> str:
-    """What Lightning's trainer is to use: Metal has no double precision, the processor has.
+    """Accelerator of Lightning's trainer; Metal has no double precision.
 
     Args:
         accelerator: of Lightning: auto, cpu, cuda, mps.
@@ -85,7 +85,7 @@ def trainer_accelerator(accelerator: str, precision: str) -> str:
 
 
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
-    """What Lightning's trainer is to use: of several GPUs, one for each process of a launcher.
+    """Devices of Lightning's trainer: one GPU per process of a launcher.
 
     Args:
         accelerator: of Lightning: auto, cpu, cuda, mps.

@@ -1,4 +1,4 @@
-"""What a run has learned, from its folder or its `best.ckpt` alone: `curvlab.load(path)`."""
+"""Load a trained run from its folder or its `best.ckpt`: `curvlab.load(path)`."""
 
 import os
 from collections.abc import Mapping
@@ -164,7 +164,7 @@ class Run:
 
     @torch.no_grad()
     def predict(self, graph: Data | None = None, **query: Any) -> pd.DataFrame:
-        """What the model predicts, a row each.
+        """Predictions of the model, one row each.
 
         Node classification (`nodes`, `unlabelled=False`): `node`, `predicted`, its `label` and
         `part` (train, val, test, unlabelled), and the probability of every class by its name.

@@ -60,7 +60,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
 
 
 class DataSpec:
-    """What constructors take of a data module, for building a run's task without its data.
+    """Arguments that constructors take from a data module, to build a task without data.
 
     Args:
         facts: what `data_spec` returned.
@@ -79,7 +79,7 @@ class DataSpec:
 
 
 def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
-    """What `build_task` takes of a data module, as plain values and tensors (see `DataSpec`)."""
+    """Plain values and tensors that `build_task` takes from a data module (see `DataSpec`)."""
     taken = {}
     for name in (*_from_data(config.model), *_from_data(config.task)):
         value = getattr(data, name)

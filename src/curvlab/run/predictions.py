@@ -1,4 +1,4 @@
-"""What a trained model predicts, as tables with the names of nodes, classes and entities."""
+"""Predictions of a trained model, as tables with names of nodes, classes and entities."""
 
 import difflib
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a run says and shows: lines on the terminal, embeddings and pictures in its folder."""
+"""Output of a run: lines on the terminal, embeddings and pictures in its folder."""
 
 import logging
 import warnings

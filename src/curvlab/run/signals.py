@@ -35,7 +35,7 @@ class Interrupted(SystemExit):
 
 
 class _State:
-    """What this process knows of signals."""
+    """Signal state of this process."""
 
     def __init__(self) -> None:
         self.received: Signals | None = None

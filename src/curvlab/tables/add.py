@@ -15,7 +15,7 @@ KEPT = ("metrics.csv", "routing.csv")
 
 @dataclass
 class Added:
-    """What `add_runs` did.
+    """Outcome of `add_runs`.
 
     Attributes:
         added: runs that are new, or replace one of another identity: `PAPER/TABLE/RUN`.

@@ -266,7 +266,7 @@ def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFr
 
 
 def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
-    """What graph each column is of, by column: the same text for two splits of one data set."""
+    """The graph of each column; two splits of one data set have the same one."""
     first = runs.drop_duplicates("column").set_index("column")
     names = []
     for config, made in zip(first["config"], first["built"], strict=True):
@@ -286,7 +286,7 @@ def _beaten(means: pd.DataFrame, better: Better, of_graph: "pd.Series[str]") -> 
 
 
 def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> dict[Coordinate, str]:
-    """What models or datasets are called, in the order of the tables."""
+    """Labels of models or data sets, in the order of the tables."""
     present = set(runs[CELL[axis]])
     planned = [v for spec in specs for v in (spec.planned_columns if axis else spec.planned_rows)]
     ordered = [*planned, *sorted(present - set(planned), key=str)]

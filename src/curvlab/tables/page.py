@@ -107,7 +107,7 @@ def heatmap(report: Report) -> str:
 
 
 def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -> str:
-    """What is to be said of a cell, and a line for each of its runs."""
+    """Describe a cell, with one line per run."""
     digits = report.decimals
     facts = {
         "ours": plus_minus(cell["our_mean"], cell["our_pm"], digits),

@@ -101,7 +101,7 @@ def _row(group: Group, first: Group) -> dict[str, Any]:
 
 
 def _built(result: Result) -> dict[str, Any]:
-    """What a run built, by the names of what was chosen rather than of its classes."""
+    """Describe what a run built by the chosen names instead of classes."""
     what = built(result.config, result.revisions)
     what.pop("seed", None)
     for group in ("model", "dataset", "manifold"):

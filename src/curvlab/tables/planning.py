@@ -45,7 +45,7 @@ class PlannedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """What a sweep still has to run of one cell.
+    """The runs of a cell that a sweep still has to start.
 
     Attributes:
         overrides: the choices that make the cell, for instance `model=gcn`, `dataset=cora`.
@@ -154,7 +154,7 @@ def sweep_choices(configs: Path, table: str) -> list[tuple[str, ...]]:
 
 
 def _sweep(configs: Path, table: str) -> dict[str, Any]:
-    """What a table sweeps."""
+    """The keys and values that a table sweeps."""
     register_resolvers()
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         plan = compose("train", [f"table={table}"], return_hydra_config=True)
@@ -268,7 +268,7 @@ def outdated(
 
 
 def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
-    """What a result built otherwise than its command does; empty where that is the same."""
+    """Differences between a result and what its command builds today; empty without any."""
     try:
         now = built(stored(compose_run(list(_overrides_of(configs, cell, result)), configs)))
     except UsageError as error:

@@ -235,7 +235,7 @@ def terminal_table(frame: pd.DataFrame, width: int = 120) -> str:
 
 
 def terminal_text(*parts: Any, width: int = 120) -> str:
-    """What rich prints, without colours."""
+    """Render with rich, without colours."""
     out = StringIO()
     plain_console(file=out, width=width, no_color=True).print(*parts, sep="\n")
     return _stripped(out.getvalue())

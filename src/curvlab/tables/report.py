@@ -87,7 +87,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What the paper calls it."""
+        """Its name in the paper."""
         return self.spec.report.title
 
     @property
@@ -97,7 +97,7 @@ class Report:
 
     @property
     def second(self) -> str:
-        """What the second number is; empty where there is none."""
+        """Meaning of the second number; empty without one."""
         return self.spec.report.second.label if self.spec.report.second else ""
 
     @property
@@ -124,7 +124,7 @@ class Report:
 
     @cached_property
     def footnotes(self) -> list[str]:
-        """What a reader must know about single cells."""
+        """Notes on single cells."""
         return list(self._footnotes())
 
     def _sentences(self) -> Iterator[str]:
@@ -416,7 +416,7 @@ def _with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFr
 
 
 def _spread(kind: IntervalKind, seeds: "pd.Series[int]") -> str:
-    """What is next to our means, of the numbers of seeds that there are."""
+    """Legend of the spreads next to our means, for the numbers of seeds in use."""
     if (seeds < FEWEST).all():
         return "mean"
     if kind == "std":

@@ -150,7 +150,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
 
 @cache
 def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
-    """What runs built that differ in their seed only, the classes that changed since, a number."""
+    """Runs that differ in their seed only, with outdated classes and a number."""
     node, raised = json.loads(config), json.loads(revisions)
     return flatten(built(node, raised)), ", ".join(outdated_classes(node, raised)), next(_NUMBERS)
 
@@ -347,7 +347,7 @@ def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
 
 
 def protocols(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """What each run of a cell built, without what changes from seed to seed.
+    """Describe what each run of a cell built, except for the seed.
 
     Left out are keys named after the seed whose value is the run's seed in all the runs
     (`dataset.noise_seed`).

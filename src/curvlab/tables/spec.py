@@ -1,4 +1,4 @@
-"""What a table is: its report blocks, the cells its sweep plans, the paper's published numbers."""
+"""A table: its report blocks, the cells of its sweep, the published numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

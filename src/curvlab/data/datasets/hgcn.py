@@ -17,7 +17,7 @@ NUM_FEATURES = 4  # before the population
 
 
 class _Node:
-    """What a pickled networkx object becomes: its attributes."""
+    """Stand-in for a pickled networkx object: its attributes."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -13,7 +13,7 @@ from curvlab.errors import UsageError
 
 FORMATS = {".edges": "edgelist", ".txt": "edgelist", ".net": "pajek"}
 FORMATS |= {f".{name}": name for name in ("graphml", "gml", "gexf", "edgelist", "adjlist")}
-"""What networkx calls the format of a file, by its ending, `.gz` left out."""
+"""networkx format by file ending, without `.gz`."""
 
 
 @dataclass(eq=False)

@@ -159,7 +159,7 @@ class PyGObject(OwnGraph):
 
 
 def saved(path: Path) -> Any:
-    """What a file of torch holds, without running code that it may hold.
+    """Load a torch file without running code in it.
 
     Raises:
         UsageError: it holds more than tensors and PyTorch Geometric's own classes, or is no file

@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 30
 
 
 class GraphSource(Protocol):
-    """What a dataset's `source` must offer to be trained on."""
+    """Interface of a data set's `source`."""
 
     def download(self) -> list[Path]:
         """Put the raw files in place and return their paths (none for a generated graph)."""

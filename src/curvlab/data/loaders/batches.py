@@ -303,7 +303,7 @@ class SubgraphDataModule(MiniBatchDataModule):
 
     @abstractmethod
     def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
-        """What `batch` makes the subgraphs from in which nodes `[some nodes]` are evaluated.
+        """Parts from which `batch` makes the subgraphs that evaluate nodes `[some nodes]`.
 
         Each of the nodes is in one part.
         """

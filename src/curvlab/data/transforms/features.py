@@ -176,7 +176,7 @@ class OwnFeatures(GraphTransform):
         return torch.zeros(x.shape[1], dtype=torch.bool)
 
     def remarks(self, data: Data) -> list[str]:
-        """What is done with a graph's columns, and what else can be, in sentences.
+        """Sentences on the use of a graph's columns, with alternatives.
 
         Args:
             data: the graph as its source has read it.

@@ -83,14 +83,14 @@ class PolynomialTokens(GraphTransform):
         return data
 
     def _kept(self, x: Tensor) -> torch.dtype:
-        """What tokens of features x are kept in."""
+        """Data type of the stored tokens of features x."""
         return x.dtype if self.dtype == "float32" else DTYPES[self.dtype]
 
 
 def _random_walk(
     edge_index: Tensor, x: Tensor, self_loops: bool
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """What multiplies signals by `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
+    """Products with `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
 
     Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`, so that a product scales
     its signal once, not before and after: a sweep over memory less.
