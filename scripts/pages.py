@@ -19,6 +19,7 @@ from mkdocs.structure.pages import Page
 from curvlab.tables import table_names
 from curvlab.tables.page import page as page_of
 from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages
+from reference_examples import example
 
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
 """Pages of docs/ with a place of their own in the navigation."""
@@ -221,4 +222,4 @@ def _functions(module: str) -> list[str]:
 
 def _described(path: str, members: list[str]) -> str:
     head = f"# {path}\n\n{inspect.getdoc(import_module(path))}\n"
-    return "\n".join([head, *(f"::: {member}\n" for member in members)])
+    return "\n".join([head, *(f"::: {member}\n\n{example(member)}\n" for member in members)])

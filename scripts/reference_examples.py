@@ -1,0 +1,145 @@
+"""Short examples of the public names for the reference of the site, run when it is built."""
+
+import inspect
+import io
+from contextlib import redirect_stdout
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import nn
+
+from curvlab.manifolds import Manifold
+
+BALL = {"x": "torch.tensor([0.3, 0.1])", "y": "torch.tensor([-0.2, 0.4])"}
+POINTS = {
+    "stereographic": BALL,
+    "charts": BALL,
+    "distributions": BALL | {"x": "torch.tensor([[0.3, 0.1], [-0.2, 0.4]])"},
+    "lorentz": {
+        "x": "lorentz.expmap0(torch.tensor([0.3, 0.1]), -1.0)",
+        "y": "lorentz.expmap0(torch.tensor([-0.2, 0.4]), -1.0)",
+        "u": "torch.tensor([0.0, 0.2, 0.1])",
+        "m": "torch.tensor([2.0, 0.3, 0.1])",
+    },
+}
+"""Arguments that are points, by module."""
+
+GIVEN = {
+    "v": "torch.tensor([0.5, -0.1])",
+    "u": "torch.tensor([0.2, 0.1])",
+    "p": "torch.tensor([0.1, 0.0])",
+    "a": "torch.tensor([0.0, 1.0])",
+    "m": "2 * torch.eye(2)",
+    "r": "2.0",
+    "t": "0.5",
+    "function": "torch.relu",
+    "kappa": "-1.0",
+    "kappa_from": "-1.0",
+    "kappa_to": "-2.0",
+    "weights": "torch.ones(1)",
+    "space": "torch.tensor([0.3, 0.1])",
+    "numerator": "torch.tensor([0.6, 0.2])",
+    "denominator": "torch.tensor([2.0])",
+    "dim": "4",
+    "heads": "2",
+    "head_dim": "2",
+    "hidden": "8",
+    "in_features": "4",
+    "out_features": "4",
+    "classes": "3",
+    "logits": "3",
+    "orders": "2",
+    "basis": '"monomial"',
+    "kind": '"linear"',
+    "out_proj": "True",
+    "dropout": "0.0",
+    "activation": "None",
+    "time_offset": "1.1",
+    "max_scale": "None",
+    "power": "2.0",
+    "query": "torch.rand(5, 4)",
+    "key": "torch.rand(5, 4)",
+    "value": "torch.rand(5, 4)",
+    "e": "torch.rand(5, 4)",
+    "mean": "torch.tensor([0.3, 0.1])",
+    "scale": "0.1",
+    "module": "nn.Linear(4, 4)",
+    "params": "nn.Linear(4, 4).parameters()",
+}
+"""Arguments by name."""
+
+ROWS = "torch.tensor([[0.3, 0.1], [-0.2, 0.4]])"
+
+SPECIAL = {
+    "charts.to_sphere": {"kappa": "1.0"},
+    "charts.from_sphere": {"x": "torch.tensor([0.0, 0.6, 0.8])", "kappa": "1.0"},
+    "lorentz.expmap": {"v": "lorentz.logmap(x, lorentz.origin(2, -1.0), -1.0)"},
+    "lorentz.transport": {"v": "lorentz.logmap(x, y, -1.0)"},
+    "lorentz.from_stereographic": BALL,
+    "lorentz.pairwise_sqdist": {"x": f"lorentz.expmap0({ROWS}, -1.0)"},
+    "lorentz.pairwise_dist": {"x": f"lorentz.expmap0({ROWS}, -1.0)"},
+    "lorentz.centroid": {"x": f"lorentz.expmap0({ROWS}, -1.0)", "weights": "torch.ones(1, 2)"},
+    "stereographic.antipode": {"kappa": "1.0"},
+    "stereographic.pairwise_sqdist": {"x": ROWS, "y": ROWS},
+    "stereographic.pairwise_dist": {"x": ROWS, "y": ROWS},
+    "stereographic.midpoint": {"x": ROWS, "weights": "torch.ones(1, 2)"},
+    "stereographic.midpoint_from_sums": {"denominator": "torch.tensor(2.0)"},
+    "distributions.frechet_mean": {"weights": "torch.ones(2)"},
+    "distributions.frechet_variance": {"weights": "torch.ones(2)"},
+}
+"""Arguments of single functions."""
+
+WITHOUT = ("Manifold", "Product", "PseudoHyperboloid", "GroupedOptimizer", "train", "load")
+"""Names that no line makes: base classes, spaces of signatures, and what trains."""
+
+
+def example(path: str) -> str:
+    """A block of code that calls a public name, with what it prints; empty without arguments.
+
+    Args:
+        path: of a function or class, such as `curvlab.manifolds.stereographic.dist`.
+    """
+    module, _, name = path.rpartition(".")
+    found, short = getattr(import_module(module), name), module.rpartition(".")[2]
+    public = ".".join(module.split(".")[:2])
+    called = f"{short}.{name}" if inspect.isfunction(found) and short in POINTS else name
+    lines = [f"from {public} import {called.partition('.')[0]}"]
+    if name in WITHOUT:
+        return ""
+    given = GIVEN | POINTS.get(short, {}) | SPECIAL.get(f"{short}.{name}", {})
+    if is_layer := inspect.isclass(found) and issubclass(found, nn.Module):
+        space = "PoincareBall" if name.startswith("Stereographic") else "Lorentz"
+        given |= {"manifold": f"{space}(kappa=-1.0)"}
+    required = [
+        parameter.name
+        for parameter in inspect.signature(found).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if any(argument not in given for argument in required):
+        return ""
+    if "manifold" in required:
+        lines.append(f"from curvlab.manifolds import {given['manifold'].partition('(')[0]}")
+    named = [argument for argument in required if "(" in given[argument] and not is_layer]
+    lines += [f"{argument} = {given[argument]}" for argument in named]
+    passed = (a if a in named else f"{a}={given[a]}" for a in required)
+    call = f"{called}({', '.join(passed)})"
+    if inspect.isclass(found) and issubclass(found, Manifold):
+        lines += [f"space = {call}", "space.dist0(space.expmap0(torch.tensor([0.3, 0.1])))"]
+    elif is_layer:
+        lines += [f"layer = {call}", "sum(p.numel() for p in layer.parameters())"]
+    else:
+        lines.append(call)
+    return f"```python\n{_run(lines)}\n```"
+
+
+def _run(lines: list[str]) -> str:
+    """The lines as they are typed, and the value of the last one."""
+    names: dict[str, Any] = {"torch": torch, "nn": nn}
+    torch.manual_seed(0)
+    with redirect_stdout(io.StringIO()):
+        for line in lines[:-1]:
+            exec(line, names)
+        value = eval(lines[-1], names)
+    return "\n".join([*(f">>> {line}" for line in lines), repr(value)])
