@@ -60,7 +60,7 @@ def test_parameters_are_those_that_the_paper_prints():
 
 @pytest.mark.parametrize("make", [*BRANCHES, feed_forward])
 def test_masked_attention_is_that_among_the_tokens_it_leaves(make):
-    branch, x = make().eval(), 0.3 * torch.randn(1, 5, DIM)  # farther out the ball cuts points
+    branch, x = make().eval(), torch.randn(1, 5, DIM)
     everyone = torch.ones(5, 5, dtype=torch.bool)
     torch.testing.assert_close(branch(x, everyone), branch(x))
     two_groups = torch.block_diag(torch.ones(2, 2), torch.ones(3, 3)).bool()
@@ -213,6 +213,19 @@ def test_gradients_are_finite_for_equal_long_and_vanishing_tokens(make):
         branch(leaf).square().sum().backward()
         assert leaf.grad.isfinite().all()
         assert all(p.grad.isfinite().all() for p in branch.parameters())
+
+
+def test_flat_limits_of_the_curved_branches():
+    """Of a curvature near 0 the ball is flat: distances 2 |q_i - q_j|, midpoints means."""
+    x, branch = torch.randn(1, 5, DIM), hyperbolic(kappa=-1e-9)
+    query, value = branch.query(x), branch.value(x)
+    mean = (-2 * torch.cdist(query, query)).softmax(-1) @ value
+    expected = branch.feed_forward(branch.output(mean))
+    torch.testing.assert_close(branch(x), expected, atol=1e-6, rtol=1e-5)
+    branch = spherical(kappa=1e-9)  # cosines of short arcs are 1: the mean of all tokens
+    mean = branch.project(x).mean(1, keepdim=True).expand_as(x)
+    expected = branch.feed_forward(F.pad(mean, (0, 1)))
+    torch.testing.assert_close(branch(x), expected, atol=1e-6, rtol=1e-5)
 
 
 def test_learned_curvatures_get_a_gradient_from_several_tokens():

@@ -142,15 +142,15 @@ class HyperbolicBranch(Checked, nn.Module):
     def share_at_rim(self, x: Tensor) -> Tensor:
         """Share of the values of tokens `[batch, tokens, dim]` that are at the rim of the ball."""
         root = (-self.curvature()).sqrt()
-        value = k_space.expmap0(root * self.value(x), -1.0)
+        value = k_space.expmap0_projected(root * self.value(x), -1.0)
         return Stereographic(kappa=-1.0, learnable=False).shares(value)["at_rim"]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map `[batch, tokens, dim]`."""
         kappa = self.curvature()
-        value = k_space.expmap0(self.value(x), kappa)
+        value = k_space.expmap0_projected(self.value(x), kappa)
         if x.shape[-2] > 1:
-            query = k_space.expmap0(self.query(x), kappa)
+            query = k_space.expmap0_projected(self.query(x), kappa)
             weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)
             value = k_space.project(hyperbolic_sum(weights, value, kappa, self.aggregation), kappa)
         y = self.feed_forward(self.output(k_space.logmap0(value, kappa)))

@@ -217,7 +217,7 @@ class Hypformer(Encoder):
         self.transformer = self.graph_branch = self.graph_lift = None
         curved = transformer or fusion == "midpoint"
         space: Any = manifold() if curved else None
-        self.space = manifold(kappa=kappa_out) if curved and kappa_out is not None else space
+        out = manifold(kappa=kappa_out) if curved and kappa_out is not None else space
         if transformer:
             functions = {
                 nn.LayerNorm(dim): layer_norm,
@@ -227,7 +227,7 @@ class Hypformer(Encoder):
             self.transformer = HyperbolicTransformer(
                 in_channels,
                 dim,
-                (manifold(kappa=kappa_in), space, self.space),
+                (manifold(kappa=kappa_in), space, out),
                 [attention(dim=dim, heads=heads, manifold=space) for _ in range(layers)],
                 curvature_mode,
                 input_lift,
@@ -239,7 +239,8 @@ class Hypformer(Encoder):
         if graph:
             self.graph_branch = graph_branch(in_channels, dim)
         if graph and fusion == "midpoint":
-            self.graph_lift = LorentzLinear(dim, dim, self.space, None, curvature_mode)
+            self.graph_lift = LorentzLinear(dim, dim, out, None, curvature_mode)
+        self.space = out  # last: curvatures are counted in the order of the modules
         self.flat = Euclidean(conformal_factor=1.0)
 
     @property

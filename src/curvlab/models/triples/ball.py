@@ -56,7 +56,7 @@ class HyperbolicScorer(TripleScorer):
         """Points exp0(s v) of the unit ball; s = 1 where each relation has a curvature."""
         kappa = self.curvature()
         scale = (-kappa).sqrt() if len(kappa) == 1 else torch.ones_like(kappa[:1])
-        return k_space.expmap0(scale * self.entities.weight, UNIT)
+        return k_space.expmap0_projected(scale * self.entities.weight, UNIT)
 
     def scale(self, batch: Data) -> Tensor:
         """The queries' factor s = sqrt(-kappa), `[queries, 1]`, or `[1, 1]` for all."""
@@ -72,7 +72,7 @@ class HyperbolicScorer(TripleScorer):
 
     def tails(self, batch: Data) -> Tensor:
         """Points of the unit ball `[triples, dim]` whose distance to a query counts."""
-        return k_space.expmap0(self.scale(batch) * self.entities(batch.tail), UNIT)
+        return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
 
     def triple_scores(self, batch: Data) -> Tensor:
         """Minus squared distances `[triples]`, with biases."""
@@ -125,11 +125,11 @@ class MuRP(HyperbolicScorer):
     def forward(self, batch: Data) -> Tensor:
         """Stretched heads `[queries, dim]`, points of the unit ball."""
         stretched = self.stretches(batch.relation) * self.entities(batch.head)
-        return k_space.expmap0(self.scale(batch) * stretched, UNIT)
+        return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
 
     def tails(self, batch: Data) -> Tensor:
         """Tails moved by their relation's translation, `[triples, dim]`."""
-        w = k_space.expmap0(self.scale(batch) * self.translations(batch.relation), UNIT)
+        w = k_space.expmap0_projected(self.scale(batch) * self.translations(batch.relation), UNIT)
         return k_space.mobius_add(super().tails(batch), w, UNIT)
 
     def sqdist(self, batch: Data, v: Tensor) -> Tensor:
@@ -140,8 +140,8 @@ class MuRP(HyperbolicScorer):
         and of -4 <x, t> <w, t>.
         """
         x, scale = self(batch), self.scale(batch)
-        t = k_space.expmap0(scale * v, UNIT)
-        w = k_space.expmap0(scale * self.translations(batch.relation), UNIT)
+        t = k_space.expmap0_projected(scale * v, UNIT)
+        w = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
         x2, w2, t2, xw = squares(x), squares(w), squares(t), (x * w).sum(-1, keepdim=True)
         constant = x2 + w2 - 2 * xw
         of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
@@ -184,7 +184,7 @@ class RotH(HyperbolicScorer):
         """Moved heads `[queries, dim]`, points of the unit ball."""
         scale = self.scale(batch)
         head, first, last = (
-            k_space.expmap0(scale * embedding(index), UNIT)
+            k_space.expmap0_projected(scale * embedding(index), UNIT)
             for embedding, index in (
                 (self.entities, batch.head),
                 (self.translations, batch.relation),
@@ -242,8 +242,8 @@ class AttH(RotH):
         both = torch.stack([turned, reflect(self.reflections(batch.relation), head)], 1)
         context = self.contexts(batch.relation).unsqueeze(1)
         weights = ((context * both).sum(-1, keepdim=True) / math.sqrt(self.dim_out)).softmax(1)
-        point = k_space.expmap0(scale * (weights * both).sum(1), UNIT)
-        shift = k_space.expmap0(scale * self.translations(batch.relation), UNIT)
+        point = k_space.expmap0_projected(scale * (weights * both).sum(1), UNIT)
+        shift = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
         return k_space.project(k_space.mobius_add(point, shift, UNIT), UNIT)
 
 
