@@ -91,6 +91,8 @@ def shrink(config, folder):
         else:
             dataset.source = _labelled(dataset, config.batching.name == "tokens")
             config.split = SPLIT
+    if "negatives" in config.task:
+        config.task.negatives = min(config.task.negatives, 8)
 
 
 def _labelled(dataset, on_disk):

@@ -288,6 +288,8 @@ def test_known_checksums_are_stated_for_every_file_but_those_named_here(request)
         "proteins.zip",
         "products.zip",
         "papers100M-bin.zip",
+        "biokg.zip",
+        "wikikg-v2.zip",
         "pokec.mat",
         "pokec-splits.npy",
         "twitch_gamers.zip",

@@ -413,7 +413,7 @@ def sentence(make):
     with pytest.raises(UsageError) as refused:
         make()
     said = " ".join(str(refused.value).split())
-    assert len(said) <= 400
+    assert len(said) <= 500
     assert "Traceback" not in said
     return refused
 

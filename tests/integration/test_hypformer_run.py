@@ -14,11 +14,11 @@ def test_curvatures_are_constants_by_default_and_are_logged_where_they_are_learn
 ):
     words = ("manifold.kappa=-0.5", "model.fusion=midpoint")
     fixed = run_here(*LINEAR, *words)
-    assert fixed.curvatures == {"kappa/0": [-0.5], "kappa/1": [-1.0]}
+    assert fixed.curvatures == {"kappa/0": [-1.0], "kappa/1": [-0.5]}
     learned = run_here(*LINEAR, *words, "manifold.learnable=true", folder="learned")
     assert learned.parameters == fixed.parameters + 2
     curves = pd.read_csv(tmp_path / "learned" / "metrics.csv")
-    for i, (name, start) in enumerate((("kappa/0/0", -0.5), ("kappa/1/0", -1.0))):
+    for i, (name, start) in enumerate((("kappa/0/0", -1.0), ("kappa/1/0", -0.5))):
         assert curves[name].iloc[0] != curves[name].iloc[-1] != start
         assert (
             abs(learned.curvatures[f"kappa/{i}"][0] - start) < 40 * 1e-4

@@ -114,6 +114,7 @@ def test_a_model_is_copied_and_averaged_after_a_step(trained, bare):
 
 @pytest.mark.sampled(5)
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # looked up by the compiler
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.parametrize("trained", [t for t in TARGETS if not t.endswith("FPST")], indirect=True)
 def test_a_compiled_model_and_its_gradient_are_the_models(trained, bare):
     torch.compiler.reset()
