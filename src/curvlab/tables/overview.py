@@ -60,7 +60,7 @@ def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[
             f"{spec.name}: {s[0].lower()}{s[1:]}" for s in deviations(report.collected).values()
         ]
         if cited := _rows_of("cited", report):
-            remarks.append(f"{spec.name}: the paper cites {cited}, which are not run.")
+            remarks.append(f"{spec.name}: {cited} have published numbers only.")
         if absent := _rows_of("missing", report):
             remarks.append(f"{spec.name} has no {absent}.")
     return pd.DataFrame(rows), list(dict.fromkeys(remarks))
