@@ -123,7 +123,10 @@ def example(path: str) -> str:
         lines.append(f"from curvlab.manifolds import {given['manifold'].partition('(')[0]}")
     named = [argument for argument in required if "(" in given[argument] and not is_layer]
     lines += [f"{argument} = {given[argument]}" for argument in named]
-    passed = (a if a in named else f"{a}={given[a]}" for a in required)
+    by_name = [a for a in required if is_layer or a.startswith("kappa")]
+    passed = (
+        f"{a}={given[a]}" if a in by_name else a if a in named else given[a] for a in required
+    )
     call = f"{called}({', '.join(passed)})"
     if inspect.isclass(found) and issubclass(found, Manifold):
         lines += [f"space = {call}", "space.dist0(space.expmap0(torch.tensor([0.3, 0.1])))"]
