@@ -190,3 +190,41 @@ def test_layer_follows_its_definition_head_by_head(kind, out_proj):
     if out_proj:
         expected = layer.out(expected)
     torch.testing.assert_close(layer(x), expected, atol=1e-10, rtol=1e-10)
+
+
+def attended(kappa, midpoint):
+    """Outputs of a fresh layer `[tokens, heads, head_dim]`, and the share far from the values.
+
+    Those are on the other half of the sphere than the sum of the values as vectors.
+    """
+    torch.manual_seed(0)
+    space = Stereographic(2, kappa)
+    layer = StereographicAttention(16, 2, 8, space, "linear", False, midpoint)
+    # Short of the antipode of the origin, where coordinates, and queries with them, are infinite.
+    x, v = space.expmap0_and_log(1.9 * functional.normalize(torch.randn(40, 2, 8), dim=-1).flatten(-2))
+    value, output = layer.value.from_tangent(v), layer.from_lifted(x, v)
+    output = space.split(output)
+    points = torch.stack([space.split(value), output])
+    factor = stereographic.conformal_factor(points, kappa).unsqueeze(-1)
+    values, outputs = torch.cat([factor * points * kappa**0.5, factor - 1], -1)
+    away = (outputs * values.mean(0)).sum(-1) < 0
+    return output, away.double().mean().item()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("midpoint", [None, "paper"])
+@torch.no_grad()
+def test_outputs_of_a_fresh_layer_are_on_the_values_side_and_smooth_in_the_curvature(midpoint):
+    """As printed they go over to the antipode, each in one step of the curvature."""
+    opposite, logarithms = {}, []
+    for kappa in torch.arange(0.1, 0.6, 2e-3).tolist():
+        output, opposite[round(kappa, 4)] = attended(kappa, midpoint)
+        logarithms.append(stereographic.logmap0(output, kappa))
+    change = torch.stack(logarithms).diff(dim=0).norm(dim=-1).amax((1, 2))
+    change = change / torch.stack(logarithms)[1:].norm(dim=-1).mean((1, 2))
+    if midpoint is None:
+        assert max(opposite.values()) == 0
+        assert change.max() < 0.04
+    else:
+        assert (opposite[0.15], opposite[0.55]) == (0, 1)
+        assert change.max() > 1

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from curvlab.layers.curved_branches import (
     BranchRouter,
     EuclideanBranch,
+    FeedForward,
     FeedForwardBranch,
     HyperbolicBranch,
     SphericalBranch,
@@ -243,3 +244,17 @@ def test_router_and_entropy():
     assert float(entropy(torch.tensor([0.7, 0.2, 0.1]))) == pytest.approx(0.80181855, abs=1e-8)
     assert float(entropy(torch.full((3,), 1 / 3))) == pytest.approx(math.log(3))
     assert float(entropy(torch.tensor([1.0, 0.0, 0.0]))) == 0
+
+
+def test_a_residual_adds_the_input():
+    x = torch.randn(2, 3, DIM)
+    for make in (hyperbolic, spherical):
+        branch = make()
+        torch.testing.assert_close(_with(branch, make(residual=True))(x), x + branch(x))
+
+
+def test_feed_forward():
+    layer = FeedForward(5, 7, 3, "tanh")
+    x = torch.randn(2, 5)
+    expected = layer.reduce(torch.tanh(layer.expand(x)))
+    torch.testing.assert_close(layer(x), expected)

@@ -33,3 +33,12 @@ def test_seed_evaluation_and_zero():
     assert not torch.equal(results[0], module(x))
     assert module.eval()(x) is x
     assert torch.equal(dropout(x, 0.0, training=True), x)
+
+
+def test_entries_are_independent_of_those_beside_them():
+    """They share a random number; pairs at any distance agree as often as chance."""
+    torch.manual_seed(0)
+    kept = dropout(torch.ones(400_000), 0.5, training=True) != 0
+    for distance in range(1, 9):
+        agree = (kept[:-distance] == kept[distance:]).double().mean().item()
+        assert agree == pytest.approx(0.5, abs=5 * 0.5 / 400_000**0.5)

@@ -64,3 +64,12 @@ def test_sparse_features_are_never_made_dense():
     assert shapes
     large = [name for name, found in shapes for s in found if s.numel() >= x.dense.numel()]
     assert all("sparse" in name or "mm" in name or "t." in name for name in large), large
+
+
+def test_mixed_precision_has_sparse_products_in_the_weights_own():
+    made, x = FeatureLinear(30, 4).float(), features().float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = made(x)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, made(x))
+    torch.testing.assert_close(grads(mixed, made), grads(made(x), made))

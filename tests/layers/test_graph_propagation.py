@@ -89,3 +89,14 @@ def test_in_chunks_it_is_the_same(make, chunk):
     made.eval()
     expected = made(features(), make())
     torch.testing.assert_close(made.encode_in_chunks(features(), make(), chunk), expected)
+
+
+@pytest.mark.usefixtures("float32")
+def test_half_precision_is_raised():
+    matrix, x = SparseMatrix(adjacency()), features()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (matrix @ x.bfloat16()).dtype == torch.float32
+        leaf = x.clone().requires_grad_()
+        (matrix @ leaf).sum().backward()
+        assert branch(weight=True)(x, adjacency()).isfinite().all()
+    torch.testing.assert_close(leaf.grad, adjacency().to_dense().sum(0)[:, None].expand_as(x))

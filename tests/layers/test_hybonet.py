@@ -129,3 +129,26 @@ def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_r
     torch.testing.assert_close(found[2], x[2])  # without neighbours
     scaled = [[value * (i + 0.1) for value in row] for i, row in enumerate(rows)]
     torch.testing.assert_close(layer(sparse(scaled), x), found)
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_time_is_bounded_and_starts_in_the_middle(kappa):
+    space, radius = fixed(kappa), (-kappa) ** -0.5
+    layer = linear(space)
+    assert (layer.weight[:, 0] == 0).all()
+    assert (layer.bias == 0).all()
+    assert layer.weight.abs().max() <= 5**-0.5
+    x = draw(kappa, 3)
+    near = layer(x)
+    assert near[0].item() != pytest.approx(5 + radius + 0.5)
+    with torch.no_grad():
+        layer.weight[0] = 0
+    assert layer(x)[0].item() == pytest.approx(5 + radius + 0.5)
+    with torch.no_grad():
+        layer.bias[0] = 1e3
+    assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)
+    with torch.no_grad():
+        layer.point.log_scale.fill_(5.0)
+    assert layer(x)[0].item() == pytest.approx(torch.tensor(5.0).exp() + radius + 0.5)
+    layer.point.max_scale = 10.0
+    assert layer(x)[0].item() == pytest.approx(10 + radius + 0.5)

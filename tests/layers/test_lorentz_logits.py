@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from curvlab.layers import LorentzPrototypes
-from curvlab.manifolds import Lorentz
+from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 from drawn import draw
 
@@ -46,3 +46,17 @@ def test_prototypes_start_at_distance_one_and_stay_on_the_manifold():
         losses.append(loss.item())
     assert losses[-1] < 0.8 * losses[0]
     torch.testing.assert_close(layer.prototypes, space.project(layer.prototypes))
+
+
+@pytest.mark.parametrize("inner", [None, "as_released"])
+def test_derivatives_by_points_and_curvature(inner):
+    """The prototypes' time follows a curvature that is learned."""
+    layer = LorentzPrototypes(3, 5, Lorentz(-0.7), inner)
+    raw = layer.space.curvature.raw
+
+    def function(s, raw):
+        values = {"space.curvature.raw": raw}
+        return torch.func.functional_call(layer, values, (lorentz.from_space(s, -0.7),))
+
+    inputs = draw(4, 3).requires_grad_(), raw.detach().clone().requires_grad_()
+    assert torch.autograd.gradcheck(function, inputs)

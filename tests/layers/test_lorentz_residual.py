@@ -137,3 +137,13 @@ def test_identities_of_the_centroid(kappa):
 def test_weights_of_parallel_transport_are_refused():
     with pytest.raises(UsageError, match="has no weights"):
         LorentzResidual(fixed(-1.0), "parallel_transport", "learned")
+
+
+@pytest.mark.usefixtures("float32")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_float32_gradients_are_finite_at_the_origin_far_out_and_where_points_coincide(operator):
+    s = torch.cat([size * torch.randn(3, 4) for size in (0.0, 1e-20, 1.0, 1e3)]).requires_grad_()
+    for order in (slice(None), torch.arange(12).flip(0)):
+        x = lorentz.from_space(s, -1.0)
+        (grad,) = torch.autograd.grad(residual(-1.0, operator)(x, x[order]).sum(), s)
+        assert grad.isfinite().all()

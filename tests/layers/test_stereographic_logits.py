@@ -82,3 +82,13 @@ def test_gradients_are_finite_at_initialisation_and_on_the_hyperplane(kappa):
     layer(x).square().sum().backward()
     for tensor in (x, *layer.parameters()):
         assert torch.isfinite(tensor.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("kappa", "expected"),
+    [(0.0, [[0.4, 2.4], [2.0, -1.6]]), (-2.0, [[0.437436, 2.592980], [2.547451, -2.324241]])],
+)
+def test_one_component(kappa, expected):
+    layer = logits(Stereographic(1, kappa), normals=NORMALS[:, :2], offsets=OFFSETS[:, :2])
+    values = layer(POINTS[:, :2])
+    assert torch.allclose(values, torch.tensor(expected, dtype=torch.float64), atol=1e-6)

@@ -13,7 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
 from curvlab.models import GAT, GCN, MLP, SGC, SIGN, ChebNet, DropEdge, GraphSAGE
 from curvlab.models.graph_network import MeanSAGE
-from graphs import symmetric
+from graphs import dense_adjacency, symmetric
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -205,3 +205,48 @@ def test_a_step_on_a_part_of_the_edges_is_gcn_on_the_smaller_graph(graph):
     state = torch.get_rng_state()
     torch.testing.assert_close(made(graph), plain(graph))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_mlp_averages_its_output_with_its_activation(graph):
+    made = network(MLP)
+    linear = made.layers[0](graph.x)
+    torch.testing.assert_close(made(graph), (linear + linear.relu()) / 2)
+
+
+@pytest.mark.parametrize("dim", [4, 7])
+def test_sage_is_the_mean_of_the_neighbours_and_the_node(graph, dim):
+    made = network(GraphSAGE, dim=dim)
+    (layer,) = made.layers
+    adjacency = dense_adjacency(graph)
+    alone = layer.lin_l.bias + graph.x @ layer.lin_r.weight.T
+    mean = adjacency @ graph.x / adjacency.sum(1, keepdim=True)
+    last = alone + mean @ layer.lin_l.weight.T
+    torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
+
+
+@pytest.mark.parametrize("dim", [4, 7])
+def test_sgc_is_a_power_of_the_normalised_adjacency_times_features(graph, dim):
+    made = network(SGC, dim=dim, K=2)
+    (layer,) = made.layers
+    alone = layer.lin(graph.x)
+    last = layer.lin(symmetric(graph) @ symmetric(graph) @ graph.x)
+    torch.testing.assert_close(made(graph), (alone + last.relu()) / 2)
+
+
+@ALL_KINDS
+@pytest.mark.parametrize("normalisation", ["none", "batch", "layer"])
+def test_every_option_at_once_trains(graph, kind, normalisation):
+    everything = options(
+        normalisation=normalisation, residual=True, input_layer=True, last_activation=True
+    )
+    made = network(kind, dropout=0.5, **everything)
+    made(graph).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in made.parameters())
+
+
+@pytest.mark.parametrize("kind", [GCN, GraphSAGE, GAT])
+def test_features_are_dropped_unless_said_otherwise(graph, kind):
+    given = {"layers": 1, "skip_average": False, "dropout": 0.9}
+    still = network(kind, **given).eval()(graph)
+    torch.testing.assert_close(network(kind, **given, input_dropout=False).train()(graph), still)
+    assert not torch.allclose(network(kind, **given).train()(graph), still)

@@ -144,3 +144,22 @@ def test_without_a_bias_or_a_sphere_q_gcn_is_a_graph_convolution(graph, time_dim
 def test_more_axes_than_coordinates_are_refused():
     with pytest.raises(UsageError, match="time_dims=7 are more axes than the coordinates"):
         q_gcn(time_dims=7)
+
+
+def test_equal_neighbours_of_kappa_gcn_are_their_midpoint_on_both_halves_of_a_sphere(graph):
+    """The printed quotient sends those beyond the equator to the antipode."""
+    graph.x = graph.x[:1].expand(NODES, -1)
+    for size, inside in ((0.5, True), (2.5, False)):
+        for midpoint in (None, "paper"):
+            model = network(KappaGCN, kappa=1.0, components=2, layers=1, midpoint=midpoint)
+            (linear,) = model.linears
+            v = F.linear(graph.x, linear.weight).view(NODES, 2, DIM // 2)
+            linear.weight.data *= size / v.norm(dim=-1).amax()
+            v = F.linear(graph.x, linear.weight).view(NODES, 2, DIM // 2)
+            points = k_space.expmap0(v, 1.0)
+            beyond = points.square().sum(-1, keepdim=True) > 1
+            assert beyond.any() != inside
+            opposite = -points / points.square().sum(-1, keepdim=True)
+            expected = torch.where(beyond, opposite, points) if midpoint else points
+            found = model.midpoints(graph.adj_t, points.flatten(1))
+            torch.testing.assert_close(found, expected.flatten(1))

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from curvlab.data.splits.halved_validation import HalvedValidation
 from curvlab.errors import UsageError
 from curvlab.models.lds import LDS, propagate, sampled_graph
+from graphs import dense_adjacency, symmetric
 
 OPTIONS = {
     "dim": 4,
@@ -147,3 +148,8 @@ def test_validation_nodes_are_halved(batch):
     batch.val_mask = torch.arange(12) == 4
     with pytest.raises(UsageError, match="1 validation nodes has no two halves"):
         HalvedValidation()(batch)
+
+
+def test_propagation_is_that_of_kipf_and_welling(graph):
+    found = propagate(dense_adjacency(graph), graph.x)
+    torch.testing.assert_close(found, symmetric(graph) @ graph.x)

@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.errors import UsageError
 from curvlab.layers.lorentz_residual import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models import LRNSGFormer, SGFormer
@@ -77,3 +78,24 @@ def test_parallel_transport_boosts_the_graphs_branch_by_the_attentions(data):
     h = encoder(data)
     x = lorentz.expmap0((1 - G) * z, -1.0)
     torch.testing.assert_close(lorentz.dist(x, h, -1.0), G * g.norm(dim=-1))
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_branch_without_a_weight_is_refused(weight):
+    with pytest.raises(UsageError, match=r"graph_weight=.* must be a number greater than 0"):
+        LRNSGFormer(4, graph_weight=weight)
+
+
+@pytest.mark.usefixtures("float32")
+@pytest.mark.parametrize("kappa", [-1e-2, -1.0, -100.0])
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("size", [10.0, 30.0, 1e18])
+def test_features_of_any_size_have_finite_gradients(operator, kappa, size):
+    torch.manual_seed(0)
+    encoder = model(operator, kappa)
+    x = size * torch.randn(4, 4)
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    out = encoder(NormalisedAdjacency()(Data(x=x, edge_index=edges, num_nodes=4)))
+    lorentz.dist(out[1:], out[:-1], kappa).sum().backward()
+    assert out.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in encoder.parameters() if p.grad is not None)
