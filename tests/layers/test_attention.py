@@ -201,8 +201,10 @@ def attended(kappa, midpoint):
     space = Stereographic(2, kappa)
     layer = StereographicAttention(16, 2, 8, space, "linear", False, midpoint)
     # Short of the antipode of the origin, where coordinates, and queries with them, are infinite.
-    x, v = space.expmap0_and_log(1.9 * functional.normalize(torch.randn(40, 2, 8), dim=-1).flatten(-2))
-    value, output = layer.value.from_tangent(v), layer.from_lifted(x, v)
+    x, v = space.expmap0_and_log(
+        1.9 * functional.normalize(torch.randn(40, 2, 8), dim=-1).flatten(-2)
+    )
+    value, output = layer.value.from_tangent(v), layer.from_points(x, v)
     output = space.split(output)
     points = torch.stack([space.split(value), output])
     factor = stereographic.conformal_factor(points, kappa).unsqueeze(-1)
