@@ -134,19 +134,19 @@ def test_derivatives_and_transforms_of_torch(module, name):
     function = getattr(module, name)
     places = [i for i, value in enumerate(inputs) if torch.is_tensor(value)]
 
-    def of_tensors(*tensors):
+    def evaluate(*tensors):
         given = list(inputs)
         for i, tensor in zip(places, tensors, strict=True):
             given[i] = tensor
         return function(*given)
 
     tensors = [inputs[i] for i in places]
-    assert torch.autograd.gradcheck(of_tensors, leaves(tensors), check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(of_tensors, leaves(tensors))
+    assert torch.autograd.gradcheck(evaluate, leaves(tensors), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(evaluate, leaves(tensors))
     first, *others = (t.detach() for t in tensors)
 
     def total(x):
-        return of_tensors(x, *others).square().sum()
+        return evaluate(x, *others).square().sum()
 
     stacked = torch.stack([first, 0.9 * first])
     hessians = torch.func.vmap(torch.func.hessian(total))(stacked)

@@ -99,7 +99,7 @@ def test_a_model_that_the_paper_does_not_have_gets_a_row(report, write_run):
 
 
 def test_own_runs_stand_before_shipped_ones_of_a_cell(spec, write_run, tmp_path):
-    """A copy of a shipped run is no run of one's own."""
+    """A copied shipped run does not count as your own."""
     for folder, model, values in [
         ("own", "fpst", [98.0, 98.2]),
         ("own", "gat", [88.0]),

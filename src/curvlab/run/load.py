@@ -17,7 +17,7 @@ from torch_geometric.utils import is_undirected
 
 from curvlab.callbacks import PointShares
 from curvlab.checksums import DamagedError, check_archive
-from curvlab.config.resolvers import register_resolvers
+from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
@@ -74,7 +74,7 @@ class Run:
         curvature = "" if kappa is None else f"kappa={kappa.detach().cpu().numpy().round(3)}"
         shown = {
             "model": self.config.model.name,
-            "dataset": self.config.dataset.name,
+            "dataset": data_name(_root_=self.config),
             self.task.score: f"{self.kept['score']:.2f}",
             "space": f"{type(self.space).__name__}({curvature})",
             **({"folder": self.folder} if self.folder else {}),

@@ -67,7 +67,7 @@ def part_masks(graph: Data) -> dict[str, Tensor]:
     """Masks of the parts of a graph's split that are not empty; else `all` of the labelled nodes.
 
     Args:
-        graph: with `y`, and `train_mask`, ... or `given_train`, ..., of which the first split.
+        graph: with `y`, and `train_mask`, ... or `given_train`, ...; their first split counts.
     """
     every = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
     labelled = graph.get("labelled", every)
