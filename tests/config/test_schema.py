@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from curvlab.config import schema
-from curvlab.config.options import check_options
+from curvlab.config.options import check_options, check_setting
 from curvlab.config.schema import MISSING, attribute, completed, is_subclass, options_of, spaces_of
 from curvlab.config.sources import complete
 from curvlab.errors import UsageError
@@ -121,3 +121,19 @@ def test_values_are_checked_in_the_classes_of_others_too():
     config.model.dim = "${model.size}"
     with pytest.raises(UsageError, match=r"^model.size=-1 must be"):  # after it is resolved
         check_options(config)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("model.dim", "wide", "model.dim=wide must be a whole number of at least 4"),
+        ("model.kind", "c", "model.kind=c must be one of a, b, or null"),
+        ("model.layer", 3, "model.layer=3 must be keys of its own, or null"),
+        ("model.widths", 8, "model.widths=8 must be a list, each a whole number of at least 1"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(key, value, sentence):
+    config = OmegaConf.create({"model": {"_target_": TOY}})
+    complete(config)
+    with pytest.raises(UsageError, match=sentence):
+        check_setting(key, config, value)

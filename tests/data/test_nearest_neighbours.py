@@ -217,3 +217,10 @@ def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(i
     assert sizes == [12, 6, 6]
     assert torch.equal(graphs["3", 0].train_mask, graphs["null", 0].train_mask)
     assert not torch.equal(graphs["null", 0].train_mask, graphs["null", 1].train_mask)
+
+
+def test_a_pickle_that_is_more_than_data_is_refused_and_not_run(tiny, images, tmp_path):
+    images(x_val=Harmful(tmp_path / "written"))
+    with pytest.raises(UsageError, match=r"mini_imagenet\.pkl is not unpickled: it asks for"):
+        tiny("mini_imagenet", SMALL).load()
+    assert not (tmp_path / "written").exists()

@@ -102,3 +102,17 @@ def test_a_compiler_traces_a_product():
     with torch.autocast("cpu", torch.bfloat16):
         assert traced(a, b).dtype == torch.float32
     torch.compiler.reset()
+
+
+def test_a_setting_for_gpus_does_not_become_one_of_processors():
+    before = [backend.fp32_precision for backend in products._BACKENDS]
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        chosen = [backend.fp32_precision for backend in products._BACKENDS]
+        with full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.backends.cuda.matmul.allow_tf32
+        assert [backend.fp32_precision for backend in products._BACKENDS] == chosen
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+    assert [backend.fp32_precision for backend in products._BACKENDS][1:] == before[1:]

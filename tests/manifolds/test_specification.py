@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from curvlab.manifolds import stereographic
+from curvlab.manifolds import curved_trig, stereographic
 
 FLOAT = torch.float64
 
@@ -101,3 +101,45 @@ def test_weighted_midpoint(kappa, expected):
     assert midpoint.tolist() == pytest.approx(expected, abs=1e-8)
     scaled = stereographic.midpoint(x, 7 * weights, kappa)
     assert scaled.tolist() == pytest.approx(expected, abs=1e-8)
+
+
+SCALARS = {  # kappa: (x, tan_k, artan_k, arsin_k, sin_k)
+    -4: (0.4, 0.33201839, 0.54930614, 0.36633413, 0.44405299),
+    -1: (0.5, 0.46211716, 0.54930614, 0.48121183, 0.52109531),
+    -0.1: (0.5, 0.49587458, 0.50423030, 0.49793976, 0.50208594),
+    -1e-4: (0.5, 0.49999583, 0.50000417, 0.49999792, 0.50000208),
+    0: (0.5, 0.5, 0.5, 0.5, 0.5),
+    1e-4: (0.5, 0.50000417, 0.49999583, 0.50000208, 0.49999792),
+    0.1: (0.5, 0.50420876, 0.49589474, 0.50210713, 0.49791927),
+    1: (0.5, 0.54630249, 0.46364761, 0.52359878, 0.47942554),
+    4: (0.5, 0.77870386, 0.39269908, 0.78539816, 0.42073549),
+}
+FAMILY = (
+    curved_trig.tan_k,
+    curved_trig.artan_k,
+    curved_trig.arsin_k,
+    curved_trig.sin_k,
+)
+
+
+SLOPES = {
+    0.0: (0.04166667, -0.04166667, 0.02083333, -0.02083333),
+    1e-3: (0.04167500, -0.04165417, 0.02083802, -0.02083281),
+    -1e-3: (0.04165833, -0.04167917, 0.02082865, -0.02083385),
+}
+
+
+@pytest.mark.parametrize("kappa", SCALARS)
+def test_scalar_functions(kappa):
+    x, *expected = SCALARS[kappa]
+    for function, value in zip(FAMILY, expected, strict=True):
+        assert function(tensor(x), kappa).item() == pytest.approx(value, abs=6e-9)
+
+
+@pytest.mark.parametrize("kappa", SLOPES)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-6), (torch.float32, 1e-4)])
+def test_scalar_derivatives_with_respect_to_kappa(kappa, dtype, tolerance):
+    for function, slope in zip(FAMILY, SLOPES[kappa], strict=True):
+        k = torch.tensor(kappa, dtype=dtype, requires_grad=True)
+        function(torch.tensor(0.5, dtype=dtype), k).backward()
+        assert k.grad.item() == pytest.approx(slope, rel=tolerance)

@@ -143,3 +143,23 @@ def test_near_the_antipode_of_the_origin_float32_keeps_its_digits(radius):
     torch.testing.assert_close(s.mobius_add(zero, x, 1.0), x)
     torch.testing.assert_close(s.transport(x, zero, v, 1.0), s.transport0_back(x, v, 1.0))
     torch.testing.assert_close(s.transport(zero, x, v, 1.0), s.transport0(x, v, 1.0))
+
+
+def test_flat_limit_from_both_sides():
+    x, y, v = draw(9, 3), draw(9, 3, seed=1), draw(9, 3, seed=2)
+    for kappa in (-1e-9, 0.0, 1e-9):
+        torch.testing.assert_close(s.mobius_add(x, y, kappa), x + y)
+        torch.testing.assert_close(s.dist(x, y, kappa), 2 * (x - y).norm(dim=-1))
+        torch.testing.assert_close(s.expmap(x, v, kappa), x + v)
+        torch.testing.assert_close(s.logmap(x, y, kappa), y - x)
+        torch.testing.assert_close(s.transport(x, y, v, kappa), v)
+        torch.testing.assert_close(s.midpoint(x, torch.ones(9).double(), kappa), x.mean(0))
+
+
+def test_midpoint_from_sums_has_a_limit_where_the_denominator_vanishes():
+    numerator = torch.tensor([[3.0, 4.0]], dtype=torch.float64).requires_grad_()
+    for denominator in (0.0, 1e-300, 1e-12):
+        result = s.midpoint_from_sums(numerator, torch.tensor([denominator]).double(), 4.0)
+        torch.testing.assert_close(result, torch.tensor([[0.3, 0.4]]).double())
+        (gradient,) = torch.autograd.grad(result.sum(), numerator)
+        assert gradient.isfinite().all()

@@ -430,3 +430,40 @@ def test_panels_share_their_runs(fig4, write_run, tmp_path):
     time, memory = (cell(build_report(panel, tmp_path), "gcn", "power") for panel in fig4)
     assert (time["our_mean"], time["paper_mean"]) == (2.5, 2.54)
     assert (memory["our_mean"], memory["paper_mean"]) == (96.0, 96.32)
+
+
+def test_a_bootstrap_interval_is_compared_as_an_interval(write_run, tmp_path):
+    """Ours are further off than our Student's t alone explains, but not than Welch's does."""
+    (spec,) = load_table(CONFIGS, "polyformer/table4")
+    place = "nagphormer", "citeseer__quota"
+    printed = cell(build_report(spec, tmp_path), *place)
+    for seed, away in enumerate([0.5, 0.7, 0.9]):
+        path = write_run(*place, seed, 1.0, table=spec.name, folder=f"run{seed}")
+        extend(path, score=(printed["paper_mean"] + away) / spec.report.scale)
+    found = build_report(spec, tmp_path)
+    ours = cell(found, *place)
+    assert ours["our_t95"] < ours["difference"] < ours["difference_pm"]
+    assert ours["within"] is True
+    assert ours["our_pm"] == ours["our_t95"]
+    assert "mean ± Student's 95% interval" in found.caption[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("fpst/table1", "percent; ± is 1.96 std/√n, over 10 runs"),
+        ("polyformer/table4", "± is the distance to the farther end of the mean's 95% bootstrap"),
+        ("polyformer/table5", "95% bootstrap interval, where that is known"),
+        ("cat/table1", "± is the standard deviation"),
+        ("cat/table3", "± is the population standard deviation"),
+        ("hypformer/table2", "± is not defined; its code prints the sample standard deviation"),
+        ("lrn/table1", "does not say what its ± is"),
+        ("cat/table2", "no spread printed"),
+    ],
+)
+def test_the_papers_spread_is_the_papers(table, said, tmp_path):
+    """Not the formula of ours, which need not be the same."""
+    for spec in load_table(CONFIGS, table):
+        (sentence,) = (s for s in build_report(spec, tmp_path).caption if s.startswith("Paper"))
+        assert said in sentence

@@ -130,3 +130,14 @@ def test_every_kind_of_printed_spread_has_its_words():
         numbers = pd.read_csv(path, dtype=str, keep_default_na=False)
         kinds = set(numbers.loc[numbers["pm"] != "", "pm_kind"])
         assert kinds <= {*statistics.PRINTED_SPREADS, "unknown"}, path.name
+
+
+def test_printed_numbers_of_figure_3(spec, tmp_path):
+    report = build_report(spec, tmp_path)
+    fpst = cell(report, "fpst")
+    assert (fpst["paper_mean"], fpst["paper_pm"]) == (99.00, 0.08)
+    assert cell(report, "tokengt", "power")["paper_pm"] == 0.0
+    assert len(report.rows) == 12
+    assert report.columns == ["web_edu", "power", "facebook", "bio_worm"]
+    assert report.decimals == 2
+    assert report.cells["paper_mean"].notna().all()

@@ -210,3 +210,18 @@ def test_wrong_words_get_one_sentence(tables, words, answer):
     assert run.returncode == 2
     assert len(run.stderr.strip().splitlines()) == 1
     assert answer in run.stderr
+
+
+@pytest.mark.slow
+def test_status_counts_what_the_sweep_plans_and_no_other_runs(tables, write_run, tmp_path):
+    for seed in (0, 1, 10, 11):
+        write_run("gcn", "power", seed, 97.5)
+        write_run("sgformer", "power", seed, 97.5)
+        write_run("gcn", "wordnet", seed, 97.5)
+    for seed in range(10, 15):  # as many as planned, but others
+        write_run("gat", "power", seed, 97.5)
+    for seed in (*range(5), 10):
+        write_run("mlp", "power", seed, 97.5)
+    run = tables("status", "--results", tmp_path, "--format", "markdown")
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
+    assert line.split(" | ")[1:3] == ["1 of 48", "7 of 240"]
