@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from curvlab.results.folder import BEST
-from curvlab.run.load import WEIGHTS, _placed
+from curvlab.run.load import WEIGHTS, replace_places
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
         name, _, folder = argument.partition("=")
         kept = torch.load(Path(folder) / BEST, weights_only=True)
         places = {"data_dir": "data", "mirror": None, "output_dir": "outputs"}
-        kept["config"] = _placed(kept["config"], places, Path())
+        kept["config"] = replace_places(kept["config"], places, Path())
         kept["directory"] = "."
         file = WEIGHTS / f"{name}.ckpt"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -311,7 +311,7 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     moved = {"data_dir": data_dir, "mirror": mirror}
     places = {key: place for key, place in moved.items() if place is not None}
     start = Path(kept.pop("directory", "."))
-    config = OmegaConf.create(_placed(kept.pop("config"), places, start))
+    config = OmegaConf.create(replace_places(kept.pop("config"), places, start))
     assert isinstance(config, DictConfig)
     register_resolvers()
     known = DataSpec(kept.pop("facts"))
@@ -354,10 +354,10 @@ def _read(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def _placed(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
+def replace_places(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
     """A copy of a configuration with other folders, absolute ones, wherever it names them."""
     if isinstance(node, list):
-        return [_placed(value, places, start) for value in node]
+        return [replace_places(value, places, start) for value in node]
     if not isinstance(node, dict):
         return node
     made = {}
@@ -367,5 +367,5 @@ def _placed(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
         elif key in PLACES and isinstance(value, str):
             made[key] = str(start / value) if (start / value).exists() else value
         else:
-            made[key] = _placed(value, places, start)
+            made[key] = replace_places(value, places, start)
     return made
