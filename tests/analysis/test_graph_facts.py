@@ -10,9 +10,8 @@ from torch_geometric.data import Data
 
 from curvlab.analysis import hyperbolicity
 from curvlab.analysis.distances import adjacency_matrix, distances_from
-from curvlab.analysis.graph_facts import clustering, graph_facts, tail_exponent
-from curvlab.analysis.hyperbolicity import gromov_tree, mean_delta, tree_distortion
-from curvlab.data.datasets.known_geometry import BalancedTree, Grid
+from curvlab.analysis.graph_facts import graph_facts, tail_exponent
+from curvlab.analysis.hyperbolicity import mean_delta
 
 
 def of_networkx(graph):
@@ -22,39 +21,6 @@ def of_networkx(graph):
 
 def distances(graph):
     return np.array([[nx.shortest_path_length(graph, a, b) for b in graph] for a in graph], float)
-
-
-def test_a_tree_is_its_own_best_tree():
-    tree = BalancedTree(branching=2, depth=5).load()
-    found = tree_distortion(adjacency_matrix(tree.edge_index, tree.num_nodes))
-    assert (found.mean, found.worst) == (0.0, 0.0)
-    assert found.nodes == 63
-
-
-@pytest.mark.parametrize("base", [0, 3])
-def test_gromovs_tree_keeps_distances_to_its_root_and_none_is_longer(base):
-    distance = distances(nx.grid_2d_graph(4, 5))
-    tree = gromov_tree(distance, base)
-    assert tree[base] == pytest.approx(distance[base])
-    assert (tree <= distance + 1e-9).all()
-    # four points of a tree: the two largest sums are equal
-    for x, y, v, w in np.random.default_rng(0).integers(0, 20, (500, 4)):
-        sums = sorted([tree[x, y] + tree[v, w], tree[x, v] + tree[y, w], tree[x, w] + tree[y, v]])
-        assert sums[2] == pytest.approx(sums[1])
-
-
-def test_a_cycle_is_far_from_a_tree_and_a_grid_farther_than_a_tree():
-    ring = tree_distortion(adjacency_matrix(*of_networkx(nx.cycle_graph(12))))
-    assert ring.worst >= 0.5  # opposite ends of an edge somewhere
-    grid = Grid(rows=6, columns=6).load()
-    assert tree_distortion(adjacency_matrix(grid.edge_index, 36)).mean > 0.2
-
-
-def test_clustering_is_networkxs():
-    graph = nx.gnm_random_graph(60, 300, seed=1)
-    assert clustering(adjacency_matrix(*of_networkx(graph))) == pytest.approx(
-        nx.average_clustering(graph)
-    )
 
 
 def test_the_tail_has_the_exponent_of_a_zeta_law():
@@ -79,9 +45,9 @@ def test_the_mean_delta_is_that_of_all_quadruples():
              distance[x, w] + distance[y, v]]
         )  # fmt: skip
         every.append((sums[2] - sums[1]) / 2)
-    found = mean_delta(adjacency_matrix(*of_networkx(graph)))
-    assert found.mean == pytest.approx(np.mean(every), abs=3 * found.pm)
-    assert 0 < found.pm < 0.02
+    mean, pm = mean_delta(adjacency_matrix(*of_networkx(graph)))
+    assert mean == pytest.approx(np.mean(every), abs=3 * pm)
+    assert 0 < pm < 0.02
 
 
 def test_the_interval_of_the_mean_delta_covers_it(monkeypatch):
@@ -97,7 +63,7 @@ def test_the_interval_of_the_mean_delta_covers_it(monkeypatch):
     sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairs], axis=0)
     truth = ((sums[2] - sums[1]) / 2).mean()
     found = [mean_delta(adjacency, seed) for seed in range(120)]
-    covered = np.mean([abs(f.mean - truth) <= f.pm for f in found])
+    covered = np.mean([abs(mean - truth) <= pm for mean, pm in found])
     assert 0.9 <= covered <= 0.99
 
 

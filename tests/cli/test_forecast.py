@@ -74,7 +74,7 @@ def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
             len(fnmatch.filter(choices(CONFIGS, "model"), "fpst*")),
         ),
         (["search=fpst", "dataset=texas", "search.trials=5"], 50),
-        (["study=spaces", "study.models=[kappa_gcn]", "study.trials=0", "study.cuts=[]"], 30),
+        (["study=spaces", "study.models=[kappa_gcn]"], 30),
     ],
 )
 def test_tables_searches_and_studies(words, runs):

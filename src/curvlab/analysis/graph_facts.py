@@ -1,22 +1,16 @@
 """Shape of a graph: the numbers by which one guesses the space that it fits into."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 
 from curvlab.analysis.distances import adjacency_matrix
-from curvlab.analysis.hyperbolicity import (
-    Hyperbolicity,
-    MeanDelta,
-    TreeDistortion,
-    hyperbolicity,
-    mean_delta,
-    tree_distortion,
-)
+from curvlab.analysis.hyperbolicity import Hyperbolicity, hyperbolicity, mean_delta
 from curvlab.analysis.sectional_curvature import sectional_curvature
+from curvlab.data.files.cleaning import homophily
 
 TAIL = 0.1
 """Share of the nodes that are the tail of the degrees."""
@@ -33,10 +27,9 @@ class GraphFacts:
         mean_degree: mean number of neighbours.
         max_degree: largest number of neighbours.
         tail_exponent: of the power law that the largest degrees fit best, None without a tail.
-        clustering: mean share of a node's pairs of neighbours that are joined.
+        clustering: mean share of a node's pairs of neighbours that are joined (Watts, Strogatz).
         hyperbolicity: Gromov's delta, the worst quadruple.
-        mean_delta: delta of a random quadruple.
-        tree: distortion of the best Gromov tree.
+        mean_delta: delta of a random quadruple, and half of its 95 % interval.
         curvature: mean sectional curvature of a node, None if no node has two neighbours.
         curvature_counts: histogram of the nodes' sectional curvature.
         curvature_edges: ends of its bins, one more.
@@ -52,13 +45,36 @@ class GraphFacts:
     tail_exponent: float | None
     clustering: float
     hyperbolicity: Hyperbolicity
-    mean_delta: MeanDelta
-    tree: TreeDistortion
+    mean_delta: tuple[float, float]
     curvature: float | None
     curvature_counts: tuple[int, ...]
     curvature_edges: tuple[float, ...]
     homophily: float | None
     chance_homophily: float | None
+
+    def lines(self) -> Iterator[str]:
+        """Describe the graph in words."""
+        delta = self.hyperbolicity
+        parts = f", {self.components} components" if self.components > 1 else ""
+        tail = f", tail exponent {self.tail_exponent:.1f}" if self.tail_exponent else ""
+        yield (
+            f"{self.nodes:,} nodes, {self.edges:,} edges{parts}; degree {self.mean_degree:.1f} on "
+            f"average, {self.max_degree} at most{tail}"
+        )
+        worst = f"{delta.delta:g}" if delta.exact else f"{delta.delta:g} to {delta.upper:g}"
+        how = "exact" if delta.exact else f"that of {delta.nodes} random nodes to half the diameter"
+        yield (
+            f"Gromov's delta {worst} ({how}), of a random quadruple {self.mean_delta[0]:.3f} "
+            f"± {self.mean_delta[1]:.3f}; diameter {delta.diameter}; 0 is a tree"
+        )
+        if self.curvature is not None:
+            yield (
+                f"mean sectional curvature of the nodes {self.curvature:+.3f} (a tree's is "
+                "negative, a cycle's positive)"
+            )
+        yield f"clustering {self.clustering:.3f}"
+        if self.homophily is not None:
+            yield f"homophily {self.homophily:.3f}, {self.chance_homophily:.3f} by chance"
 
 
 def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
@@ -73,24 +89,30 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
     """
     nodes = int(graph.num_nodes or 0)
     adjacency = adjacency_matrix(graph.edge_index, nodes)
+    network = nx.from_scipy_sparse_array(adjacency)
     degrees = np.diff(adjacency.indptr)
     curvature, counts, ends = np.empty(0), np.empty(0, int), np.empty(0)
     if degrees.max() > 1:
         curvature = sectional_curvature(graph.edge_index, nodes).per_node
         curvature = curvature[np.isfinite(curvature)]
         counts, ends = np.histogram(curvature, bins=20)
-    within, chance = _homophily(graph, degrees)
+    within = chance = None
+    y = graph.get("y")
+    if y is not None and y.dim() == 1 and not y.is_floating_point():
+        within = homophily(graph.edge_index[:, (y[graph.edge_index] >= 0).all(0)], y)
+        labelled = (y >= 0).cpu().numpy()
+        shares = np.bincount(y.cpu().numpy()[labelled], degrees[labelled])
+        chance = float(((shares / shares.sum()) ** 2).sum())
     return GraphFacts(
         nodes=nodes,
         edges=adjacency.nnz // 2,
-        components=int(connected_components(adjacency, directed=False)[0]),
+        components=nx.number_connected_components(network),
         mean_degree=float(degrees.mean()),
         max_degree=int(degrees.max()),
         tail_exponent=tail_exponent(degrees),
-        clustering=clustering(adjacency),
-        hyperbolicity=hyperbolicity(graph.edge_index, nodes, seed=seed),
+        clustering=float(nx.average_clustering(network)),
+        hyperbolicity=hyperbolicity(graph.edge_index, nodes, seed),
         mean_delta=mean_delta(adjacency, seed),
-        tree=tree_distortion(adjacency, seed=seed),
         curvature=float(curvature.mean()) if len(curvature) else None,
         curvature_counts=tuple(counts.tolist()),
         curvature_edges=tuple(ends.tolist()),
@@ -112,25 +134,3 @@ def tail_exponent(degrees: np.ndarray) -> float | None:
     if len(tail) == 0 or tail.max() == tail.min():
         return None
     return float(1 + len(tail) / np.log(tail / (least - 0.5)).sum())
-
-
-def clustering(adjacency: csr_array) -> float:
-    """Mean share of a node's pairs of neighbours that are joined; 0 with fewer than two.
-
-    Source: Watts and Strogatz 1998.
-    """
-    degrees = np.diff(adjacency.indptr)
-    closed = (adjacency @ adjacency).multiply(adjacency).sum(axis=1)
-    return float((closed / np.maximum(degrees * (degrees - 1), 1)).mean())
-
-
-def _homophily(graph: Data, degrees: np.ndarray) -> tuple[float | None, float | None]:
-    """Share of edges within a class, and the share by chance."""
-    y = graph.get("y")
-    if y is None or y.dim() != 1 or y.is_floating_point():
-        return None, None
-    source, target = y[graph.edge_index]
-    within = (source == target)[(source >= 0) & (target >= 0)].double().mean()
-    labels = y.cpu().numpy()
-    shares = np.bincount(labels[labels >= 0], degrees[labels >= 0])
-    return float(within), float(((shares / shares.sum()) ** 2).sum())

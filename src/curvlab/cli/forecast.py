@@ -25,7 +25,7 @@ from curvlab.program import in_time
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.result import CONCLUSIVE, load, result_files
 from curvlab.results.run_tables import SUFFIX, folder_of, read_rows
-from curvlab.study.twins import given, number_of_runs, twins_of
+from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 
 LONG = 3600.0
 """Seconds from which the forecast says how to run less."""
@@ -254,16 +254,15 @@ def _closest(runs: Sequence[Stored], decisive: Cell, base: DictConfig) -> list[S
 def _of_study(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
     """Runs of a study, each with its model and its space."""
     for model in base.study.models:
-        twins = twins_of(model, given(words), base.study)
-        for i in range(number_of_runs(len(twins), base.study)):
-            own = map(parsed, twins[i % len(twins)].words)
+        for one in spaces_of(model, overrides_of_runs(words), base.study) * base.study.seeds:
+            own = map(parsed, one.overrides)
             yield {o.key_or_group: o.value() for o in own}
 
 
 def _shorter(base: DictConfig, keys: Sequence[str]) -> str:
     """How to run less."""
     if "study" in base:
-        return "To run less, add study.seeds=3, study.trials=0 or study.models=[fpst]."
+        return "To run less, add study.seeds=3 or study.models=[fpst]."
     if "search" in base:
         return "To run less, add search.trials=10 or search.minutes=60."
     ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in keys]

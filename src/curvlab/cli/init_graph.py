@@ -28,10 +28,6 @@ OPTIONS = {
 }
 
 
-EXACT = 1000
-"""Nodes up to which delta is that of the worst quadruple."""
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     parser = parser_of("init-graph", __doc__)
@@ -77,7 +73,7 @@ def _shape(data: "Data") -> Iterator[str]:
     from torch_geometric.utils import degree
 
     from curvlab.analysis.distances import adjacency_matrix
-    from curvlab.analysis.hyperbolicity import hyperbolicity, mean_delta
+    from curvlab.analysis.hyperbolicity import EXACT, hyperbolicity, mean_delta
     from curvlab.data.files.cleaning import homophily
 
     nodes = int(data.num_nodes or 0)
@@ -93,7 +89,7 @@ def _shape(data: "Data") -> Iterator[str]:
         fit = "tree-like: hyperbolic spaces fit" if 8 * delta <= diameter else "not tree-like"
         yield f"delta: {delta:g} at a diameter of {diameter:g} (0 of a tree), {fit}"
     else:
-        yield f"delta: {mean_delta(adjacency).mean:.2f} of a random quadruple (0 of a tree)"
+        yield f"delta: {mean_delta(adjacency)[0]:.2f} of a random quadruple (0 of a tree)"
     if data.y is not None:
         labelled = data.get("labelled", torch.ones(nodes, dtype=torch.bool))
         edges = data.edge_index[:, labelled[data.edge_index].all(dim=0)]

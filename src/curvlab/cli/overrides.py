@@ -22,7 +22,7 @@ from curvlab.config.rules import check_machine, validate
 from curvlab.config.schema import options_of, takes_others
 from curvlab.errors import UsageError, of_omegaconf, refuse
 from curvlab.search.space import SPACE, check_search
-from curvlab.study.twins import check_study
+from curvlab.study.flat_counterpart import check_study
 
 NOT_FOR_USERS = {
     r"(model|dataset|task|manifold|batching|split)\.name": (

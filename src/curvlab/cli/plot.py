@@ -149,7 +149,7 @@ def plot_facts(arguments: argparse.Namespace) -> None:
     facts = {name: graph_facts(graph) for name, graph in load_graphs(arguments).items()}
     same = ("nodes", "edges", "clustering", "tail_exponent", "homophily", "chance_homophily")
     rows = [
-        {"dataset": name, "mean_delta": found.mean_delta.mean, "tree_distortion": found.tree.mean}
+        {"dataset": name, "mean_delta": found.mean_delta[0]}
         | {field: getattr(found, field) for field in same}
         for name, found in facts.items()
     ]

@@ -10,7 +10,6 @@ import yaml
 
 from curvlab.errors import UsageError
 from curvlab.statistics import LEVEL
-from curvlab.study.twins import FLAT
 
 JSON = "study.json"
 
@@ -87,13 +86,12 @@ def answers(folder: Path) -> pd.DataFrame:
             if expected is None:
                 continue
             cell, recommended = _cell(report), report["space"]
-            spaces = [row["space"] for row in report["table"][1:]]
             rows.append(
                 {
                     "dataset": study["dataset"],
                     "model": model,
                     "seeds": cell["seeds"],
-                    "spaces": " ".join(dict.fromkeys(s for s in spaces if s != FLAT)),
+                    "spaces": " ".join(row["space"] for row in report["table"][1:]),
                     "expected": expected,
                     "recommended": recommended,
                     "right": recommended == expected,
@@ -116,11 +114,9 @@ def _studies(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
-    """A curved space less the flat one, at full width."""
-    table = pd.DataFrame(report["table"]).set_index("space")
-    flat: Any = table.iloc[0]
-    table = table[(table["dim"] == flat["dim"]) & table["scores"].notna()]
-    others = table.iloc[1:]
+    """A curved space less the flat one."""
+    table = pd.DataFrame(report["table"]).set_index("space").dropna(subset="scores")
+    flat, others = table.iloc[0], table.iloc[1:]
     if space and space not in others.index:
         raise UsageError(f"--space {space} must be one of {', '.join(others.index)}")
     numbers = others[["difference", "pm", "p_holm", "pairs"]].astype(float)  # null is NaN

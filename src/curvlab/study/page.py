@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from curvlab.analysis.graph_facts import GraphFacts
 from curvlab.analysis.style import INK, LINES, MUTED, panels, save_figure, styled
@@ -22,10 +21,10 @@ from curvlab.results.files import atomic_write
 from curvlab.results.result import git_commit
 from curvlab.run.reporting import shown
 from curvlab.statistics import LEVEL
-from curvlab.study.floor import Floor
+from curvlab.study.flat_counterpart import FLAT
 from curvlab.study.grid import JSON
-from curvlab.study.twins import FLAT
-from curvlab.study.verdict import Report, overall, widths_saved
+from curvlab.study.verdict import Report, overall
+from curvlab.tables.render import terminal_table
 
 HTML, PICTURE = "study.html", "study.png"
 
@@ -50,96 +49,56 @@ console = plain_console(soft_wrap=True)
 
 
 def publish(
-    folder: Path,
-    study: Mapping[str, Any],
-    facts: GraphFacts,
-    floor: Floor | None,
-    warnings: Sequence[str],
-    reports: Sequence[Report],
+    folder: Path, study: Mapping[str, Any], facts: GraphFacts, reports: Sequence[Report]
 ) -> None:
     """Write JSON, picture and page, and print the answer.
 
     Args:
         folder: of the study.
         study: `dataset`, its `label`, `task`, `metric`, `words` (overrides of the command line),
-            and of each model and space the number of `seeds`, `steps` at most, and `trials`.
+            `models`, and of each model and space the number of `seeds` and at most of `steps`.
         facts: shape of the graph.
-        floor: a score without learning, None where there is none.
-        warnings: of the nodes' features, a sentence each.
         reports: one a model.
     """
     answer = overall(reports)
-    tried = f", after {study['trials']} trials" if study["trials"] else ""
     budget = (
         f"Task {study['task']}, scores are {study['metric']} in points of 100. Each model has in "
-        f"each space {study['seeds']} runs of at most {study['steps']} steps{tried}, with the same "
-        "seeds, split and width." + (f" Floor, without learning: {floor}." if floor else "")
+        f"each space {study['seeds']} runs of at most {study['steps']} steps, with the same seeds, "
+        "split and width."
     )
     stored = {
         "answer": answer,
         "commit": git_commit(),
         **study,
         "facts": asdict(facts),
-        "floor": floor and asdict(floor),
-        "warnings": warnings,
         "reports": [vars(report) | {"table": _records(report.table)} for report in reports],
     }
     atomic_write(folder / JSON, json.dumps(stored, indent=2) + "\n")
     save_figure(picture(reports, facts), folder / PICTURE)
+    sections = []
+    for report in reports:
+        table, sentences = _formatted(report.table), list(_sentences(report))
+        console.print(f"{report.label} on {study['label']}")
+        console.print(terminal_table(table, max(console.width, 150)) + "\n".join(sentences))
+        listed = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+        rows = table.to_html(index=False, border=0)
+        sections.append(f'<h2>{escape(report.label)}</h2>{listed}<div class="wide">{rows}</div>')
     parts = {
         "title": escape(study["label"]),
         "answer": escape(answer),
-        "budget": "".join(f"<p>{escape(s)}</p>" for s in (budget, *warnings)),
+        "budget": f"<p>{escape(budget)}</p>",
         "image": base64.b64encode((folder / PICTURE).read_bytes()).decode(),
-        "models": "\n".join(map(_section, reports)),
-        "facts": "".join(f"<li>{escape(line)}</li>" for line in facts_lines(facts)),
+        "models": "\n".join(sections),
+        "facts": "".join(f"<li>{escape(line)}</li>" for line in facts.lines()),
     }
     page = (files("curvlab.study") / "page.html").read_text(encoding="utf-8")
     for name, text in parts.items():
         page = page.replace(f"{{{{{name}}}}}", text)
     atomic_write(folder / HTML, page)
-    for report in reports:
-        frame = _formatted(report.table)
-        table = Table(title=f"{report.label} on {study['label']}", title_justify="left")
-        for column in frame.columns:
-            table.add_column(column, justify="left" if column == "space" else "right")
-        for row in frame.itertuples(index=False):
-            table.add_row(*row)
-        plain_console(width=max(console.width, 150)).print(table)
-        console.print("\n".join(_sentences(report)))
-    console.print("\n".join((budget, *warnings)))
+    console.print(budget)
     console.print(answer, style="bold")
     for name in (HTML, JSON, PICTURE):
         console.print(f"  {shown(folder / name)}")
-
-
-def facts_lines(facts: GraphFacts) -> Iterator[str]:
-    """Shape of the graph, in lines."""
-    delta, tree = facts.hyperbolicity, facts.tree
-    parts = f", {facts.components} components" if facts.components > 1 else ""
-    tail = f", tail exponent {facts.tail_exponent:.1f}" if facts.tail_exponent else ""
-    yield (
-        f"{facts.nodes:,} nodes, {facts.edges:,} edges{parts}; degree {facts.mean_degree:.1f} on "
-        f"average, {facts.max_degree} at most{tail}"
-    )
-    worst = f"{delta.delta:g}" if delta.exact else f"{delta.delta:g} to {delta.upper:g}"
-    how = "exact" if delta.exact else f"that of {delta.nodes} random nodes to half the diameter"
-    yield (
-        f"Gromov's delta {worst} ({how}), of a random quadruple {facts.mean_delta.mean:.3f} "
-        f"± {facts.mean_delta.pm:.3f}; diameter {delta.diameter}; 0 is a tree"
-    )
-    yield (
-        f"the best Gromov tree has distances that are wrong by {tree.mean:.1%} on average, "
-        f"{tree.worst:.0%} at most"
-    )
-    if facts.curvature is not None:
-        yield (
-            f"mean sectional curvature of the nodes {facts.curvature:+.3f} (a tree's is negative, "
-            "a cycle's positive)"
-        )
-    yield f"clustering {facts.clustering:.3f}"
-    if facts.homophily is not None:
-        yield f"homophily {facts.homophily:.3f}, {facts.chance_homophily:.3f} by chance"
 
 
 @styled
@@ -167,15 +126,13 @@ def _draw_differences(axis: Axes, report: Report) -> None:
         each = np.subtract(row.scores, flat["scores"])
         axis.plot(each, np.full(len(each), place), ".", color=color, alpha=0.35)
         axis.errorbar(row.difference, place, xerr=row.pm, fmt="o", color=color, capsize=3)
-    widths = zip(rows["space"], rows["dim"], strict=True)
-    names = [space if dim == flat["dim"] else f"{space}, dim {dim}" for space, dim in widths]
-    axis.set_yticks(range(len(rows)), names)
+    axis.set_yticks(range(len(rows)), rows["space"])
     axis.set(ylim=(-0.6, len(rows) - 0.4), xlabel="points more than flat, 95 % interval")
     axis.set_title(f"{report.label}: flat {flat['mean']:.1f}")
 
 
 def _formatted(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each space and width with scores, as text."""
+    """A row for each space with scores, as text."""
     table = table.dropna(subset="scores")
     kappas = []
     for space, layers in zip(table["space"], table["curvatures"], strict=True):
@@ -190,16 +147,9 @@ def _formatted(table: pd.DataFrame) -> pd.DataFrame:
 
 def _sentences(report: Report) -> Iterator[str]:
     yield report.text
-    yield from widths_saved(report.table)
     row: Any
     for row in report.table[report.table["scores"].isna()].itertuples():
         yield f"{report.label} in {row.space} space has no score: {row.error}"
-
-
-def _section(report: Report) -> str:
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in _sentences(report))
-    table = _formatted(report.table).to_html(index=False, border=0)
-    return f'<h2>{escape(report.label)}</h2>{sentences}<div class="wide">{table}</div>'
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """A study: some models in several spaces, run as ordinary runs, and its page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from io import StringIO
@@ -27,36 +27,19 @@ from curvlab.run.hardware import prepare_processor, run_device
 from curvlab.run.parts import build_data
 from curvlab.run.reporting import shown
 from curvlab.run.train import describe, train_in
-from curvlab.study.floor import Floor, feature_warnings, floor_of
-from curvlab.study.page import console, facts_lines, publish
-from curvlab.study.twins import FLAT, Twin, given, number_of_runs, trials_of, twins_of
-from curvlab.study.verdict import Report, best_of, compared, recommend
-
-TRIAL_SEED = 10_000
-"""Added to the first seed: trials are scored on a draw that the comparison does not see."""
+from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
+from curvlab.study.page import console, publish
+from curvlab.study.verdict import Report, compared, recommend
 
 Cell = tuple[DictConfig, Path]
 
-
-class Progress:
-    """Runs of a study that have ended, and the time left.
-
-    Args:
-        total: number of all runs.
-    """
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self._started = total, 0, monotonic()
-
-    def line(self, result: Result) -> str:
-        """Count a run: `[12/148] fpst, sphere, seed 3: 91.20, about 14 min left`."""
-        self.done += 1
-        score = f"{result.score:.2f}" if result.score is not None else result.error
-        what = f"{result.model}, {result.manifold}, seed {result.seed}: {score}"
-        left = (monotonic() - self._started) / self.done * max(0, self.total - self.done)
-        return f"[{self.done}/{self.total}] {what}" + (
-            f", about {in_time(left)} left" if left else ""
-        )
+COSTS = {
+    "parameters": "parameters",
+    "ms_per_step": "ms_per_step",
+    "seconds": "wall_seconds",
+    "memory_mb": "peak_memory_mb",
+}
+"""Columns of the table of a model, and the fields of a result that they are means of."""
 
 
 def study(config: DictConfig) -> Result:
@@ -80,8 +63,8 @@ def study(config: DictConfig) -> Result:
     result.experiment = "study"
     with folder.locked(None):
         try:
-            words = given([str(word) for word in hydra.overrides.task])
-            result.score = _study(config, words, folder.path)
+            overrides = overrides_of_runs([str(word) for word in hydra.overrides.task])
+            result.score = _study(config, overrides, folder.path)
             result.status = "finished"
             (folder.path / TRACEBACK).unlink(missing_ok=True)
             result.write(folder.path)
@@ -90,26 +73,34 @@ def study(config: DictConfig) -> Result:
     return result
 
 
-def _study(config: DictConfig, words: Sequence[str], folder: Path) -> float:
+def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     """Do the runs that are left, compare them and write the page; return the best score."""
     options = config.study
     prepare_processor(config.trainer.threads)
-    twins = {model: twins_of(model, words, options) for model in options.models}
-    first = next(iter(twins.values()))[0].config(config.seed)
+    spaces = {model: spaces_of(model, overrides, options) for model in options.models}
+    first = next(iter(spaces.values()))[0].config(config.seed)
     data = build_data(first)
     data.prepare_data()
-    facts, warnings = graph_facts(data.graph), tuple(feature_warnings(data.graph))
-    dim = max(twin.dim for own in twins.values() for twin in own)
-    floor = floor_of(first.task.name, first.task.get("metric"), data, dim)
-    for line in facts_lines(facts):
+    facts = graph_facts(data.graph)
+    for line in facts.lines():
         console.print(f"  {line}")
-    for model, own in twins.items():
-        spaces = ", ".join(twin.space for twin in own)
-        console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {spaces}")
-    console.print("\n".join([f"runs are in {shown(folder / 'runs')}", *warnings]))
-    total = sum(number_of_runs(len(own), options) for own in twins.values())
-    progress = Progress(total)
-    reports = [_report(own, config, folder, floor, progress) for own in twins.values()]
+    for model, own in spaces.items():
+        names = ", ".join(one.space for one in own)
+        console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {names}")
+    console.print(f"runs are in {shown(folder / 'runs')}")
+    seeds = range(config.seed, config.seed + options.seeds)
+    cells = [
+        (one.config(seed), folder / "runs" / model / f"{one.space}_{one.dim}" / f"seed{seed}")
+        for model, own in spaces.items()
+        for one in own
+        for seed in seeds
+    ]
+    results = iter(run_cells(cells, config))
+    rows = {
+        model: [row_of(one, [next(results) for _ in seeds]) for one in own]
+        for model, own in spaces.items()
+    }
+    reports = [_report(str(own[0].config(0).model.label), rows[m]) for m, own in spaces.items()]
     found = {
         "dataset": config.dataset.name,
         "label": config.dataset.label,
@@ -117,102 +108,44 @@ def _study(config: DictConfig, words: Sequence[str], folder: Path) -> float:
         "metric": str(first.task.get("metric") or "map"),
         "seeds": options.seeds,
         "steps": int(first.trainer.max_steps),
-        "trials": options.trials,
-        "words": list(words),
+        "words": list(overrides),
         "models": list(options.models),
     }
-    publish(folder, found, facts, floor, warnings, reports)
+    publish(folder, found, facts, reports)
     return max(report.score for report in reports)
 
 
-def _report(
-    twins: Sequence[Twin],
-    config: DictConfig,
-    folder: Path,
-    floor: Floor | None,
-    progress: Progress,
-) -> Report:
-    """Run all twins of a model and compare them.
+def _report(label: str, rows: Sequence[dict[str, Any]]) -> Report:
+    """Compare a model's spaces.
 
     Raises:
-        UsageError: the flat twin, or every other one, has no scores.
+        UsageError: the flat one, or every other one, has no scores.
     """
-    chosen = {twin: best_trial(twin, config, folder, progress) for twin in twins}
-    table = _outcomes(chosen, config, folder, progress)
-    others = table.iloc[1:].dropna(subset="scores")
-    errors = table["error"].dropna()
-    if 0 in errors or others.empty:
-        error = errors.iloc[0]
-        raise UsageError(f"model={twins[0].model} has no flat score to compare with: {error}")
-    both = (FLAT, best_of(others)["space"])
-    cut = {
-        twin.narrower(by): values
-        for by in config.study.cuts
-        for twin, values in chosen.items()
-        if twin.space in both and twin.dim // by
-    }
-    if cut:
-        narrower = _outcomes(cut, config, folder, progress).dropna(subset="scores")
-        table = pd.concat([table, narrower], ignore_index=True)
-    label = str(twins[0].config(config.seed).model.label)
-    return recommend(label, compared(table), floor)
+    if rows[0]["scores"] is None or all(row["scores"] is None for row in rows[1:]):
+        error = next(row["error"] for row in rows if row["error"])
+        raise UsageError(f"{label} has no scores in flat space and another to compare: {error}")
+    return recommend(label, compared(pd.DataFrame(rows)))
 
 
-def best_trial(twin: Twin, config: DictConfig, folder: Path, progress: Progress) -> tuple[str, ...]:
-    """The combination of values that has the best score, by validation where there is one.
-
-    Raises:
-        UsageError: no trial has a score.
-    """
-    if not (trials := trials_of(config.study)):
-        return ()
-    seed, place = config.seed + TRIAL_SEED, _folder(folder, twin) / "trials"
-    cells = [
-        (twin.with_words(values).config(seed), place / str(number))
-        for number, values in enumerate(trials)
-    ]
-    scores = np.array(
-        [result.objective for result in run_cells(cells, config, progress)], dtype=float
-    )
-    if np.isnan(scores).all():
-        raise UsageError(f"no trial of {twin.model} in {twin.space} space has a score")
-    return trials[int(np.nanargmax(scores))]
-
-
-def _outcomes(
-    chosen: Mapping[Twin, tuple[str, ...]], config: DictConfig, folder: Path, progress: Progress
-) -> pd.DataFrame:
-    """Run twins with the values of their trials over the seeds: a row each."""
-    seeds = range(config.seed, config.seed + config.study.seeds)
-    cells = [
-        (twin.with_words(values).config(seed), _folder(folder, twin) / f"seed{seed}")
-        for twin, values in chosen.items()
-        for seed in seeds
-    ]
-    results = iter(run_cells(cells, config, progress))
-    return pd.DataFrame(
-        outcome_of(twin, values, [next(results) for _ in seeds]) for twin, values in chosen.items()
-    )
-
-
-def _folder(folder: Path, twin: Twin) -> Path:
-    return folder / "runs" / twin.model / f"{twin.space}_{twin.dim}"
-
-
-def run_cells(cells: Sequence[Cell], config: DictConfig, progress: Progress) -> list[Result]:
+def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
     """Run configurations in their folders, a process a core, and return their results in order."""
-    if not cells:
-        return []
     for cell, _ in cells:
         with open_dict(cell):
             cell.rerun, cell.trainer.threads = bool(config.rerun), 1
     device = run_device(cells[0][0].trainer.accelerator).type
     workers = min(len(cells), torch.get_num_threads()) if device == "cpu" else 1
-    results = []
+    results: list[Result] = []
+    started = monotonic()
     with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
         for result in (map if workers == 1 else pool.map)(run_cell, cells):
             results.append(result)
-            console.print(progress.line(result))
+            done, total = len(results), len(cells)
+            score = f"{result.score:.2f}" if result.score is not None else result.error
+            left = in_time((monotonic() - started) / done * (total - done))
+            console.print(
+                f"[{done}/{total}] {result.model}, {result.manifold}, seed {result.seed}: {score}"
+                + (f", about {left} left" if done < total else "")
+            )
     return results
 
 
@@ -224,9 +157,9 @@ def run_cell(cell: Cell) -> Result:
         return train_in(config, RunDirectory(folder), multirun=True)
 
 
-def outcome_of(twin: Twin, values: tuple[str, ...], results: Sequence[Result]) -> dict[str, Any]:
-    """The runs of a twin as a row, see `curvlab.study.verdict`; without scores if one has none."""
-    own = {"space": twin.space, "dim": twin.dim, "words": twin.words, "chosen": values}
+def row_of(one: ModelInSpace, results: Sequence[Result]) -> dict[str, Any]:
+    """The runs of a model in a space as a row, see `curvlab.study.verdict`."""
+    own = {"space": one.space, "dim": one.dim, "words": one.overrides}
     failed = next((result for result in results if result.score is None), None)
     if failed is not None:
         error = f"seed {failed.seed} {failed.status}: {failed.error}"
@@ -234,13 +167,7 @@ def outcome_of(twin: Twin, values: tuple[str, ...], results: Sequence[Result]) -
     scores = [float(result.score) for result in results if result.score is not None]
     curvatures = pd.DataFrame([result.curvatures for result in results])
     kappas = {str(k): np.mean(curvatures[k].tolist(), axis=0).tolist() for k in curvatures}
-    costs = {
-        "parameters": "parameters",
-        "ms_per_step": "ms_per_step",
-        "seconds": "wall_seconds",
-        "memory_mb": "peak_memory_mb",
-    }
-    table = pd.DataFrame([[getattr(r, name) for name in costs.values()] for r in results])
-    means = dict(zip(costs, table.astype(float).mean(), strict=True))
+    table = pd.DataFrame([[getattr(r, name) for name in COSTS.values()] for r in results])
+    means = dict(zip(COSTS, table.astype(float).mean(), strict=True))
     row = {"scores": scores, "error": None, "mean": mean(scores), "curvatures": kappas}
     return own | row | means

@@ -1,21 +1,20 @@
 """Results of a study: comparisons with flat space, and a recommendation in words.
 
-A model's results are a table with a row for each space and width, flat space at full width first:
-`space`, `dim`, `words` (overrides without the seed), `chosen` (values that its trials chose),
-`scores` (one a seed; None if a run has none), `error` (why), `mean`, `curvatures` (by name, means
-over seeds), and means over seeds of `parameters`, `ms_per_step`, `seconds` and `memory_mb`.
+A model's results are a table with a row for each space, the flat one first: `space`, `dim`, `words`
+(overrides without the seed), `scores` (one a seed; None if a run has none), `error` (why), `mean`,
+`curvatures` (by name, means over seeds), and means over seeds of `parameters`, `ms_per_step`,
+`seconds` and `memory_mb`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import inf, isinf
-from typing import Any, Literal
+from math import isinf
+from typing import Any
 
 import pandas as pd
 
 from curvlab.statistics import LEVEL, detectable, holm, paired, runs_needed
-from curvlab.study.floor import Floor
-from curvlab.study.twins import FLAT
+from curvlab.study.flat_counterpart import FLAT
 
 ONE_POINT = 1.0
 
@@ -27,8 +26,6 @@ class Report:
     Attributes:
         label: of the model.
         table: what `compared` returned.
-        kind: a curved space is better; none is, and some are worse or all alike; or no score is
-            above the floor, and nothing is recommended.
         space: that is recommended; flat where no other is better.
         alike: other spaces that do as well.
         text: in sentences.
@@ -36,71 +33,48 @@ class Report:
 
     label: str
     table: pd.DataFrame
-    kind: Literal["curved", "flat", "no difference", "floor"]
     space: str
     alike: tuple[str, ...]
     text: str
 
     @property
     def score(self) -> float:
-        """Mean score in the recommended space at full width."""
+        """Mean score in the recommended space."""
         return float(self.table.loc[self.table["space"] == self.space, "mean"].iloc[0])
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare spaces and widths with flat space at full width, paired by seed.
+    """Compare spaces with flat space, paired by seed.
 
     Returns:
         The table with `difference` (mean), `pm` (half of its 95 % interval), `interval`, `std`,
         `pairs`, `p_t`, `p_ranks` (see `curvlab.statistics.Paired`), and `p_holm`, corrected for the
-        other spaces of the model, or for the smaller widths. Flat space and rows without scores
-        have none of these.
+        spaces of the model. Flat space and rows without scores have none of these.
     """
-    flat, scored = table.iloc[0], table["scores"].notna()
-    scored.iloc[0] = False
-    narrower = table["dim"] < flat["dim"]
-    found = {}
-    for rows in (table[scored & ~narrower], table[scored & narrower]):
-        pairs = [paired(scores, flat["scores"]) for scores in rows["scores"]]
-        corrected = holm([pair.p_t for pair in pairs])
-        for i, pair, p in zip(rows.index, pairs, corrected, strict=True):
-            found[i] = asdict(pair) | {"interval": pair.interval, "p_holm": p}
-    names = {"mean": "difference", "p_wilcoxon": "p_ranks"}
-    return table.join(pd.DataFrame.from_dict(found, orient="index").rename(columns=names))
+    rows = table.iloc[1:].dropna(subset="scores")
+    pairs = [paired(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
+    found = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
+    found["p_holm"] = holm(found["p_t"])
+    return table.join(found.rename(columns={"mean": "difference", "p_wilcoxon": "p_ranks"}))
 
 
-def best_of(rows: pd.DataFrame) -> Any:
-    """The row with the best mean score."""
-    return rows.iloc[int(rows["mean"].astype(float).argmax())]
-
-
-def recommend(label: str, table: pd.DataFrame, floor: Floor | None = None) -> Report:
+def recommend(label: str, table: pd.DataFrame) -> Report:
     """Recommend a space for a model.
 
     Spaces count as better that beat flat by the corrected t test at 5 %. Of the one with the best
     mean and the others that no paired t test separates from it, the first in the study's order is
     recommended: a space with one curvature of a known sign before one that learns it, and that
-    before a product. Flat, if none is better. None, if no score is above the noise of the floor.
+    before a product. Flat, if none is better.
 
     Args:
         label: of the model.
         table: what `compared` returned.
-        floor: a score without learning.
     """
-    limit = -inf if floor is None else floor.limit
-    full = table[(table["dim"] == table["dim"].iloc[0]) & table["scores"].notna()]
-    highest, others = best_of(full), full.iloc[1:]
-    if highest["mean"] <= limit:
-        text = (
-            f"No space is recommended for {label}: its best score, {highest['mean']:.2f} in "
-            f"{highest['space']} space, is not above the floor of {floor}. More steps, another "
-            "learning rate or other features may help."
-        )
-        return Report(label, table, "floor", FLAT, (), text)
+    others = table.iloc[1:].dropna(subset="scores")
     significant = others["p_holm"] < LEVEL
-    better = others[significant & (others["difference"] > 0) & (others["mean"] > limit)]
+    better = others[significant & (others["difference"] > 0)]
     if len(better):
-        top = best_of(better)["scores"]
+        top = _best(better)["scores"]
         alike = better[[not paired(top, scores).p_t < LEVEL for scores in better["scores"]]]
         best: Any = alike.iloc[0]
         names = tuple(alike["space"].iloc[1:])
@@ -110,42 +84,32 @@ def recommend(label: str, table: pd.DataFrame, floor: Floor | None = None) -> Re
             f"{best['interval']}, p = {best['p_holm']:.2g} after Holm."
         )
         text += f" {_listed(names).capitalize()} did not do better." if names else ""
-        return Report(label, table, "curved", best["space"], names, text)
+        return Report(label, table, best["space"], names, text)
     equal, worse = others[~significant], others[significant]
     if equal.empty:
         less = f"by {-worse['difference'].max():.2f} points or more"
         text = f"{label} stays flat: every other space scores less, {less}."
-        return Report(label, table, "flat", FLAT, (), text)
-    budget = _budget(best_of(equal), len(others))
-    text = f"{label} stays flat: no difference was found with this budget. {budget}"
-    text += f" Worse than flat: {_listed(list(worse['space']))}." if len(worse) else ""
-    return Report(label, table, "no difference", FLAT, tuple(equal["space"]), text)
-
-
-def widths_saved(table: pd.DataFrame) -> Iterator[str]:
-    """Compare smaller widths with the full one, a sentence each, corrected for their number."""
-    row: Any
-    for row in table[table["dim"] < table["dim"].iloc[0]].dropna(subset="scores").itertuples():
-        where = f"At dim {row.dim}, {row.space}"
-        against = f"flat space of full width, 95 % interval {row.interval}"
-        if row.p_holm < LEVEL:
-            more = f"{abs(row.difference):.2f} points {'more' if row.difference > 0 else 'less'}"
-            yield f"{where} scores {more} than {against}, p = {row.p_holm:.2g} after Holm."
-        else:
-            yield f"{where} was not found to differ from {against}."
+    else:
+        budget = _budget(_best(equal), len(others))
+        text = f"{label} stays flat: no difference was found with this budget. {budget}"
+        text += f" Worse than flat: {_listed(list(worse['space']))}." if len(worse) else ""
+    return Report(label, table, FLAT, tuple(equal["space"]), text)
 
 
 def overall(reports: Sequence[Report]) -> str:
     """The recommendation over all models, in a sentence: the best one in its best space."""
     best = max(reports, key=lambda report: report.score)
-    gains = [report.label for report in reports if report.kind == "curved"]
+    gains = [report.label for report in reports if report.space != FLAT]
     curved = "Curvature was not found to be worth it on this graph."
     if gains:
         curved = f"Curvature is worth it for {_listed(gains)}."
-    elif all(report.kind == "floor" for report in reports):
-        curved = "Nothing is recommended: no score is above the floor."
     score = f"{best.label} in {best.space} space, {best.score:.2f} on average"
     return f"{curved} The best score of all has {score}."
+
+
+def _best(rows: pd.DataFrame) -> Any:
+    """The row with the best mean score."""
+    return rows.iloc[int(rows["mean"].astype(float).argmax())]
 
 
 def _budget(row: Any, tests: int) -> str:

@@ -1,9 +1,7 @@
 """The runs of a study: which model, in which space, with which overrides."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import product
-from random import Random
+from dataclasses import dataclass
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -11,7 +9,6 @@ from curvlab.config.compose import compose
 from curvlab.config.options import check_setting
 from curvlab.config.rules import check_space, is_of_triples
 from curvlab.errors import UsageError
-from curvlab.search.space import leaves
 
 FLAT = "flat"
 
@@ -25,19 +22,19 @@ OTHERWISE = {
 
 
 @dataclass(frozen=True)
-class Twin:
+class ModelInSpace:
     """A model in a space, before a seed is chosen.
 
     Attributes:
         model: choice of `model=`.
         space: kind of space: flat, hyperbolic, ...
-        words: all overrides but the seed.
+        overrides: all but the seed.
         dim: width.
     """
 
     model: str
     space: str
-    words: tuple[str, ...]
+    overrides: tuple[str, ...]
     dim: int
 
     def config(self, seed: int) -> DictConfig:
@@ -46,48 +43,39 @@ class Twin:
         Raises:
             UsageError: Hydra cannot.
         """
-        return compose([*self.words, f"seed={seed}"])
-
-    def narrower(self, divisor: int) -> "Twin":
-        """The same twin with a smaller width."""
-        dim = self.dim // divisor
-        return replace(self.with_words([f"model.dim={dim}"]), dim=dim)
-
-    def with_words(self, words: Sequence[str]) -> "Twin":
-        """The same twin with further overrides."""
-        return replace(self, words=(*self.words, *words))
+        return compose([*self.overrides, f"seed={seed}"])
 
 
-def twins_of(model: str, words: Sequence[str], options: DictConfig) -> list[Twin]:
+def spaces_of(model: str, overrides: Sequence[str], options: DictConfig) -> list[ModelInSpace]:
     """A model in each kind of space that it can be built with, the flat one first.
 
     Args:
         model: choice of `model=`.
-        words: overrides of the command line beside the study.
+        overrides: of the command line, without those of the study.
         options: `config.study`.
 
     Raises:
-        UsageError: there is no flat twin, or nothing to compare it with.
+        UsageError: there is no flat counterpart, or nothing to compare it with.
     """
     common = [*(options.get("words") or ()), "trainer.plots=false", "trainer.progress=false"]
     for key, value in (("trainer.max_steps", options.steps), ("model.dim", options.dim)):
         common += [] if value is None else [f"{key}={value}"]
-    said = set(map(_key, words))
-    own = [*(word for word in common if _key(word) not in said), *words]
+    given = set(map(_key, overrides))
+    own = [*(word for word in common if _key(word) not in given), *overrides]
     found = []
     for space, choices in options.spaces.items():
         for choice in choices or ():
-            overrides = (f"model={model}", *own, *choice)
-            config = compose(overrides)
+            candidate = (f"model={model}", *own, *choice)
+            config = compose(candidate)
             if fits(config):
-                found.append(Twin(model, str(space), overrides, int(config.model.dim)))
+                found.append(ModelInSpace(model, str(space), candidate, int(config.model.dim)))
                 break
-    found.sort(key=lambda twin: twin.space != FLAT)
+    found.sort(key=lambda one: one.space != FLAT)
     if len(found) < 2 or found[0].space != FLAT:
-        spaces = ", ".join(twin.space for twin in found) or "none"
+        spaces = ", ".join(one.space for one in found) or "none"
         raise UsageError(
             f"study.models: model={model} has {spaces} of the study's spaces, so that a curved one "
-            "has no flat twin; choose others, such as fpst, kappa_gcn or hgcn"
+            "has no flat counterpart; choose others, such as fpst, kappa_gcn or hgcn"
         )
     return found
 
@@ -101,26 +89,6 @@ def fits(config: DictConfig) -> bool:
     kappa = config.manifold.get("kappa")
     components = config.model.get("components", config.model.get("heads", 1))
     return not OmegaConf.is_list(kappa) or len(kappa) == components
-
-
-def trials_of(options: DictConfig) -> list[tuple[str, ...]]:
-    """The combinations of values that every twin tries, as overrides; the same for all.
-
-    Drawn without replacement, so that there are at most as many as combinations.
-    """
-    values = {key: v for key, v in leaves(options.get("values") or {}) if v is not None}
-    combinations = [
-        tuple(f"{key}={value}" for key, value in zip(values, chosen, strict=True))
-        for chosen in product(*values.values())
-    ]
-    drawn = min(options.trials, len(combinations)) if values else 0
-    return Random(0).sample(combinations, drawn)
-
-
-def number_of_runs(spaces: int, options: DictConfig) -> int:
-    """Runs of one model: its trials and seeds in each space, and two spaces at smaller widths."""
-    each = options.seeds + len(trials_of(options))
-    return spaces * each + 2 * len(options.cuts) * options.seeds
 
 
 def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str]) -> None:
@@ -138,7 +106,7 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
         if way := OTHERWISE.get(_key(word)):
             raise UsageError(f"{word}: study= chooses models and spaces itself; {way}")
     options = config.study
-    for key in ("seeds", "steps", "dim", "trials", "models", "cuts"):
+    for key in ("seeds", "steps", "dim", "models"):
         value = options[key]
         plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
         check_setting(f"study.{key}", config, plain)
@@ -156,7 +124,7 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
         )
 
 
-def given(words: Sequence[str]) -> list[str]:
+def overrides_of_runs(words: Sequence[str]) -> list[str]:
     """The overrides of a command line that all runs of a study have."""
     ours, groups = ("study", "seed", "rerun", "print_config"), ("study.", "hydra")
     return [word for word in words if _key(word) not in ours and not _key(word).startswith(groups)]
