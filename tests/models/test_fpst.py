@@ -19,7 +19,6 @@ VARIANTS = {
     "two layers": {"layers": 2},
     "no layer norm": {"layer_norm": False},
     "no output projection": {"out_proj": False},
-    "wide heads and feed-forward": {"head_dim": 3, "ffn_ratio": 2},
     "exact attention": {"attention": "exact"},
     "one head": {"heads": 1},
     "elu": {"activation": "elu"},

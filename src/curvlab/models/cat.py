@@ -231,7 +231,6 @@ class CAT(FlatEncoder, DotProductScorer):
         steps_per_pass: training steps of a pass over the data.
         dim: width of tokens and embeddings.
         layers: blocks.
-        ffn_ratio: width inside the feed-forward networks over `dim`.
         activation: of the feed-forward networks and the router.
         dropout: of embeddings and tokens.
         token_layout: of nodes: `graph`, all are one sequence, or `single`, each is one of its own,
@@ -241,7 +240,7 @@ class CAT(FlatEncoder, DotProductScorer):
         branches: of a block; a branch may occur several times.
         routed: weigh the branches for each token; False: all count the same.
         equal_start: start the router with equal weights; the paper does not.
-        euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`.
+        euclidean: makes a branch from `dim`, `ffn_ratio` (here 2) and `activation`.
         hyperbolic: likewise.
         spherical: likewise.
         feed_forward: likewise, without attention or geometry.
@@ -267,7 +266,6 @@ class CAT(FlatEncoder, DotProductScorer):
         steps_per_pass: FromData[int] = 1,
         dim: PositiveInt = 64,
         layers: PositiveInt = 1,
-        ffn_ratio: PositiveInt = 2,
         activation: Activation = "relu",
         dropout: Dropout = 0.2,
         token_layout: Literal["single", "graph"] = "single",
@@ -304,7 +302,7 @@ class CAT(FlatEncoder, DotProductScorer):
             raise UsageError("token_layout='graph' is of nodes: for triples use 'single'")
         else:
             self.tokens = TripleTokens(num_entities, num_relations or 0, dim, dropout)
-        options = {"dim": dim, "ffn_ratio": ffn_ratio, "activation": activation}
+        options = {"dim": dim, "ffn_ratio": 2, "activation": activation}
         routed = routed and len(branches) > 1
         self.blocks = nn.ModuleList(
             CurvatureBlock(
@@ -334,7 +332,7 @@ class CAT(FlatEncoder, DotProductScorer):
 
     @property
     def entity_points(self) -> Tensor:
-        """Embeddings of all entities."""
+        """Embeddings of the entities `[entities, dim]`."""
         assert isinstance(self.tokens, TripleTokens)
         return self.tokens.entities.weight
 
@@ -383,15 +381,7 @@ class NeighbourCAT(CAT):
     Attention and distances then do something; the parameters are those of CAT.
 
     Args:
-        num_entities: number of entities.
-        num_relations: number of relations.
         train_triples: head, relation and tail `[3, triples]`.
-        steps_per_pass: training steps of a pass over the data.
-        dim: width of tokens and embeddings.
-        layers: blocks.
-        ffn_ratio: width inside the feed-forward networks over `dim`.
-        activation: of the feed-forward networks and the router.
-        dropout: of embeddings and tokens.
         neighbours: most tokens next to the query's own.
     """
 
@@ -405,11 +395,10 @@ class NeighbourCAT(CAT):
         steps_per_pass: FromData[int] = 1,
         dim: PositiveInt = 64,
         layers: PositiveInt = 1,
-        ffn_ratio: PositiveInt = 2,
         activation: Activation = "relu",
         dropout: Dropout = 0.2,
         neighbours: PositiveInt = 8,
     ) -> None:
         sizes = num_entities, num_relations
-        super().__init__(None, *sizes, steps_per_pass, dim, layers, ffn_ratio, activation, dropout)
+        super().__init__(None, *sizes, steps_per_pass, dim, layers, activation, dropout)
         self.tokens = NeighbourTokens(*sizes, dim, dropout, train_triples, neighbours)

@@ -10,7 +10,7 @@ Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-lo
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -30,6 +30,15 @@ from curvlab.models.encoder import Encoder, check_divides, make_space
 from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
+class StackOptions(TypedDict, total=False):
+    """Options that all networks of this file have, see `CurvedGCN`."""
+
+    layers: int
+    activation: Activation
+    dropout: float
+    skip_average: bool
+
+
 class CurvedGCN(Encoder):
     """`v_l = act(aggregate(map_l(v_{l-1})))` from the features `v_0`, embeddings `exp_0(v_L)`.
 
@@ -40,8 +49,7 @@ class CurvedGCN(Encoder):
     `[nodes, dim + space.codimension]`.
 
     Args:
-        space: space of the embeddings; the models below make it of their `manifold` and have the
-            other arguments, too.
+        space: space of the embeddings; the models below make it of their `manifold`.
         dim: width of layers and of the embeddings' tangent vectors.
         layers: number of layers.
         activation: of the tangent vectors.
@@ -66,11 +74,6 @@ class CurvedGCN(Encoder):
         self.dim_out = dim + space.codimension
         self.activation = activation_function(activation)
         self.skip_average = skip_average
-
-    @property
-    def manifold_out(self) -> Manifold:
-        """The space of the embeddings."""
-        return self.space
 
     def transforms(self) -> Sequence[GraphTransform]:
         """Neighbourhoods with self-loops."""
@@ -126,14 +129,11 @@ class HGCN(CurvedGCN):
         in_channels: int,
         manifold: SpaceMaker[Manifold] = partial(PoincareBall, learnable=True),
         dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        **stack: Unpack[StackOptions],
     ) -> None:
-        super().__init__(manifold(), dim, layers, activation, dropout, skip_average)
+        super().__init__(manifold(), dim, **stack)
         self.linears = nn.ModuleList(
-            StereographicLinear(width, dim, manifold(), weight_dropout=dropout)
+            StereographicLinear(width, dim, manifold(), weight_dropout=self.dropout)
             for width in self.widths(in_channels)
         )
         for linear in self.linears:
@@ -197,14 +197,11 @@ class HAT(CurvedGCN):
         manifold: SpaceMaker[Stereographic] = PoincareBall,
         heads: PositiveInt = 2,
         dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        **stack: Unpack[StackOptions],
     ) -> None:
         check_divides("heads", heads, dim)
         space = manifold(components=heads)
-        super().__init__(space, dim, layers, activation, dropout, skip_average)
+        super().__init__(space, dim, **stack)
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
@@ -239,14 +236,11 @@ class HGNN(CurvedGCN):
         in_channels: int,
         manifold: SpaceMaker[Stereographic] = PoincareBall,
         dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        **stack: Unpack[StackOptions],
     ) -> None:
-        super().__init__(manifold(), dim, layers, activation, dropout, skip_average)
+        super().__init__(manifold(), dim, **stack)
         self.features = FeatureLinear(in_channels, dim)
-        self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(layers))
+        self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(self.depth))
         for linear in (self.features, *self.linears):
             nn.init.xavier_uniform_(linear.weight)
         # Next to random ones all nodes look the same, and relu goes silent: features are small.
@@ -295,13 +289,10 @@ class KappaGCN(CurvedGCN):
         components: PositiveInt = 2,
         midpoint: Midpoint | None = None,
         dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        **stack: Unpack[StackOptions],
     ) -> None:
         space = make_space(manifold, "components", components, dim)
-        super().__init__(space, dim, layers, activation, dropout, skip_average)
+        super().__init__(space, dim, **stack)
         choose_midpoint(space, midpoint)
         self.linears = self.linear_maps_from(in_channels)
 
@@ -357,10 +348,7 @@ class QGCN(CurvedGCN):
         in_channels: int,
         manifold: SpaceMaker[PseudoHyperboloid] = partial(PseudoHyperboloid, learnable=True),
         dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        **stack: Unpack[StackOptions],
     ) -> None:
         space = manifold()
         if space.time_dims > dim:
@@ -368,9 +356,9 @@ class QGCN(CurvedGCN):
                 f"time_dims={space.time_dims} are more axes than the coordinates, dim={dim}"
             )
         tangent = dim - space.codimension
-        super().__init__(space, tangent, layers, activation, dropout, skip_average)
+        super().__init__(space, tangent, **stack)
         self.linears = nn.ModuleList(
-            PseudoLinear(width, tangent, manifold(), weight_dropout=dropout)
+            PseudoLinear(width, tangent, manifold(), weight_dropout=self.dropout)
             for width in self.widths(in_channels)
         )
 

@@ -41,6 +41,7 @@ class Encoder(TakesManifold, nn.Module):
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
         dim_out: number of coordinates of an embedding, time included. A constructor sets it.
+        space: of the embeddings. A constructor sets it, or a property gives `manifold_out`.
     """
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
@@ -54,11 +55,12 @@ class Encoder(TakesManifold, nn.Module):
     gives_logits = False
     linear_maps = 1
     dim_out: int
+    space: Manifold
 
     @property
-    @abstractmethod
     def manifold_out(self) -> Manifold:
         """The space of the embeddings."""
+        return self.space
 
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:
@@ -101,11 +103,6 @@ class FlatEncoder(Encoder):
     def __init__(self) -> None:
         super().__init__()
         self.space = Euclidean(conformal_factor=1.0)
-
-    @property
-    def manifold_out(self) -> Euclidean:
-        """Flat space."""
-        return self.space
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:

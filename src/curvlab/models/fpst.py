@@ -139,8 +139,6 @@ class FPST(Encoder):
         dim: width of tokens and embeddings, a multiple of `heads`.
         layers: blocks.
         heads: heads of a block, each with a curvature of its own.
-        head_dim: width of a head; None: `dim / heads`.
-        ffn_ratio: width of the feed-forward layer over `dim`.
         activation: of the feed-forward layer, in the tangent space.
         layer_norm: normalise the inputs of attention and feed-forward.
         attention: `linear` in the tokens, or `exact`: signed dot products, quadratic, a reference.
@@ -171,8 +169,6 @@ class FPST(Encoder):
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         heads: PositiveInt = 2,
-        head_dim: PositiveInt | None = None,
-        ffn_ratio: PositiveInt = 1,
         activation: Activation = "relu",
         layer_norm: bool = True,
         attention: AttentionKind = "linear",
@@ -190,11 +186,9 @@ class FPST(Encoder):
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
             mixer = StereographicAttention(
-                dim, heads, head_dim or dim // heads, space, attention, out_proj, midpoint
+                dim, heads, dim // heads, space, attention, out_proj, midpoint
             )
-            network = StereographicFeedForward(
-                dim, ffn_ratio * dim, function, space, weight_dropout=dropout
-            )
+            network = StereographicFeedForward(dim, dim, function, space, weight_dropout=dropout)
             blocks.append(FPSTBlock(space, dim, mixer, network, layer_norm, dropout))
         self.spaces = [block.space for block in blocks]
         self.blocks = nn.Sequential(*blocks)
@@ -234,8 +228,6 @@ class TokenGT(FPST):
         dim: PositiveInt = 16,
         layers: PositiveInt = 1,
         heads: PositiveInt = 2,
-        head_dim: PositiveInt | None = None,
-        ffn_ratio: PositiveInt = 1,
         activation: Activation = "relu",
         layer_norm: bool = True,
         attention: AttentionKind = "linear",
@@ -245,7 +237,6 @@ class TokenGT(FPST):
         sign_flips: bool = False,
         shared_identifiers: bool = False,
     ) -> None:
-        shape = dim, layers, heads, head_dim, ffn_ratio
-        block = activation, layer_norm, attention, out_proj
+        block = dim, layers, heads, activation, layer_norm, attention, out_proj
         tokens = eigenvectors, sign_flips, shared_identifiers
-        super().__init__(in_channels, manifold, *shape, *block, None, dropout, *tokens)
+        super().__init__(in_channels, manifold, *block, None, dropout, *tokens)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +30,23 @@ from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
 Normalisation = Literal["none", "batch", "layer"]
 NORMALISATIONS = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}
+
+
+class NetworkOptions(TypedDict, total=False):
+    """Options that all graph networks have, see `GraphNetwork`."""
+
+    dim: int
+    layers: int
+    activation: Activation
+    dropout: float
+    skip_average: bool
+    logits: bool
+    classes: int | None
+    normalisation: Normalisation
+    residual: bool
+    input_layer: bool
+    last_activation: bool
+    input_dropout: bool
 
 
 class GraphNetwork(FlatEncoder):
@@ -258,19 +275,9 @@ class DropEdge(GCN):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        edge_dropout: Dropout = 0.3,
-        dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
-        logits: bool = False,
-        classes: FromData[PositiveInt | None] = None,
+        self, in_channels: int, edge_dropout: Dropout = 0.3, **network: Unpack[NetworkOptions]
     ) -> None:
-        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
-        super().__init__(*common)
+        super().__init__(in_channels, **network)
         self.edge_dropout = edge_dropout
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
@@ -312,23 +319,10 @@ class GAT(GraphNetwork):
         heads: PositiveInt = 2,
         last_heads: PositiveInt | None = None,
         attention_dropout: Dropout = 0.0,
-        dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
-        logits: bool = False,
-        classes: FromData[PositiveInt | None] = None,
-        normalisation: Normalisation = "none",
-        residual: bool = False,
-        input_layer: bool = False,
-        last_activation: bool = False,
-        input_dropout: bool = True,
+        **network: Unpack[NetworkOptions],
     ) -> None:
         layer = partial(GATConv, heads=heads, dropout=attention_dropout, add_self_loops=False)
-        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
-        more = normalisation, residual, input_layer, last_activation, input_dropout
-        super().__init__(*common, *more, layer, heads, last_heads)
+        super().__init__(in_channels, layer=layer, heads=heads, last_heads=last_heads, **network)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """Edges, those of nodes to themselves last: made once, not by a layer in every step."""
@@ -351,19 +345,9 @@ class ChebNet(GraphNetwork):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        K: PositiveInt = 3,
-        dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
-        logits: bool = False,
-        classes: FromData[PositiveInt | None] = None,
+        self, in_channels: int, K: PositiveInt = 3, **network: Unpack[NetworkOptions]
     ) -> None:
-        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
-        super().__init__(*common, layer=partial(ChebConv, K=K))
+        super().__init__(in_channels, layer=partial(ChebConv, K=K), **network)
 
 
 class MeanSAGE(nn.Module):
@@ -413,25 +397,10 @@ class GraphSAGE(GraphNetwork):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        project_first: bool = False,
-        dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
-        logits: bool = False,
-        classes: FromData[PositiveInt | None] = None,
-        normalisation: Normalisation = "none",
-        residual: bool = False,
-        input_layer: bool = False,
-        last_activation: bool = False,
-        input_dropout: bool = True,
+        self, in_channels: int, project_first: bool = False, **network: Unpack[NetworkOptions]
     ) -> None:
-        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
-        more = normalisation, residual, input_layer, last_activation, input_dropout
-        super().__init__(*common, *more, layer=MeanSAGE if project_first else MatrixSAGE)
+        layer = MeanSAGE if project_first else MatrixSAGE
+        super().__init__(in_channels, layer=layer, **network)
         self.adjacency = "edge_index" if project_first else "csr"
 
 
@@ -464,16 +433,9 @@ class SGC(GraphNetwork):
         in_channels: int,
         K: PositiveInt = 1,
         cached: bool = False,  # noqa: ARG002
-        dim: PositiveInt = 16,
-        layers: PositiveInt = 1,
-        activation: Activation = "relu",
-        dropout: Dropout = 0.0,
-        skip_average: bool = True,
-        logits: bool = False,
-        classes: FromData[PositiveInt | None] = None,
+        **network: Unpack[NetworkOptions],
     ) -> None:
-        common = in_channels, dim, layers, activation, dropout, skip_average, logits, classes
-        super().__init__(*common, layer=partial(MatrixSGC, K=K))
+        super().__init__(in_channels, layer=partial(MatrixSGC, K=K), **network)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """The normalised adjacency, made of `adj_t`."""

@@ -41,6 +41,8 @@ class HyboNet(Encoder):
     and a node without neighbours stays where it is instead of leaving the hyperboloid.
     """
 
+    space: Lorentz
+
     def __init__(
         self,
         in_channels: int,
@@ -63,11 +65,6 @@ class HyboNet(Encoder):
             for _ in range(layers - 1)
         )
         self.aggregate = CentroidAggregation(self.space)
-
-    @property
-    def manifold_out(self) -> Lorentz:
-        """The hyperboloid."""
-        return self.space
 
     def transforms(self) -> Sequence[GraphTransform]:
         """Neighbourhoods with self-loops."""

@@ -182,6 +182,7 @@ class Hypformer(Encoder):
 
     directed = True
     in_chunks = True
+    space: Lorentz
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ attention by itself, PolyAttn, and its control, UniFilter.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +16,33 @@ from torch_geometric.data import Data
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.dropout import dropout
 from curvlab.models.token_network import Basis, TokenNetwork
-from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from curvlab.options import (
+    Dropout,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Passed,
+    PositiveFloat,
+    PositiveInt,
+)
 
 FILTERED_NODES = 10_000
 """Nodes whose coefficients are taken at a time."""
 
 BARE = partial(PolynomialAttention, pre_norm=False, residual=False)
+
+
+class MixerOptions(TypedDict, total=False):
+    """Options of all networks that mix tokens, see `TokenMixer` and `TokenNetwork`."""
+
+    layers: int
+    hidden: bool
+    dropout: float
+    attention_lr: float | None
+    attention_weight_decay: float | None
+    basis: Basis
+    orders: int
+    dim: int
+    input_bias: bool
 
 
 class TokenMixer(TokenNetwork):
@@ -37,8 +58,8 @@ class TokenMixer(TokenNetwork):
     Shapes: see `TokenNetwork`.
 
     Args:
-        mixer: makes what mixes a node's tokens from `orders` and `dim`.
-        feed_forward: makes the network after it from `dim`.
+        mixer: makes what mixes a node's tokens from `orders` and `dim`; None: `SharedCoefficients`.
+        feed_forward: makes the network after it from `dim`; by default there is none.
         layers: number of layers.
         hidden: add `W_2`; False: the sum over orders is the embedding.
         dropout: of the head.
@@ -51,8 +72,8 @@ class TokenMixer(TokenNetwork):
     def __init__(
         self,
         in_channels: int,
-        mixer: Callable[..., nn.Module],
-        feed_forward: Callable[..., nn.Module],
+        mixer: Passed[Callable[..., nn.Module] | None] = None,
+        feed_forward: Passed[Callable[..., nn.Module]] = nn.Identity,
         layers: PositiveInt = 1,
         hidden: bool = True,
         dropout: Dropout = 0.0,
@@ -64,6 +85,7 @@ class TokenMixer(TokenNetwork):
         input_bias: bool = True,
     ) -> None:
         super().__init__(in_channels, basis, orders, dim, input_bias)
+        mixer = mixer or partial(SharedCoefficients, basis=basis)
         self.mixers = nn.ModuleList(mixer(orders=orders, dim=dim) for _ in range(layers))
         for part in self.mixers:  # read by `parameter_groups`
             vars(part).update(lr=attention_lr, weight_decay=attention_weight_decay)
@@ -147,20 +169,11 @@ class PolyFormer(TokenMixer):
         heads: PositiveInt = 1,
         ffn_dim: PositiveInt | None = None,
         attention_dropout: Dropout = 0.0,
-        layers: PositiveInt = 1,
-        hidden: bool = True,
-        dropout: Dropout = 0.0,
-        attention_lr: PositiveFloat | None = None,
-        attention_weight_decay: NonNegativeFloat | None = None,
-        basis: Basis = "mono",
-        orders: NonNegativeInt = 10,
-        dim: PositiveInt = 64,
-        input_bias: bool = True,
+        **mixing: Unpack[MixerOptions],
     ) -> None:
         mixer = partial(layer, heads=heads, dropout=attention_dropout)
         feed_forward = partial(TokenFeedForward, hidden=ffn_dim, dropout=attention_dropout)
-        head = layers, hidden, dropout, attention_lr, attention_weight_decay
-        super().__init__(in_channels, mixer, feed_forward, *head, basis, orders, dim, input_bias)
+        super().__init__(in_channels, mixer, feed_forward, **mixing)
 
 
 class PolyAttn(TokenMixer):
@@ -181,19 +194,10 @@ class PolyAttn(TokenMixer):
         layer: Callable[..., nn.Module] = BARE,
         heads: PositiveInt = 1,
         attention_dropout: Dropout = 0.0,
-        layers: PositiveInt = 1,
-        hidden: bool = True,
-        dropout: Dropout = 0.0,
-        attention_lr: PositiveFloat | None = None,
-        attention_weight_decay: NonNegativeFloat | None = None,
-        basis: Basis = "mono",
-        orders: NonNegativeInt = 10,
-        dim: PositiveInt = 64,
-        input_bias: bool = True,
+        **mixing: Unpack[MixerOptions],
     ) -> None:
         mixer = partial(layer, heads=heads, dropout=attention_dropout)
-        head = layers, hidden, dropout, attention_lr, attention_weight_decay
-        super().__init__(in_channels, mixer, nn.Identity, *head, basis, orders, dim, input_bias)
+        super().__init__(in_channels, mixer, **mixing)
 
 
 class UniFilter(TokenMixer):
@@ -201,20 +205,3 @@ class UniFilter(TokenMixer):
 
     Paper: UniFilter, PolyAttn's control in PolyFormer (Ma et al. 2024, arXiv:2407.14459), Table 3.
     """
-
-    def __init__(
-        self,
-        in_channels: int,
-        layers: PositiveInt = 1,
-        hidden: bool = True,
-        dropout: Dropout = 0.0,
-        attention_lr: PositiveFloat | None = None,
-        attention_weight_decay: NonNegativeFloat | None = None,
-        basis: Basis = "mono",
-        orders: NonNegativeInt = 10,
-        dim: PositiveInt = 64,
-        input_bias: bool = True,
-    ) -> None:
-        mixer = partial(SharedCoefficients, basis=basis)
-        head = layers, hidden, dropout, attention_lr, attention_weight_decay
-        super().__init__(in_channels, mixer, nn.Identity, *head, basis, orders, dim, input_bias)

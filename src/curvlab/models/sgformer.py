@@ -6,6 +6,7 @@ network. LRN's form of it merges the two on the hyperboloid.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -137,11 +138,24 @@ class GCNBranch(Checked, nn.Module):
         return x
 
 
+class BranchOptions(TypedDict, total=False):
+    """Options of both branches, see `TwoBranches`."""
+
+    graph_branch: Callable[[int, int], nn.Module]
+    graph_weight: float
+    layers: int
+    heads: int
+    dropout: float
+    value_map: bool
+    layer_norm: bool
+    transformer_weight_decay: float | None
+
+
 class TwoBranches(Encoder):
     """SGFormer's attention and a graph network side by side; a subclass merges them.
 
     The attention's branch is `x <- drop(relu([LN](W x + b)))`, then a few layers of attention,
-    `x <- drop([LN]((attention(x) + x) / 2))` or without the residual connection
+    `x <- drop([LN]((attention(x) + x) / 2))` if it `averages`, else without the residual connection
     `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
@@ -160,8 +174,28 @@ class TwoBranches(Encoder):
     """
 
     directed = True
-    transformer: SimpleTransformer
-    graph_branch: nn.Module
+
+    def __init__(
+        self,
+        in_channels: int,
+        averages: bool,
+        dim: PositiveInt = 16,
+        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
+        graph_weight: Share = 0.5,
+        layers: PositiveInt = 1,
+        heads: PositiveInt = 1,
+        dropout: Dropout = 0.0,
+        value_map: bool = False,
+        layer_norm: bool = False,
+        transformer_weight_decay: NonNegativeFloat | None = None,
+    ) -> None:
+        super().__init__()
+        shape = in_channels, dim, layers, heads, dropout
+        self.transformer = SimpleTransformer(
+            *shape, averages, value_map, layer_norm, transformer_weight_decay
+        )
+        self.graph_branch = graph_branch(in_channels, dim)
+        self.graph_weight, self.dim_out = graph_weight, dim
 
     def transforms(self) -> Sequence[GraphTransform]:
         """The graph's branch reads the adjacency with self-loops."""
@@ -197,23 +231,10 @@ class SGFormer(TwoBranches, FlatEncoder):
         self,
         in_channels: int,
         residual: bool = False,
-        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
         dim: PositiveInt = 16,
-        graph_weight: Share = 0.5,
-        layers: PositiveInt = 1,
-        heads: PositiveInt = 1,
-        dropout: Dropout = 0.0,
-        value_map: bool = False,
-        layer_norm: bool = False,
-        transformer_weight_decay: NonNegativeFloat | None = None,
+        **branches: Unpack[BranchOptions],
     ) -> None:
-        super().__init__()
-        shape = in_channels, dim, layers, heads, dropout
-        self.transformer = SimpleTransformer(
-            *shape, residual, value_map, layer_norm, transformer_weight_decay
-        )
-        self.graph_branch = graph_branch(in_channels, dim)
-        self.graph_weight, self.dim_out = graph_weight, dim
+        super().__init__(in_channels, residual, dim, **branches)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""
@@ -268,7 +289,6 @@ class LRNSGFormer(TwoBranches):
     Args:
         manifold: makes the Lorentz space.
         residual: makes the sum of `manifold` and `graph_weight`.
-        residual_attention: average a layer's output with its input, in flat space.
 
     Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,
     arXiv:2412.14695).
@@ -284,30 +304,12 @@ class LRNSGFormer(TwoBranches):
         in_channels: int,
         manifold: SpaceMaker[Lorentz] = partial(Lorentz, learnable=True),
         residual: Callable[..., BranchSum] = BranchSum,
-        residual_attention: bool = True,
-        graph_branch: Callable[[int, int], nn.Module] = GCNBranch,
         dim: PositiveInt = 16,
-        graph_weight: Share = 0.5,
-        layers: PositiveInt = 1,
-        heads: PositiveInt = 1,
-        dropout: Dropout = 0.0,
-        value_map: bool = False,
-        layer_norm: bool = False,
-        transformer_weight_decay: NonNegativeFloat | None = None,
+        **branches: Unpack[BranchOptions],
     ) -> None:
-        super().__init__()
-        shape = in_channels, dim, layers, heads, dropout
-        self.transformer = SimpleTransformer(
-            *shape, residual_attention, value_map, layer_norm, transformer_weight_decay
-        )
-        self.graph_branch = graph_branch(in_channels, dim)
+        super().__init__(in_channels, True, dim, **branches)
         self.space, self.dim_out = manifold(), 1 + dim
-        self.residual = residual(manifold=self.space, graph_weight=graph_weight)
-
-    @property
-    def manifold_out(self) -> Lorentz:
-        """The hyperboloid."""
-        return self.space
+        self.residual = residual(manifold=self.space, graph_weight=self.graph_weight)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""

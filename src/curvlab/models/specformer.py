@@ -55,6 +55,13 @@ class LearnedFilters(FlatEncoder):
     of its own. The feed-forward part of the block drops out its output only, as in the authors'
     code. Weights of linear maps start from N(0, 0.01) and biases at 0 (those of queries, keys and
     values from Xavier's).
+
+    Args:
+        dim: width of the signals and of the eigenvalues' tokens.
+        layers: number of filtering layers.
+        heads: heads of attention, and number of learned filters.
+        dropout: of the transformer.
+        filter_dropout: of each layer's input and of each filter's output.
     """
 
     whole_graph = True
@@ -108,12 +115,7 @@ class Specformer(LearnedFilters):
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
 
     Args:
-        dim: width of the MLP and of the eigenvalues' tokens.
-        layers: number of filtering layers.
-        heads: heads of attention, and number of learned filters.
-        dropout: of the transformer.
         feature_dropout: of the MLP's input and output.
-        filter_dropout: of each layer's input and of each filter's output.
         logits: the outputs are the logits; False: embeddings of width `dim`.
         classes: number of logits; None: there are none.
     """
@@ -165,13 +167,8 @@ class LargeSpecformer(LearnedFilters):
     Shapes: as of `Specformer`; returns `[nodes, dim]`.
 
     Args:
-        dim: width of the signals and of the eigenvalues' tokens.
-        layers: number of filtering layers.
-        heads: heads of attention, and number of learned filters.
         norm: of every filtering layer: `layer` or `batch`.
-        dropout: of the transformer.
         feature_dropout: of the features and of the embeddings.
-        filter_dropout: of each layer's input and of each filter's output.
     """
 
     def __init__(

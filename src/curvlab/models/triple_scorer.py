@@ -24,22 +24,17 @@ class TripleScorer(Encoder):
     tasks: tuple[str, ...] = ("kg_completion",)
     reciprocal = True
     transductive_reason = "it has an embedding for every entity"
+    entities: nn.Embedding
 
     @property
-    @abstractmethod
     def num_entities(self) -> int:
         """Number of entities."""
+        return self.entities.num_embeddings
 
     @property
     def entity_points(self) -> Tensor:
-        """Embeddings of the entities as points of `manifold_out`, `[entities, dim_out]`.
-
-        Raises:
-            UsageError: the model has none.
-        """
-        raise UsageError(
-            f"{type(self).__name__} has no embeddings of entities: export those of another model"
-        )
+        """Embeddings of the entities as points of `manifold_out`, `[entities, dim_out]`."""
+        return self.entities.weight
 
     @abstractmethod
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:

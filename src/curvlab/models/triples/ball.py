@@ -29,7 +29,12 @@ UNIT = -1.0
 
 
 class HyperbolicScorer(TripleScorer):
-    """score(h, r, t) = -distance(h moved by r, t)^2 + b_h + b_t."""
+    """score(h, r, t) = -distance(h moved by r, t)^2 + b_h + b_t.
+
+    Args:
+        manifold: makes the ball of all relations, or one for each, of its own curvature.
+        dim: width of the embeddings.
+    """
 
     def __init__(
         self, num_entities: int, num_relations: int, dim: int, curvature: Curvature
@@ -45,11 +50,6 @@ class HyperbolicScorer(TripleScorer):
     def manifold_out(self) -> Stereographic:
         """The unit ball, where queries lie at any curvature of the relation."""
         return Stereographic(kappa=UNIT, learnable=False)
-
-    @property
-    def num_entities(self) -> int:
-        """Number of entities."""
-        return self.entities.num_embeddings
 
     @property
     def entity_points(self) -> Tensor:
@@ -103,10 +103,6 @@ def squares(x: Tensor) -> Tensor:
 class MuRP(HyperbolicScorer):
     """score(h, r, t) = -d(exp0(R_r log0 h), t (+) w_r)^2 + b_h + b_t, R_r diagonal.
 
-    Args:
-        manifold: makes the ball of all relations.
-        dim: width of the embeddings.
-
     Paper: MuRP, "Multi-relational Poincare graph embeddings" (Balazevic et al. 2019,
     arXiv:1905.09791).
     """
@@ -157,10 +153,6 @@ class RotH(HyperbolicScorer):
     """score(h, r, t) = -d_kappa(Rot_r(h (+) w_r) (+) w'_r, t)^2 + b_h + b_t, kappa of the relation.
 
     Rot_r rotates the planes of the coordinates 2 i and 2 i + 1. Points are exp0 of the parameters.
-
-    Args:
-        manifold: makes a ball for each relation, of its own curvature.
-        dim: width of the embeddings, even.
 
     Paper: RotH, "Low-dimensional hyperbolic knowledge graph embeddings". Chami et al. 2020,
     arXiv:2005.00545.
@@ -213,10 +205,6 @@ class AttH(RotH):
 
     q = exp0(sum of softmax(<a_r, z> / sqrt(dim)) z) (+) w_r over z = Rot_r(h), Ref_r(h), which are
     tangent vectors.
-
-    Args:
-        manifold: makes a ball for each relation, of its own curvature.
-        dim: width of the embeddings, even.
 
     Paper: AttH, "Low-dimensional hyperbolic knowledge graph embeddings". Chami et al. 2020,
     arXiv:2005.00545.

@@ -1,7 +1,6 @@
 """Models of knowledge graphs in flat space: DistMult, ComplEx, TransE, RotatE."""
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +17,18 @@ SMALLEST = 1e-12
 
 
 class _FlatScorer(FlatEncoder, TripleScorer):
-    """Embeddings of entities in flat space, with dropout."""
+    """Embeddings of entities in flat space, with dropout.
+
+    Args:
+        dim: width of the embeddings; even if its halves are the real and imaginary parts.
+        dropout: of the head, and of the relation unless that has its own.
+        relation_dropout: of the relation; null: as `dropout`.
+        tail_dropout: apply `dropout` to tails too.
+        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
+    """
+
+    is_complex = False
 
     def __init__(
         self,
@@ -31,21 +41,13 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         sparse: bool,
     ) -> None:
         super().__init__()
+        if self.is_complex:
+            check_even(dim)
         self.dim_out = dim
         self.entities = table(num_entities, dim, init, sparse)
         self.drop = DropoutLayer(dropout)
         self.drop_relation = DropoutLayer(dropout if relation_dropout is None else relation_dropout)
         self.drop_tail = DropoutLayer(dropout if tail_dropout else 0.0)
-
-    @property
-    def num_entities(self) -> int:
-        """Number of entities."""
-        return self.entities.num_embeddings
-
-    @property
-    def entity_points(self) -> Tensor:
-        """The table of embeddings."""
-        return self.entities.weight
 
     def tails(self, index: Tensor | None = None) -> Tensor:
         """Embeddings `[entities, dim]` of all entities as tails, or of these."""
@@ -56,13 +58,8 @@ class DistMult(_FlatScorer, DotProductScorer):
     """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
 
     Args:
-        dim: width of the embeddings.
-        dropout: of the head, and of the relation unless that has its own.
-        relation_dropout: of the relation; null: as `dropout`.
-        tail_dropout: apply `dropout` to tails too.
-        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
-        reciprocal: give an inverse relation its own embedding; false: that of its relation.
-        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
+        reciprocal: give an inverse relation its own embedding; false: the one that `invert` makes
+            of its relation's.
 
     Paper: DistMult, "Embedding entities and relations for learning and inference in knowledge
     bases". Yang et al. 2015, arXiv:1412.6575.
@@ -116,35 +113,11 @@ class ComplEx(DistMult):
 
     The first half of an embedding is the real, the second the imaginary part.
 
-    Args:
-        dim: width of the embeddings, even.
-        dropout: of the head, and of the relation unless that has its own.
-        relation_dropout: of the relation; null: as `dropout`.
-        tail_dropout: apply `dropout` to tails too.
-        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
-        reciprocal: give an inverse relation its own embedding; false: the conjugate of its
-            relation's.
-        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
-
     Paper: ComplEx, "Complex embeddings for simple link prediction". Trouillon et al. 2016,
     arXiv:1606.06357.
     """
 
-    def __init__(
-        self,
-        num_entities: int,
-        num_relations: int,
-        dim: PositiveInt = 64,
-        dropout: Dropout = 0.2,
-        relation_dropout: Dropout | None = None,
-        tail_dropout: bool = False,
-        init: PositiveFloat | None = None,
-        reciprocal: bool = True,
-        sparse: bool = False,
-    ) -> None:
-        check_even(dim)
-        rates = dropout, relation_dropout, tail_dropout
-        super().__init__(num_entities, num_relations, dim, *rates, init, reciprocal, sparse)
+    is_complex = True
 
     def modulus(self, numbers: Tensor) -> Tensor:
         """Moduli of the complex numbers, `[..., dim / 2]`."""
@@ -163,33 +136,20 @@ class ComplEx(DistMult):
 class _DistanceScorer(_FlatScorer):
     """score(h, r, t) = -|h moved by r - t|."""
 
-    norm = 2
-
     def triple_scores(self, batch: Data) -> Tensor:
         """Minus distances `[triples]`."""
         away = self(batch) - self.tails(batch.tail)
-        return -torch.linalg.vector_norm(away, self.norm, dim=-1)
+        return -torch.linalg.vector_norm(away, dim=-1)
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Minus distances `[queries, entities]`, by a matrix product."""
         x, y = self(batch), self.tails(among)
-        if self.norm == 1:
-            return -torch.cdist(x, y.to(x.dtype), p=1)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)
         return -(squares - 2 * product(x, y.T)).clamp(min=SMALLEST).sqrt()
 
 
 class TransE(_DistanceScorer):
-    """score(h, r, t) = -|h + r - t|_p: the relation is a translation.
-
-    Args:
-        dim: width of the embeddings.
-        norm: p of the distance; 2 is a matrix product, 1 takes entities times dim a query.
-        dropout: of the head, and of the relation unless that has its own.
-        relation_dropout: of the relation; null: as `dropout`.
-        tail_dropout: apply `dropout` to tails too.
-        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
-        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
+    """score(h, r, t) = -|h + r - t|: the relation is a translation.
 
     Paper: TransE, "Translating embeddings for modeling multi-relational data" (Bordes et al. 2013).
     """
@@ -199,7 +159,6 @@ class TransE(_DistanceScorer):
         num_entities: int,
         num_relations: int,
         dim: PositiveInt = 64,
-        norm: Literal[1, 2] = 2,
         dropout: Dropout = 0.0,
         relation_dropout: Dropout | None = None,
         tail_dropout: bool = False,
@@ -208,7 +167,6 @@ class TransE(_DistanceScorer):
     ) -> None:
         super().__init__(num_entities, dim, dropout, relation_dropout, tail_dropout, init, sparse)
         self.relations = table(num_relations, dim, init, sparse)
-        self.norm = norm
 
     def forward(self, batch: Data) -> Tensor:
         """The place of the tail, `[queries, dim]`."""
@@ -223,16 +181,11 @@ class RotatE(_DistanceScorer):
     Euclidean one, as in PyTorch Geometric, for which a matrix product is enough (the authors add
     up the moduli).
 
-    Args:
-        dim: width of the embeddings, even: real and imaginary parts.
-        dropout: of the head.
-        tail_dropout: apply `dropout` to tails too.
-        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
-        sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
-
     Paper: RotatE, "Knowledge graph embedding by relational rotation in complex space". Sun et al.
     2019, arXiv:1902.10197.
     """
+
+    is_complex = True
 
     def __init__(
         self,
@@ -244,7 +197,6 @@ class RotatE(_DistanceScorer):
         init: PositiveFloat | None = None,
         sparse: bool = False,
     ) -> None:
-        check_even(dim)
         super().__init__(num_entities, dim, dropout, None, tail_dropout, init, sparse)
         self.angles = nn.Embedding(num_relations, dim // 2, sparse=sparse)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import KnownTails
+from curvlab.errors import UsageError
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.options import FromData
@@ -41,6 +42,15 @@ class RelationFrequency(FlatEncoder, TripleScorer):
     def num_entities(self) -> int:
         """Number of entities."""
         return self.counts.shape[1]
+
+    @property
+    def entity_points(self) -> Tensor:
+        """Refused: there are none.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("a floor has no embeddings of entities: export those of another model")
 
     def forward(self, batch: Data) -> Tensor:
         """Counts of all tails `[queries, entities]`."""
