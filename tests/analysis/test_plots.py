@@ -105,7 +105,7 @@ def test_histogram_shares_sum_to_one_and_split_at_zero():
 
 def finished_run(folder, space):
     metrics().to_csv(folder / "metrics.csv", index=False)
-    points = space.expmap0_projected(torch.randn(12, 4))
+    points = space.expmap0(torch.randn(12, 4))
     save_embedding(folder / "embeddings.npz", Embedding(points, space, star()))
     result = {"model": "fpst", "dataset": "web_edu", "seed": 3}
     (folder / "result.json").write_text(json.dumps(result))

@@ -17,7 +17,6 @@ from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention, LorentzSoftmaxAttention
 from curvlab.layers.global_sums import summed_over_processes
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
-from curvlab.manifolds.pairs.kernel import PairKernel
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
@@ -205,11 +204,10 @@ def note_what_listens(rank, folder):
 
 PAIR_NODES = 30
 PAIR_CASES = [
-    (space, size, power, kernel, clamp)
+    (space, size, power, clamp)
     for space in (Euclidean(2), Stereographic(2, (-1.0, 0.5), learnable=True))
     for size in (7, 16, PAIR_NODES, None)  # 15, 3 and 1 tiles; None: by the number of processes
     for power in (1, 2)
-    for kernel in (None, PairKernel())
     for clamp in (None, 1e-2)
 ]
 
@@ -219,12 +217,12 @@ def pair_losses(rank, ranks):
     generator = torch.Generator().manual_seed(0)
     edge_index = SyntheticWeb(num_nodes=PAIR_NODES, cycle_fraction=0.5, seed=0).load().edge_index
     found = []
-    for space, size, power, kernel, clamp in PAIR_CASES:
+    for space, size, power, clamp in PAIR_CASES:
         tiles = PairTiles(edge_index, PAIR_NODES, size, rank, ranks)
         for _ in range(2):
             v = torch.randn(PAIR_NODES, 8, generator=generator, dtype=torch.float64)
-            x = space.double().expmap0_projected(v / 2).detach().requires_grad_()
-            loss = reconstruction_loss(x, space, tiles, power, kernel, clamp)
+            x = space.double().expmap0(v / 2).detach().requires_grad_()
+            loss = reconstruction_loss(x, space, tiles, power, clamp)
             inputs = [x, *space.parameters()]
             found.append([loss.detach(), *torch.autograd.grad(loss, inputs)])
     return found

@@ -108,12 +108,12 @@ def test_points_joined_by_light_are_at_distance_zero():
 def test_moving_keeps_to_the_space_and_moves_the_origin_to_the_vectors_point(time_dims):
     k, x = kappa_of(-0.6), pseudo.expmap0(tangents(), kappa_of(-0.6), time_dims)
     v = tangents(1, 0.4, seed=3)[0]
-    moved = pseudo.move(x, v, k, time_dims)
+    moved = pseudo.expmap(x, v, k, time_dims)
     torch.testing.assert_close(pseudo.inner(moved, moved, time_dims), (1 / k).expand(len(x)))
-    torch.testing.assert_close(pseudo.move(x, 0 * v, k, time_dims), x)
+    torch.testing.assert_close(pseudo.expmap(x, 0 * v, k, time_dims), x)
     origin = pseudo.expmap0(0 * v, k, time_dims)
     torch.testing.assert_close(
-        pseudo.move(origin, v, k, time_dims), pseudo.expmap0(v, k, time_dims)
+        pseudo.expmap(origin, v, k, time_dims), pseudo.expmap0(v, k, time_dims)
     )
     if time_dims == DIM:  # a sphere, on which transport keeps lengths
         torch.testing.assert_close(pseudo.sqdist(x, moved, k, DIM), v.square().sum().expand(len(x)))
@@ -126,7 +126,7 @@ def test_all_functions_compile_as_one_graph():
 
     def composed(v, k):
         x = pseudo.expmap0(v, k, 3)
-        moved = pseudo.move(x, w, k, 3)
+        moved = pseudo.expmap(x, w, k, 3)
         back = pseudo.logmap0(moved, k, 3)
         return (pseudo.sqdist(x, moved, k, 3) + back.sum(-1)).sum() + pseudo.pairwise_sqdist(
             x, moved, k, 3

@@ -118,7 +118,7 @@ def test_derivatives_by_all_curvatures_are_central_differences(graph, kappa):
 
 def block_by_maps(block, v):
     """A block as the paper writes it, every exponential and logarithm in its place."""
-    x = block.space.expmap0_projected(v)
+    x = block.space.expmap0(v)
     x = block.space.add(block.attention(block.norm1(x)), x)
     return block.space.add(block.feed_forward(block.norm2(x)), x)
 

@@ -213,5 +213,4 @@ def test_long_steps_outwards_stay_on_the_manifold(name):
         optimizer.step()
     assert x.isfinite().all()
     torch.testing.assert_close(x.detach(), space.projx(x.detach()))
-    start = space.origin(1, 6, dtype=torch.float32)
-    assert space.dist(x.detach(), start).min() > 5
+    assert space.dist0(x.detach()).min() > 5

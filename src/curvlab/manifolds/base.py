@@ -15,12 +15,33 @@ from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.kernels import refuse_other_names
 from curvlab.manifolds.pairs.form import PairForm
 
+
+def by_function(function: Callable[..., Tensor], *attributes: str) -> Callable[..., Tensor]:
+    """A method that calls a function of points with its manifold's curvature as last argument.
+
+    Args:
+        function: of points, kappa and the attributes.
+        attributes: of the manifold, that the function takes after kappa.
+    """
+
+    def method(self: "Manifold", *points: Tensor) -> Tensor:
+        return function(*points, self.kappa, *(getattr(self, name) for name in attributes))
+
+    method.__doc__ = function.__doc__
+    return method
+
+
 Decoders = Mapping[str, str | Callable[..., nn.Module]]
 """Factories of decoders by name, each a callable or its import path; the first is the default."""
 
 LINEAR = {"linear": "curvlab.tasks.decoders.TangentLogits"}
 STEREOGRAPHIC = {"stereographic": "curvlab.layers.stereographic_logits.StereographicLogits"}
 FERMI_DIRAC = {"fermi_dirac": "curvlab.tasks.decoders.FermiDirac"}
+
+
+def root_of_sqdist(space: "Manifold", x: Tensor, y: Tensor) -> Tensor:
+    """Distance `[...]`, the root of `sqdist`, with gradient 0 where it is 0."""
+    return safe_sqrt(space.sqdist(x, y))
 
 
 class Manifold(Checked, nn.Module, ABC):
@@ -100,6 +121,19 @@ class Manifold(Checked, nn.Module, ABC):
     def dist0(self, x: Tensor) -> Tensor:
         """Distance to the origin, `[...]`."""
         return self.dist(self.expmap0(x.new_zeros(x.shape[-1] - self.codimension)), x)
+
+    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
+        """Exponential map at x of a tangent vector there, the inverse of `logmap`, `[..., dim]`."""
+        raise NotImplementedError
+
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """Logarithm of y at x, a tangent vector there."""
+        raise NotImplementedError
+
+    def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
+        """Points `[..., dim]` at the shares t `[...]` of the geodesic from x to y."""
+        share = torch.as_tensor(t, dtype=x.dtype, device=x.device).unsqueeze(-1)
+        return self.expmap(x, share * self.logmap(x, y))
 
     def mobius_matvec(self, m: Tensor, x: Tensor) -> Tensor:
         """`exp_0(M log_0(x))` of a matrix `[..., out, in]`, `[..., out]` next to the time."""
@@ -207,19 +241,7 @@ class GeooptManifold(Manifold, geoopt.Manifold):
     reversible = False
     __repr__ = torch.nn.Module.__repr__
 
-    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Distance `[...]`, with gradient 0 where it is 0."""
-        distance = safe_sqrt(self.sqdist(x, y))
-        return distance.unsqueeze(-1) if keepdim else distance
-
-    @abstractmethod
-    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance, `[...]`."""
-
-    def dist2(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
-        """Squared distance under geoopt's name."""
-        squared = self.sqdist(x, y)
-        return squared.unsqueeze(-1) if keepdim else squared
+    dist = root_of_sqdist
 
     def projx(self, x: Tensor) -> Tensor:
         """Projection of points under geoopt's name."""
@@ -233,34 +255,13 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         """Exponential map at the origin up to the boundary of a ball, `[..., dim]`."""
         return self.expmap0(v)
 
-    def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
-        """Point at the share t `[...]` of the geodesic from x to y, `[..., dim]`."""
-        share = torch.as_tensor(t, dtype=x.dtype, device=x.device).unsqueeze(-1)
-        return self.expmap(x, share * self.logmap(x, y))
-
     def proju(self, x: Tensor, u: Tensor) -> Tensor:  # noqa: ARG002
         """Projection onto the tangent space at x; every vector of coordinates is tangent."""
         return u
 
-    @abstractmethod
-    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
-        """Exponential map at x."""
-
-    @abstractmethod
-    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """Logarithm at x."""
-
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
         """Retraction: the exponential map, which costs little more and is exact."""
         return self.expmap(x, u)
-
-    def origin(
-        self, *size: int, dtype: torch.dtype | None = None, device: Any = None, seed: int = 42
-    ) -> Tensor:
-        """The origin repeated to `size`, whose last entry is `dim`, as a manifold tensor."""
-        del seed  # the origin is not random; geoopt's signature has it
-        v = torch.zeros(*size[:-1], size[-1] - self.codimension, dtype=dtype, device=device)
-        return geoopt.ManifoldTensor(self.expmap0(v), manifold=self)
 
     def random_normal(
         self,
@@ -272,8 +273,6 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         """Exponential map of normal tangent vectors at the origin, as a manifold tensor."""
         v = torch.randn(*size[:-1], size[-1] - self.codimension, dtype=dtype, device=device)
         return geoopt.ManifoldTensor(self.expmap0(std * v), manifold=self)
-
-    random = random_normal
 
     def in_words(self, dim: int) -> str:
         """The space of points of width `dim`, as a picture names it."""

@@ -1,5 +1,6 @@
 """Flat space with the interface of the curved ones, and without their maps."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -31,21 +32,16 @@ class Euclidean(GeooptManifold):
         self.components = components
         self.scale = conformal_factor
 
-    def expmap0(self, v: Tensor) -> Tensor:
-        """The vector itself."""
-        return v
+    expmap0: Callable[..., Tensor] = lambda _, v: v
+    logmap0: Callable[..., Tensor] = lambda _, x: x
+    add: Callable[..., Tensor] = lambda _, x, y: x + y
+    expmap: Callable[..., Tensor] = lambda _, x, u: x + u
+    transport0: Callable[..., Tensor] = lambda _, y, v: v  # noqa: ARG005
+    transp: Callable[..., Tensor] = lambda _, x, y, v: v  # noqa: ARG005
 
-    def logmap0(self, x: Tensor) -> Tensor:
-        """The point itself."""
-        return x
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """The sum x + y."""
-        return x + y
-
-    def transport0(self, y: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
-        """The vector itself."""
-        return v
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """The difference y - x."""
+        return y - x
 
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
         """The product of both."""
@@ -76,18 +72,6 @@ class Euclidean(GeooptManifold):
     def conformal_factor(self, x: Tensor) -> Tensor:
         """The constant factor, `[..., components]`."""
         return x.new_full((*x.shape[:-1], self.components), self.scale)
-
-    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
-        """The sum x + u."""
-        return x + u
-
-    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """The difference y - x."""
-        return y - x
-
-    def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
-        """The vector itself."""
-        return v
 
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False

@@ -4,11 +4,11 @@ import math
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from curvlab.manifolds import lorentz, lorentz_sums
 from curvlab.manifolds.adam_steps import Rates, lorentz_step
-from curvlab.manifolds.base import FERMI_DIRAC, LINEAR, Decoders, GeooptManifold
+from curvlab.manifolds.base import FERMI_DIRAC, LINEAR, Decoders, GeooptManifold, by_function
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.kernels import squared_norm, upcast_half
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
@@ -64,9 +64,17 @@ class Lorentz(GeooptManifold):
         """Signed curvature `[]`."""
         return self.curvature()
 
-    def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin of v `[..., dim]`."""
-        return lorentz.expmap0(v, self.kappa)
+    expmap0 = by_function(lorentz.expmap0)
+    logmap0 = by_function(lorentz.logmap0)
+    from_space = by_function(lorentz.from_space)
+    project = by_function(lorentz.project)
+    sqdist = by_function(lorentz.sqdist)
+    pairwise_sqdist = by_function(lorentz.pairwise_sqdist)
+    expmap = by_function(lorentz.expmap)
+    logmap = by_function(lorentz.logmap)
+    transp = by_function(lorentz.transport)
+    transport0 = by_function(lorentz.transport0)
+    add = by_function(lorentz_sums.parallel_transport)
 
     def expmap0_shortened(self, v: Tensor, longest: float = math.inf) -> Tensor:
         """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""
@@ -78,26 +86,6 @@ class Lorentz(GeooptManifold):
     def longest_tangent(self, longest: float = math.inf) -> Tensor:
         """The smaller of `longest` and the length that leads to `LARGEST_RADIUS`, `[]`."""
         return (LARGEST_RADIUS * (-self.kappa).rsqrt()).clamp(max=longest)
-
-    def logmap0(self, x: Tensor) -> Tensor:
-        """Logarithm at the origin, `[..., dim]`."""
-        return lorentz.logmap0(x, self.kappa)
-
-    def from_space(self, space: Tensor) -> Tensor:
-        """The point with the given space part."""
-        return lorentz.from_space(space, self.kappa)
-
-    def project(self, x: Tensor) -> Tensor:
-        """Point with recomputed time."""
-        return lorentz.project(x, self.kappa)
-
-    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared geodesic distance `[...]`."""
-        return lorentz.sqdist(x, y, self.kappa)
-
-    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distances `[..., n, m]`."""
-        return lorentz.pairwise_sqdist(x, y, self.kappa)
 
     def pair_form(self, x: Tensor) -> PairForm:
         """That of the stereographic images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
@@ -131,15 +119,6 @@ class Lorentz(GeooptManifold):
     ) -> None:
         """Step of Adam, in place; see `lorentz_step`."""
         lorentz_step(x, g, m, v, largest, self.kappa, rates)
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """The boost that carries the origin to x, applied to y."""
-        return lorentz_sums.parallel_transport(x, y, self.kappa)
-
-    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v `[..., dim]` from the origin to y, `[..., 1 + dim]`."""
-        origin = lorentz.origin(v.shape[-1], self.kappa).expand_as(y)
-        return lorentz.transport(origin, y, nn.functional.pad(v, (1, 0)), self.kappa)
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """The points themselves, of which `mean_point` makes the Lorentzian centroid."""
@@ -177,29 +156,3 @@ class Lorentz(GeooptManifold):
         time = s.square().sum(-1, keepdim=True) - 1 / self.kappa
         product = (u * v_s).sum(-1, keepdim=True) - along / time
         return product.clamp(min=0) if v is None else product
-
-    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
-        """Exponential map at x."""
-        return lorentz.expmap(x, u, self.kappa)
-
-    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """Logarithm at x."""
-        return lorentz.logmap(x, y, self.kappa)
-
-    def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from x to y."""
-        return lorentz.transport(x, y, v, self.kappa)
-
-    def _check_point_on_manifold(
-        self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
-    ) -> tuple[bool, str | None]:
-        if torch.allclose(x, self.project(x), atol=atol, rtol=rtol):
-            return True, None
-        return False, "the time of a point does not fit its space part: call `project` on it"
-
-    def _check_vector_on_tangent(
-        self, x: Tensor, u: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
-    ) -> tuple[bool, str | None]:
-        if torch.allclose(u, self.proju(x, u), atol=atol, rtol=rtol):
-            return True, None
-        return False, "a vector is not tangent: call `proju` on it"

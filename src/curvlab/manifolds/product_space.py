@@ -1,7 +1,7 @@
 """Products of unlike manifolds."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -9,12 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.manifolds.base import Manifold
-from curvlab.manifolds.curved_trig import safe_sqrt
+from curvlab.manifolds.base import Manifold, root_of_sqdist
 from curvlab.manifolds.euclidean_space import Euclidean
 from curvlab.manifolds.lorentz_space import Lorentz
-from curvlab.manifolds.pairs.form import PairForm
-from curvlab.manifolds.pairs.profiles import CurvedProfile
+from curvlab.manifolds.pairs.form import CurvedProfile, PairForm
 from curvlab.manifolds.stereographic_space import PoincareBall, Sphere, Stereographic
 from curvlab.options import Learnable, Passed
 
@@ -26,6 +24,34 @@ FACTORS: dict[str, type[Manifold]] = {
     "U": Stereographic,
 }
 """Factors by their letter in a signature."""
+
+
+def _concatenate(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts, -1)
+
+
+def _sum(parts: list[Tensor]) -> Tensor:
+    return torch.stack(parts).sum(0)
+
+
+def _by_factor(
+    name: str, *kinds: str, join: Callable[[list[Tensor]], Tensor] = _concatenate
+) -> Callable[..., Tensor]:
+    """A method that joins the results of the factors' method of that name.
+
+    Args:
+        name: of the method.
+        kinds: of its arguments: `points`, `vectors` (tangent at the origin) or `shares`.
+        join: makes one tensor of the results.
+    """
+
+    def method(self: "Product", *given: Tensor) -> Tensor:
+        parts = [getattr(self, f"_split_{k}")(x) for k, x in zip(kinds, given, strict=True)]
+        each = zip(self._spaces, *parts, strict=True)
+        return join([getattr(space, name)(*part) for space, *part in each])
+
+    method.__doc__ = getattr(Manifold, name).__doc__
+    return method
 
 
 class Product(Manifold):
@@ -98,6 +124,9 @@ class Product(Manifold):
         """Parts of tangent vectors at the origin."""
         return v.split(self._dims(v.shape[-1]), -1)
 
+    def _split_shares(self, t: Tensor | float) -> Sequence[Tensor | float]:
+        return [t] * self.components
+
     def _split_points(self, x: Tensor) -> Sequence[Tensor]:
         """Parts of points."""
         dims = self._dims(x.shape[-1] - self.codimension)
@@ -107,58 +136,31 @@ class Product(Manifold):
     def _spaces(self) -> Sequence[Manifold]:
         return cast("Sequence[Manifold]", self.factors)
 
-    def _concatenate(self, name: str, *parts: Sequence[Tensor]) -> Tensor:
-        """A method of every factor on its parts, concatenated."""
-        each = zip(self._spaces, *parts, strict=True)
-        return torch.cat([getattr(space, name)(*given) for space, *given in each], -1)
-
-    def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin."""
-        return self._concatenate("expmap0", self._split_vectors(v))
-
-    def logmap0(self, x: Tensor) -> Tensor:
-        """Logarithm at the origin."""
-        return self._concatenate("logmap0", self._split_points(x))
-
-    def project(self, x: Tensor) -> Tensor:
-        """Points projected by the factors."""
-        return self._concatenate("project", self._split_points(x))
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Sums of the factors."""
-        return self._concatenate("add", self._split_points(x), self._split_points(y))
-
-    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from the origin to y."""
-        return self._concatenate("transport0", self._split_points(y), self._split_vectors(v))
-
-    def dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distance `[...]`, with gradient 0 where it is 0."""
-        return safe_sqrt(self.sqdist(x, y))
-
-    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance, the sum over the factors."""
-        parts = zip(self._spaces, self._split_points(x), self._split_points(y), strict=True)
-        return torch.stack([space.sqdist(*points) for space, *points in parts]).sum(0)
-
-    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distances `[..., n, m]`, the sum over the factors."""
-        parts = zip(self._spaces, self._split_points(x), self._split_points(y), strict=True)
-        return torch.stack([space.pairwise_sqdist(*points) for space, *points in parts]).sum(0)
+    expmap0 = _by_factor("expmap0", "vectors")
+    logmap0 = _by_factor("logmap0", "points")
+    project = _by_factor("project", "points")
+    add = _by_factor("add", "points", "points")
+    transport0 = _by_factor("transport0", "points", "vectors")
+    geodesic = _by_factor("geodesic", "shares", "points", "points")
+    sqdist = _by_factor("sqdist", "points", "points", join=_sum)
+    pairwise_sqdist = _by_factor("pairwise_sqdist", "points", "points", join=_sum)
+    dist = root_of_sqdist
 
     def pair_form(self, x: Tensor) -> PairForm | None:
         """Forms of the factors, filled up with zeros; None if a factor has no such form."""
         parts = zip(self._spaces, self._split_points(x), strict=True)
         forms = [form for s, points in parts if (form := s.pair_form(points)) is not None]
-        # Where it is flat, u^2 is the form if the squared distance is 4 times it.
-        curved = [f for f in forms if f.kappa is not None or f.scale == 4]
-        if len(curved) < self.components or any(f.profile is not CurvedProfile for f in forms):
+        if len(forms) < self.components or any(f.profile is not CurvedProfile for f in forms):
             return None
-        pads = [max(f.left.shape[1] for f in curved) - f.left.shape[1] for f in curved]
-        left = [F.pad(f.left, (0, 0, 0, more)) for f, more in zip(curved, pads, strict=True)]
-        right = [F.pad(f.right, (0, 0, 0, more)) for f, more in zip(curved, pads, strict=True)]
-        kappa = [x.new_zeros(1) if f.kappa is None else f.kappa for f in curved]
-        return PairForm(torch.cat(left), torch.cat(right), torch.cat(kappa))
+        # Where it is flat the squared distance, the form, is 4 u^2.
+        lefts = [f.left / 4 if f.kappa is None else f.left for f in forms]
+        longest = max(left.shape[1] for left in lefts)
+        left, right = (
+            torch.cat([F.pad(side, (0, 0, 0, longest - side.shape[1])) for side in sides])
+            for sides in (lefts, [f.right for f in forms])
+        )
+        kappa = [x.new_zeros(1) if f.kappa is None else f.kappa for f in forms]
+        return PairForm(left, right, torch.cat(kappa))
 
     def tangent_scale(self, x: Tensor) -> Tensor:
         """Scales of the factors, `[components, ..., 1]`."""

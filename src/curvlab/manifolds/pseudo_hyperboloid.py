@@ -17,6 +17,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio
 
@@ -48,7 +49,7 @@ def logmap0(x: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
     return torch.cat([rest * ratio / (-kappa).sqrt(), x[..., time_dims:] * (-kappa).sqrt()], -1)
 
 
-def move(x: Tensor, v: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
+def expmap(x: Tensor, v: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
     """Exponential at `x [..., dim]` of `v [..., dim - 1]` transported there from the origin.
 
     Not defined where `u` is opposite to the origin's; the transport is taken from nearby there.
@@ -66,6 +67,16 @@ def move(x: Tensor, v: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
     turned = cosine(squared) * u + sin_ratio(squared) * moved
     turned = turned / turned.square().sum(-1, keepdim=True).sqrt()
     return _point(turned, x[..., time_dims:] * (-kappa).sqrt() + v[..., time_dims - 1 :], kappa)
+
+
+def logmap(x: Tensor, y: Tensor, kappa: Tensor, time_dims: int) -> Tensor:
+    """Inverse of `expmap`: the logarithm of `y` at `x`, transported to the origin."""
+    root, (u, end) = (-kappa).sqrt(), (normalize(p[..., :time_dims], dim=-1) for p in (x, y))
+    half = (end - u).square().sum(-1, keepdim=True) / 4  # the squared sine of half the angle
+    log = arsin_ratio(half) * (1 - half).clamp(min=1e-12).rsqrt() * (end - u + 2 * half * u)
+    slant = log[..., :1] / (1 + u[..., :1]).clamp(min=1e-6)
+    along = log[..., 1:] - slant * u[..., 1:]
+    return torch.cat([along / root, root * (y - x)[..., time_dims:]], -1)
 
 
 def _point(u: Tensor, s: Tensor, kappa: Tensor) -> Tensor:

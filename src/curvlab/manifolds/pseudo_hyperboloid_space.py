@@ -4,11 +4,9 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import pseudo_hyperboloid as pseudo
-from curvlab.manifolds.base import Manifold
+from curvlab.manifolds.base import Manifold, by_function, root_of_sqdist
 from curvlab.manifolds.curvature import Curvature, not_positive
-from curvlab.manifolds.curved_trig import safe_sqrt
-from curvlab.manifolds.pairs.form import PairForm, form_features
-from curvlab.manifolds.pairs.profiles import PseudoProfile
+from curvlab.manifolds.pairs.form import PairForm, PseudoProfile, form_features
 from curvlab.options import Learnable, NegativeFloat, PositiveInt
 
 
@@ -50,33 +48,21 @@ class PseudoHyperboloid(Manifold):
         """Signed curvature `[]`."""
         return self.curvature()
 
-    def expmap0(self, v: Tensor) -> Tensor:
-        """Point of a tangent vector at the origin."""
-        return pseudo.expmap0(v, self.kappa, self.time_dims)
-
-    def logmap0(self, x: Tensor) -> Tensor:
-        """Tangent vector at the origin of a point."""
-        return pseudo.logmap0(x, self.kappa, self.time_dims)
+    expmap0 = by_function(pseudo.expmap0, "time_dims")
+    logmap0 = by_function(pseudo.logmap0, "time_dims")
+    sqdist = by_function(pseudo.sqdist, "time_dims")
+    pairwise_sqdist = by_function(pseudo.pairwise_sqdist, "time_dims")
+    dist = root_of_sqdist
+    expmap = by_function(pseudo.expmap, "time_dims")
+    logmap = by_function(pseudo.logmap, "time_dims")
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
         """Exponential of v, transported from the origin to the point of u."""
-        return pseudo.move(self.expmap0(u), v, self.kappa, self.time_dims)
+        return self.expmap(self.expmap0(u), v)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """Exponential at x of the logarithm of y, transported from the origin to x."""
-        return pseudo.move(x, self.logmap0(y), self.kappa, self.time_dims)
-
-    def dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distance `[...]`, with gradient 0 where it is 0."""
-        return safe_sqrt(self.sqdist(x, y))
-
-    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance `[...]`."""
-        return pseudo.sqdist(x, y, self.kappa, self.time_dims)
-
-    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
-        return pseudo.pairwise_sqdist(x, y, self.kappa, self.time_dims)
+        return self.expmap(x, self.logmap0(y))
 
     def pair_form(self, x: Tensor) -> PairForm:
         """`m = -|x' - y'|^2` with the product's signs, where `x' = sqrt(-kappa) x / 2`."""

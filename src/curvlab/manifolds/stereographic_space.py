@@ -17,6 +17,16 @@ from curvlab.manifolds.pairs.form import PairForm, weighted_form
 from curvlab.options import Learnable, Passed, PositiveInt
 
 
+def _blockwise(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A method that calls a function of points of one component for each."""
+
+    def method(self: "Stereographic", *points: Tensor) -> Tensor:
+        return self.merge(function(*map(self.split, points), self.kappa))
+
+    method.__doc__ = function.__doc__
+    return method
+
+
 class Stereographic(GeooptManifold):
     """Product of `components` kappa-stereographic models, each with its own signed curvature.
 
@@ -164,9 +174,9 @@ class Stereographic(GeooptManifold):
         gap = kernels.conformal_denominator(self._blocks(x), self._kappa(x))
         return (2 / gap).squeeze(-1).movedim(0, -1)
 
-    def transport0(self, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from the origin to y."""
-        return self.merge(k_space.transport0(self.split(y), self.split(v), self.kappa))
+    transport0 = _blockwise(k_space.transport0)
+    logmap = _blockwise(k_space.logmap)
+    transp = _blockwise(k_space.transport)
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance, the sum over the components."""
@@ -202,16 +212,6 @@ class Stereographic(GeooptManifold):
         moved = k_space.expmap(self.split(x), self.split(u), self.kappa)
         return self.merge(k_space.project(moved, self.kappa))
 
-    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """Logarithm at x."""
-        return self.merge(k_space.logmap(self.split(x), self.split(y), self.kappa))
-
-    def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of v from x to y."""
-        return self.merge(
-            k_space.transport(self.split(x), self.split(y), self.split(v), self.kappa)
-        )
-
     def _component_inner(self, x: Tensor, u: Tensor, v: Tensor | None) -> Tensor:
         """Metric product of each component, `[..., components, 1]`."""
         u = self.split(u)
@@ -235,25 +235,9 @@ class Stereographic(GeooptManifold):
         """Riemannian gradient, the Euclidean one over lambda_x^2."""
         return self.merge(self.split(u) / self.conformal_factor(x).unsqueeze(-1).square())
 
-    def _check_point_on_manifold(
-        self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
-    ) -> tuple[bool, str | None]:
-        del rtol
-        gap = 1 + self.kappa.unsqueeze(-1) * self.split(x).square().sum(-1, keepdim=True)
-        if bool((gap > min(atol, tolerance(x.dtype).boundary)).all()):
-            return True, None
-        return False, "a point lies outside the ball: call `project` on it"
-
 
 class PoincareBall(Stereographic):
     """Product of Poincare balls: stereographic models whose curvatures stay negative.
-
-    Args:
-        components: number of blocks (one an attention head).
-        kappa: initial curvature of every component, or one value for each.
-        learnable: whether the curvatures are parameters.
-        min: open lower bound of the curvatures, None for none.
-        max: open upper bound of the curvatures.
 
     Source: HGCN (Chami et al. 2019), Section 2.
     """
@@ -272,15 +256,7 @@ class PoincareBall(Stereographic):
 
 
 class Sphere(Stereographic):
-    """Product of spheres in stereographic projection: the curvatures stay positive.
-
-    Args:
-        components: number of blocks (one an attention head).
-        kappa: initial curvature of every component, or one value for each.
-        learnable: whether the curvatures are parameters.
-        min: open lower bound of the curvatures.
-        max: open upper bound of the curvatures, None for none.
-    """
+    """Product of spheres in stereographic projection: the curvatures stay positive."""
 
     name = "Sphere"
 

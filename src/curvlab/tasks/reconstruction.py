@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.manifolds.pairs.kernel import PairKernel
+from curvlab.manifolds.pairs.form import Evaluate
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.metrics.average_precision import mean_average_precision
@@ -53,19 +53,18 @@ class Reconstruction(Task):
         super().__init__(encoder, optimizer)
         self.power = power
         self.clamp = clamp
-        self.kernel = PairKernel()
+        self.evaluate = Evaluate()
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the loss, a sum over both directions of every edge."""
         x, space = self.encoder(batch), self.encoder.manifold_out
-        kernel = self.kernel if self.kernel.compiled else None
         share = {"rank": rank(), "ranks": world_size()}
         pairs = SparseGraph.of(batch).derived(
             ("pairs", *share.values()),
             ("edge_index",),
             lambda graph: PairTiles(graph.edge_index, graph.num_nodes, **share),
         )
-        return reconstruction_loss(x, space, pairs, self.power, kernel, self.clamp)
+        return reconstruction_loss(x, space, pairs, self.power, self.clamp, self.evaluate)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log a point of the curve: every `CURVE_STEPS` steps, each epoch near the end."""

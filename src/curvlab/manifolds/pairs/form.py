@@ -1,11 +1,186 @@
-"""Features of points whose products are the forms that distances are functions of."""
+"""Squared distances of many pairs of points as functions of one bilinear form, with derivatives.
 
+On every space of the reconstruction task the squared distance `D` of two points is a function of a
+form that is bilinear in features of the two: `|x - y|^2` where it is flat,
+`u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and
+`kappa <x - y, x - y> / 4` on the pseudo-hyperboloid. A profile evaluates that function on a tile of
+pairs, in arrays that its caller keeps.
+"""
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.pairs.profiles import CurvedProfile, PseudoProfile
+from curvlab.manifolds.compilable import Compilable
+from curvlab.manifolds.curved_trig import ARSIN_SQUARED
+
+# Floors that keep quotients of two zeros finite and are far below what float32 resolves; roots of
+# zeros take 40 times as long as others on a processor.
+_SMALLEST_KAPPA = 1e-10
+_SMALLEST_FORM = 1e-30
+# Just short of the antipode (4 sin^2 = 4), where the distance has a kink.
+_ANTIPODE = 4 - 4e-6
+# Of m (1 - m), a few roundings: the slope is finite at m = 0 and has a pole at m = 1.
+_SMALLEST_PSEUDO = 1e-6
+# |kappa| below which d(distance)/d(kappa) is summed from its series: the closed form divides a
+# difference of order kappa^2 by kappa^2. Pairs with kappa u^2 beyond the series' reach have
+# exp(-D) = 0 there.
+_FLAT = 2e-2
+Number = Tensor | float
+
+
+class Profile:
+    """`D` as a function of a form, and here the form itself.
+
+    Attributes:
+        form_scale: factor of the features before their product.
+        by_form: `dD / d(form)` in units of the slopes that `evaluate` leaves.
+        by_kappa: `dD / d(kappa)` in units of the entries that it leaves.
+    """
+
+    form_scale: Number = 1.0
+    by_form: Number = 1.0
+    by_kappa: Number = 0.0
+
+    def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:  # noqa: ARG002
+        """Subtract `D` of a tile of scaled forms, which is overwritten, from `total`.
+
+        Where it is curved, fill the slopes and entries.
+        """
+        total.sub_(form.clamp_min_(0))
+
+
+class Evaluate(Compilable):
+    """`Profile.evaluate` of any profile as a module, which compilation fuses."""
+
+    def forward(self, profile: Profile, *tiles: Tensor) -> None:
+        """Evaluate a profile on tiles."""
+        profile.evaluate(*tiles)
+
+
+class CurvedProfile(Profile):
+    """`D = (2 arsin_kappa(u))^2` as a function of the form `u^2` and of kappa.
+
+    With `w = 4 |kappa| u^2`, the double angle `t = 2 asinh(sqrt(w / 4))` (hyperbolic) or
+    `2 asin(sqrt(w / 4))` (spherical) and `r = sqrt(w (1 +- w / 4))`: `D = t^2 / |kappa|`,
+    `dD/d(u^2) = 4 t / r`, and at fixed `u^2` `dD/d(kappa) = (w t / r - t^2) / (kappa |kappa|)`.
+
+    On the processor the sign of kappa chooses the branch; on an accelerator, where looking at it
+    would wait for the device, both are computed.
+    """
+
+    by_form = 4.0
+
+    def __init__(self, kappa: Tensor) -> None:
+        kappa = kappa.detach()
+        magnitude = kappa.abs().clamp_min(_SMALLEST_KAPPA)
+        self.kappa: Number = torch.where(kappa > 0, magnitude, -magnitude)
+        self.magnitude: Number = magnitude
+        self.hyperbolic: Tensor | bool = kappa <= 0
+        self.nearly_flat: Tensor | bool = magnitude < _FLAT
+        if kappa.device.type == "cpu":
+            self.kappa, self.magnitude = self.kappa.item(), magnitude.item()
+            self.hyperbolic = bool(self.hyperbolic)
+            self.nearly_flat = bool(self.nearly_flat)
+
+        self.form_scale = 4 * self.magnitude  # forms w
+        closed = -1 / (self.kappa * self.magnitude)
+        self.by_kappa = 1 * self.nearly_flat + (1 - 1 * self.nearly_flat) * closed
+
+    def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
+        """Fill `slope` with `t / r`, and `entry` with the difference in `dD/d(kappa)`.
+
+        Where the space is nearly flat the entry is that derivative itself, from its series.
+        """
+        w = form.clamp_min_(_SMALLEST_FORM)
+        _choose(self.hyperbolic, _hyperbolic_angle, _spherical_angle, w, entry, slope)
+        torch.div(entry, slope, out=slope)
+        entry.square_()
+        if isinstance(self.magnitude, Tensor):
+            total.sub_(entry / self.magnitude)
+        else:
+            total.sub_(entry, alpha=1 / self.magnitude)
+        _choose(self.nearly_flat, self._kappa_series, _kappa_difference, w, slope, entry)
+
+    def _kappa_series(self, w: Tensor, _slope: Tensor, entry: Tensor) -> None:
+        """`dD/d(kappa) = 4 u^4 sum_n n c_n (kappa u^2)^(n-1)`, for small `kappa u^2`."""
+        u2 = w / self.form_scale
+        y = (self.kappa * u2).clamp_(-1, 1)
+        entry.zero_()
+        for n in range(8, 0, -1):
+            entry.mul_(y).add_(n * ARSIN_SQUARED[n])
+        entry.mul_(u2.square_()).mul_(4)
+
+
+class PseudoProfile(Profile):
+    """`D = -A / kappa` of the pseudo-hyperboloid as a function of `m` and of kappa.
+
+    `A(m)` and `m` are those of `curvlab.manifolds.pseudo_hyperboloid.squared_angle`, a form that
+    has any sign. `dD/dm = A' / -kappa`, and at fixed m `dD/d(kappa) = A / kappa^2`.
+    """
+
+    def __init__(self, kappa: Tensor) -> None:
+        kappa = kappa.detach()
+        # A number, as the other profile's, where looking at it does not wait for a device.
+        self.magnitude: Number = -kappa if kappa.device.type != "cpu" else -kappa.item()
+        self.by_form = 1 / self.magnitude
+        self.by_kappa = self.by_form * self.by_form
+
+    def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
+        """Fill `slope` with `A'`, `entry` with `A`.
+
+        With q the part of m in [0, 1] and w the length of the rest, both branches are one sum:
+        `sqrt A = 2 asin(sqrt q) + 2 asinh(sqrt w)`. The form is overwritten.
+        """
+        torch.clamp(form, _SMALLEST_FORM, 1, out=entry)
+        torch.addcmul(entry, entry, entry, value=-1, out=slope)
+        beyond = form.sub_(entry).abs()
+        root = torch.addcmul(beyond, beyond, beyond).clamp_min_(_SMALLEST_FORM)
+        # |m (1 - m)|, away from 0 at both of its ends, where light joins and where geodesics end.
+        slope.add_(root).clamp_min_(_SMALLEST_PSEUDO).sqrt_()
+        # 2 asinh(sqrt w) = log(1 + 2 w + 2 sqrt(w + w^2)): torch's asinh takes 30 times as long.
+        joined = root.sqrt_().add_(beyond).mul_(2).log1p_()
+        angle = entry.sqrt_().asin_().mul_(2).add_(joined)
+        torch.div(torch.copysign(angle, form, out=beyond), slope, out=slope).mul_(2)
+        total.sub_(torch.mul(angle.square_(), self.by_form, out=beyond))
+
+
+def _kappa_difference(w: Tensor, slope: Tensor, entry: Tensor) -> None:
+    """`t^2 - w t / r` from `w`, `t / r` and `t^2`."""
+    entry.addcmul_(w, slope, value=-1)
+
+
+def _hyperbolic_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
+    """`t = 2 asinh(sqrt(w / 4)) = log(1 + w / 2 + r)` and `r`: one logarithm, right down to 0."""
+    torch.addcmul(w, w, w, value=0.25, out=root).sqrt_()
+    torch.add(root, w, alpha=0.5, out=angle).log1p_()
+
+
+def _spherical_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
+    """`t = 2 asin(sqrt(w / 4))` and `r`."""
+    w = torch.clamp(w, max=_ANTIPODE, out=angle)
+    torch.addcmul(w, w, w, value=-0.25, out=root).sqrt_()
+    angle.mul_(0.25).sqrt_().asin_().mul_(2)
+
+
+def _choose(
+    condition: Tensor | bool,
+    if_true: Callable[..., None],
+    if_false: Callable[..., None],
+    given: Tensor,
+    *results: Tensor,
+) -> None:
+    """Fill the results by one of two functions, or by both where the condition is not known."""
+    if isinstance(condition, bool):
+        return (if_true if condition else if_false)(given, *results)
+    others = [result.clone() for result in results]
+    if_true(given, *results)
+    if_false(given, *others)
+    for result, other in zip(results, others, strict=True):
+        torch.where(condition, result, other, out=result)
+    return None
 
 
 class PairForm(NamedTuple):
@@ -14,26 +189,21 @@ class PairForm(NamedTuple):
     Attributes:
         left: features of the first point, `[components, features, nodes]`.
         right: those of the second, whose products with the first are the form.
-        kappa: curvatures `[components]`; None where the squared distance is `scale` times the form.
-        scale: see `kappa`.
+        kappa: curvatures `[components]`; None where the squared distance is the form.
         profile: the squared distance where it is curved.
     """
 
     left: Tensor
     right: Tensor
     kappa: Tensor | None
-    scale: float = 1.0
     profile: type[CurvedProfile | PseudoProfile] = CurvedProfile
 
 
 def form_features(x: Tensor, y: Tensor, norms: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """`[norms, weight, -2 x]` and `[weight, norms, y]`, as `[components, 2 + block, nodes]`.
 
-    Args:
-        x: blocks of the first point, `[nodes, components, block]`.
-        y: blocks of the second.
-        norms: `[nodes, components, 1]`, like `weight`.
-        weight: see above.
+    Shapes: blocks x and y of the points `[nodes, components, block]`, norms and weight
+    `[nodes, components, 1]`.
     """
     left = torch.cat([norms, weight, -2 * x], dim=-1)
     right = torch.cat([weight, norms, y], dim=-1)
@@ -43,7 +213,8 @@ def form_features(x: Tensor, y: Tensor, norms: Tensor, weight: Tensor) -> tuple[
 def weighted_form(
     blocks: Tensor, weight: Tensor, kappa: Tensor | None, scale: float = 1.0
 ) -> PairForm:
-    """The form `w_x w_y |x - y|^2` of blocks `[nodes, components, block]` and their weights w."""
+    """The form `scale w_x w_y |x - y|^2` of blocks `[nodes, components, block]` and weights w."""
     weighted = weight * blocks
     norms = (weighted * blocks).sum(-1, keepdim=True)
-    return PairForm(*form_features(weighted, weighted, norms, weight), kappa, scale)
+    left, right = form_features(weighted, weighted, norms, weight)
+    return PairForm(scale * left, right, kappa)

@@ -8,11 +8,10 @@ where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded
 
 The neighbours' distances are differences of coordinates; the others go through matrix products:
 `D` is a function of one bilinear form of the two nodes' features
-(`curvlab.manifolds.pairs.profiles`). A space without such a form has plain autograd instead.
+(`curvlab.manifolds.pairs.form`). A space without such a form has plain autograd instead.
 Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
 cache, and the backward pass is written out: it needs one matrix per component, of which half is
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
-A tile's arithmetic is done in passes over these arrays, or, compiled, in one (`PairKernel`).
 
 With a clamp `c` the loss is, as in the code that the paper builds on,
 
@@ -28,8 +27,6 @@ in the forward pass, and the gradients by features and curvatures in the backwar
 then has the whole loss and its whole gradient, as one process alone.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from math import log
 from typing import Any
 
@@ -39,11 +36,12 @@ from torch.utils.checkpoint import checkpoint
 
 from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
-from curvlab.manifolds.pairs.form import PairForm
-from curvlab.manifolds.pairs.kernel import SMALLEST_SQDIST, PairKernel
-from curvlab.manifolds.pairs.profiles import CurvedProfile, FlatProfile, Number, PseudoProfile
+from curvlab.manifolds.pairs.form import Evaluate, PairForm, Profile
 from curvlab.manifolds.pairs.tiles import PairTiles, Workspace
 from curvlab.manifolds.products import full_precision
+
+# Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
+_SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
 
 
 def reconstruction_loss(
@@ -51,8 +49,8 @@ def reconstruction_loss(
     space: Manifold,
     tiles: PairTiles,
     power: int = 2,
-    kernel: PairKernel | None = None,
     clamp: float | None = None,
+    evaluate: Evaluate | None = None,
 ) -> Tensor:
     """Sum over both directions of every edge of `D_uv + log S_u`.
 
@@ -61,10 +59,9 @@ def reconstruction_loss(
         space: where they lie; on a product `D` is the sum over components.
         tiles: the graph; of several ranks, all of which call this, and backward, equally often.
         power: 2 for squared distances, 1 for distances, in both terms.
-        kernel: does a tile's arithmetic in one sweep, which pays when it is compiled; None for
-            passes, which the pseudo-hyperboloid always has.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
             negatives' sum; None for none.
+        evaluate: evaluates profiles on an accelerator, which pays when it is compiled.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
@@ -78,7 +75,7 @@ def reconstruction_loss(
     if form is None:
         logs = _sums_of_distances(x, space, tiles, power, clamp).log()
     else:
-        logs = _sums_of_form(form, x.dtype, tiles, power, kernel, clamp).log()
+        logs = _sums_of_form(form, x.dtype, tiles, power, clamp, evaluate or Evaluate()).log()
     if clamp is None:
         return 2 * positive.sum() + (tiles.degree * logs).sum()
     ends = torch.stack([tiles.source, tiles.target])
@@ -113,17 +110,13 @@ def _sums_of_form(
     dtype: torch.dtype,
     tiles: PairTiles,
     power: int,
-    kernel: PairKernel | None,
     clamp: float | None,
+    evaluate: Evaluate,
 ) -> Tensor:
     """`S_u` from the tiles of a form."""
     kappa = None if form.kappa is None else form.kappa.detach()
     values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-    arithmetic: _Arithmetic
-    if kernel is None or form.profile is not CurvedProfile:
-        arithmetic = _Passes(values, power, clamp)
-    else:
-        arithmetic = _OneSweep(values, power, clamp, kernel)
+    arithmetic = _Arithmetic(values, power, clamp, evaluate)
     # Each pair is differentiated through its left features alone, once for either end.
     sums: Tensor = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, dtype)
     return sums
@@ -174,11 +167,12 @@ class _NonNeighbourSums(torch.autograd.Function):
                 if i != j:
                     parts[j].baddbmm_(features[i], weights)
         tiles.give_back(work)
-        grad_left = _all_reduce(grad_left.mul_(-arithmetic.by_form), tiles)
+        grad_left = _all_reduce(grad_left.mul_(-arithmetic.profiles[0].by_form), tiles)
         grad_kappa = None
         if ctx.entries is not None:
             by_entry = -ctx.entries @ grad
-            by_kappa = [by_entry[h] * unit for h, unit in enumerate(arithmetic.by_kappa)]
+            units = (profile.by_kappa for profile in arithmetic.profiles)
+            by_kappa = [entry * unit for entry, unit in zip(by_entry, units, strict=True)]
             grad_kappa = _all_reduce(torch.stack(by_kappa), tiles)
         return grad_left, grad_kappa, None, None, None
 
@@ -190,122 +184,64 @@ def _all_reduce(share: Tensor, tiles: PairTiles) -> Tensor:
     return share
 
 
-class _Arithmetic(ABC):
-    """The arithmetic on the tiles of a form.
+class _Arithmetic:
+    """The arithmetic on the tiles of a form, one operation at a time on a tile and component."""
 
-    Attributes:
-        left: left features times what the arithmetic takes.
-        by_form: unit of the weights, which are derivatives by forms.
-        by_kappa: units of the entries, which are derivatives by curvatures; one per component.
-    """
-
-    left: Tensor
-    by_form: Number
-    by_kappa: Sequence[Number]
-
-    def __init__(self, form: PairForm, power: int, clamp: float | None) -> None:
+    def __init__(self, form: PairForm, power: int, clamp: float | None, evaluate: Evaluate) -> None:
         self.form, self.power, self.clamp = form, power, clamp
+        # On a processor it is no faster compiled.
+        self.evaluate = evaluate.forward if form.left.device.type == "cpu" else evaluate
+        kappa = form.kappa
+        self.profiles = [Profile()] if kappa is None else [form.profile(k) for k in kappa]
+        pairs = zip(form.left, self.profiles, strict=True)
+        self.left = torch.stack([features * profile.form_scale for features, profile in pairs])
 
     def sums(self, tiles: PairTiles, work: Workspace) -> Tensor:
         """Sums over the other nodes of a pair: of exponentials, and of entries where it is curved.
 
         `[1 + components, nodes]`. The weights stay in the workspace.
         """
-        kappa, right = self.form.kappa, self.form.right
+        right, kinds = self.form.right, 1 + (self.form.kappa is not None) * len(self.profiles)
         rows, columns = self.left.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
-        kinds = 1 if kappa is None else 1 + len(kappa)
         sums = torch.zeros(kinds, len(tiles.degree), dtype=work.kind[2], device=right.device)
         sums[0] = tiles.rank == 0  # the node itself, exp(0), once
         parts = sums.split(tiles.size, dim=1)
         for n, tile in enumerate(tiles.tiles):
             with full_precision():
-                self.fill(rows[tile.row], columns[tile.column], work, n, tile.masked)
+                self._fill(rows[tile.row], columns[tile.column], work, n, tile.masked)
             summands = work.summands[n][:kinds]
             parts[tile.row].add_(summands.sum(2))
             if tile.row != tile.column:  # its mirror image below the diagonal
                 parts[tile.column].add_(summands.sum(1))
         return sums
 
-    @abstractmethod
-    def fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
-        """Fill the summands and weights of the n-th tile from features of rows and columns."""
+    def _fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
+        """Fill the summands and weights of the n-th tile from features of rows and columns.
 
-
-class _Passes(_Arithmetic):
-    """One operation at a time on a tile and component."""
-
-    def __init__(self, form: PairForm, power: int, clamp: float | None) -> None:
-        super().__init__(form, power, clamp)
-        flat, kappa = form.kappa is None, form.kappa
-        self.profiles: list[FlatProfile | CurvedProfile | PseudoProfile]
-        self.profiles = (
-            [FlatProfile(form.scale)] if kappa is None else [form.profile(k) for k in kappa]
-        )
-        scales = (profile.form_scale for profile in self.profiles)
-        self.left = torch.stack([f * scale for f, scale in zip(form.left, scales, strict=True)])
-        self.by_form = self.profiles[0].by_form
-        self.by_kappa = [] if flat else [profile.by_kappa for profile in self.profiles]
-
-    def fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
-        """Fill the summands and weights of the n-th tile."""
+        Weights are `exp(-D)` times the derivatives of D by forms, entries those by curvatures.
+        """
         form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
         total.zero_()
         for h, profile in enumerate(self.profiles):
-            _multiply(rows[h], columns[h], form)
-            profile.evaluate(form, total, weights[h], entries[h])
-        exponential, slope = _exponential(total, self.power, masked)
+            if rows.dtype == form.dtype:
+                torch.matmul(rows[h], columns[h], out=form)
+            else:  # in the features' own type before it is rounded
+                form.copy_(rows[h] @ columns[h])
+            self.evaluate(profile, form, total, weights[h], entries[h])
+        if self.power == 2:
+            slope = exponential = total.exp_()
+        else:
+            distance = total.neg_().clamp_min_(_SMALLEST_SQDIST[total.dtype]).sqrt_()
+            exponential = torch.exp(-distance)
+            slope = exponential / distance.mul_(2)
         if self.clamp is not None:
             slope = slope.masked_fill(exponential < self.clamp, 0)
             exponential = exponential.clamp_min(self.clamp)
-            exponential.view(-1).index_fill_(0, masked, 0)
+        for counted in (exponential, slope):
+            counted.view(-1).index_fill_(0, masked, 0)
         total.copy_(exponential)
         if self.form.kappa is None:
             weights[0].copy_(slope)
         else:
             weights.mul_(slope)
             work.summands[n][1:].mul_(slope)
-
-
-class _OneSweep(_Arithmetic):
-    """One call of the kernel a tile."""
-
-    def __init__(self, form: PairForm, power: int, clamp: float | None, kernel: PairKernel) -> None:
-        super().__init__(form, power, clamp)
-        self.kernel, self.left, kappa = kernel, form.left * form.scale, form.kappa
-        self.by_form = form.scale if kappa is None else kernel.by_form
-        self.by_kappa = [] if kappa is None else [kernel.by_kappa] * len(kappa)
-        # On an accelerator looking at a sign would wait for the device.
-        self.spherical = kappa is not None and (
-            kappa.device.type != "cpu" or bool((kappa > 0).any())
-        )
-
-    def fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
-        """Fill the summands and weights of the n-th tile."""
-        _multiply(rows, columns, work.summands[n][1:])  # forms, which become the entries
-        total, *forms = work.summands[n].unbind()
-        forms[0].view(-1).index_fill_(0, masked, -torch.inf)
-        weights = work.weights[n].unbind()
-        self.kernel(forms, self.form.kappa, self.spherical, self.power, total, weights, self.clamp)
-
-
-def _multiply(rows: Tensor, columns: Tensor, out: Tensor) -> None:
-    """The product of features, in their own type before it is rounded."""
-    if rows.dtype == out.dtype:
-        torch.matmul(rows, columns, out=out)
-    else:
-        out.copy_(rows @ columns)
-
-
-def _exponential(total: Tensor, power: int, masked: Tensor) -> tuple[Tensor, Tensor]:
-    """`exp(-D)` of a tile of `-D^2`, and minus its derivative by any component's squared distance.
-
-    Zero where masked. The tile is overwritten.
-    """
-    if power == 2:
-        exponential = total.exp_()
-        exponential.view(-1).index_fill_(0, masked, 0)
-        return exponential, exponential
-    distance = total.neg_().clamp_min_(SMALLEST_SQDIST[total.dtype]).sqrt_()
-    exponential = torch.exp(-distance)
-    exponential.view(-1).index_fill_(0, masked, 0)
-    return exponential, exponential / distance.mul_(2)
