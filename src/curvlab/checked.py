@@ -117,11 +117,7 @@ def shown(value: Any) -> str:
 
 
 def check_values(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
-    """Refuse values that are out of bounds or no choice.
-
-    Raises:
-        UsageError: with what fits.
-    """
+    """Refuse values that are out of bounds or no choice."""
     for name, kind in _bounded(annotated).items():
         value = given.get(name)
         plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
@@ -142,9 +138,6 @@ class Checked:
 
     The annotations say which fit: `dim: PositiveInt`, `attention: Literal["linear", "exact"]`.
     Constructors of subclasses check theirs. Fields of dataclasses are checked like arguments.
-
-    Raises:
-        UsageError: by the constructor, with what fits.
     """
 
     _checks: ClassVar[tuple[Check, ...]] = (check_values,)

@@ -30,16 +30,7 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_checked(path: Path, required: bool = True) -> Any:
-    """Read a JSON file and compare what it says with its checksum, which is left out.
-
-    Args:
-        path: of the file.
-        required: refuse a file without a checksum.
-
-    Raises:
-        OSError: it cannot be read.
-        DamagedError: it is no JSON, or not what was written.
-    """
+    """Read a JSON file and compare what it says with its checksum, which is left out."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -74,12 +65,7 @@ def check_archive(path: Path) -> dict[str, Any]:
     """Read an archive once and compare all that is in it with the checksums of its index.
 
     `torch.load` does not look at these.
-
-    Returns:
-        Its facts; nothing without any.
-
-    Raises:
-        DamagedError: it is no archive, or not what was written.
+    Returns its facts.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -98,10 +84,7 @@ def checksum_of(place: str | None, *names: str) -> str | None:
     """A name for what files hold, 16 hexadecimal digits; None where there are none.
 
     So a changed file is another run and another cache entry.
-
-    Args:
-        place: a file, or a folder, without `names` with all that is below it.
-        *names: of files in the folder, plain or `.gz`; a file of such a name stands for its folder.
+    `names` are files in the folder, plain or `.gz`; without them all below it count.
     """
     if place is None:
         return None

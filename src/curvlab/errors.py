@@ -26,17 +26,12 @@ class UsageError(ValueError):
     """Wrong input from the user; the command line prints its sentence and exits with code 2."""
 
 
+class DivergedError(RuntimeError):
+    """Numbers are NaN or infinite; the message says where it began."""
+
+
 def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
-    """Say that there is no such thing, and which the user may have meant.
-
-    Args:
-        what: the thing, as `model=fpts`.
-        name: of it.
-        names: that there are; the last part of a dotted key counts most.
-
-    Raises:
-        UsageError: always.
-    """
+    """Say that there is no such thing, and which the user may have meant."""
     names = [other for other in names if "._" not in other]  # a class is not for users
     last = [n for n in names if "." in n and n.rpartition(".")[2] == name.rpartition(".")[2]]
     close = [*dict.fromkeys([*last[:2], *get_close_matches(name, names)])][:3]
@@ -83,12 +78,7 @@ def of_import(error: Exception) -> str:
 
 
 def of_system(error: OSError, otherwise: object = "a file") -> str:
-    """Message of a system error, as `PATH: No space left on device`.
-
-    Args:
-        error: of the system.
-        otherwise: what it was about, where the error does not say.
-    """
+    """Message of a system error, as `PATH: No space left on device`."""
     named = error.filename2 or error.filename  # of two files the one that was being written
     where = otherwise if named is None else named
     return f"{shortened(str(where))}: {shortened(error.strerror or str(error))}"

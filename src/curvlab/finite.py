@@ -10,16 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from curvlab.errors import DivergedError
 from curvlab.process import in_group
 
 Scores = dict[str, dict[str, float]]
 
 BETWEEN = "all outputs of modules are"
 """Where it began, if no module's output is to blame."""
-
-
-class DivergedError(RuntimeError):
-    """Numbers are NaN or infinite; the message says where it began."""
 
 
 def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor) -> Tensor:
@@ -31,12 +28,7 @@ def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor
 def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
     """Name the first parameter, or else the first module's output, that is not finite.
 
-    Args:
-        module: whose parts are watched.
-        act: calls them, without compiled code.
-
-    Returns:
-        Empty if all are finite.
+    Empty if all are finite.
     """
     bad = [f"parameter {name}" for name, p in module.named_parameters() if not _is_finite(p)]
     if bad:
@@ -69,15 +61,7 @@ def after_step(module: nn.Module) -> str:
 def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], Any]) -> None:
     """Refuse what a model made if it is not finite.
 
-    Args:
-        what: its name.
-        values: its numbers, as `torch.as_tensor` takes them.
-        module: the model.
-        act: makes them again, to find where they began; not called in a group of processes, each
-            of which would wait for the others.
-
-    Raises:
-        DivergedError: one is not finite.
+    `act` makes the values again, to find where they began; not in a group of processes.
     """
     if not torch.as_tensor(values).isfinite().all():
         where = "" if in_group() else first_non_finite(module, act)
@@ -85,11 +69,7 @@ def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], An
 
 
 def finite_scores(module: nn.Module, score: str, evaluate: Callable[[], Scores]) -> Scores:
-    """Evaluate a model: metrics of each part, of which `score` is finite.
-
-    Raises:
-        DivergedError: it is not.
-    """
+    """Evaluate a model: metrics of each part, of which `score` is finite."""
     found = evaluate()
     for part, metrics in found.items():
         check_finite(f"{part}/{score}", metrics.get(score, 0.0), module, evaluate)

@@ -53,9 +53,6 @@ def all_reduce_sum(table: Tensor) -> Tensor:
 
     A number plus zeros is that number, so that nothing is rounded: what is then made of the rows in
     their order is the same, to the last digit, as in one process. All processes must call this.
-
-    Args:
-        table: of one shape and type in all of them; it is changed.
     """
     if in_group():
         torch.distributed.all_reduce(table)
@@ -63,12 +60,7 @@ def all_reduce_sum(table: Tensor) -> Tensor:
 
 
 def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Gather the results of all processes for the pieces of `own_share`, in their order.
-
-    Args:
-        own: what this process has made; all processes must call this.
-        device: where the others' are to be.
-    """
+    """Gather the results of all processes for the pieces of `own_share`, in their order."""
     if not in_group():
         return list(own)
     kinds: list[Any] = [None] * world_size()
@@ -90,9 +82,6 @@ def default_dtype(precision: str) -> Iterator[None]:
 
     A prepared graph, a model and what a step makes are then of one type: float64 for `64-true`,
     else float32.
-
-    Args:
-        precision: of Lightning.
     """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64 if precision == DOUBLE else torch.float32)

@@ -84,12 +84,7 @@ class Summary:
 
 
 def summarise(values: Any, kind: IntervalKind = "ci95") -> Summary:
-    """Mean and spread of the values of one cell, or of a pandas Series grouped by cells.
-
-    Args:
-        values: One value per finished run.
-        kind: Which spread is printed.
-    """
+    """Mean and spread of the values of one cell, or of a pandas Series grouped by cells."""
     if isinstance(values, SeriesGroupBy):
         count = values.count()
         return Summary(count, values.mean(), values.std().where(count >= FEWEST), kind)
@@ -101,11 +96,7 @@ def summarise(values: Any, kind: IntervalKind = "ci95") -> Summary:
 def printed_std(pm: Any, kind: Any, runs: Any) -> Any:
     """The sample standard deviation behind a printed plus-minus sign; NaN where it is unknown.
 
-    Args:
-        pm: What is printed after the sign.
-        kind: What it means, a key of `PRINTED_SPREADS`. A bootstrap interval of the mean counts as
-            1.96 standard errors.
-        runs: Number of runs; NaN where it is unknown.
+    A bootstrap interval of the mean counts as 1.96 standard errors.
     """
     pm, kind, runs = np.asarray(pm, float), np.asarray(kind, str), np.asarray(runs, float)
     runs = np.where(runs < 2, nan, runs)
@@ -122,15 +113,7 @@ def difference_pm(ours: Summary, std: Any, runs: Any, rounding: Any = 0.0) -> An
 
     `t sqrt(s1^2 / n1 + s2^2 / n2)`, t Student's quantile with Welch's degrees of freedom, and in
     quadrature 1.96 standard deviations of what rounding hides, uniform within half a digit.
-
-    Args:
-        ours: Summary of our runs.
-        std: Sample standard deviation of the paper's runs, see `printed_std`.
-        runs: Number of the paper's runs.
-        rounding: Half a unit of the last digit that the paper prints (see `half_a_digit`).
-
-    Returns:
-        NaN where one of the two standard deviations is unknown.
+    NaN where one of the two standard deviations is unknown.
 
     Source: Welch 1947, "The generalization of 'Student's' problem when several different
     population variances are involved".

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from curvlab.callbacks import FiniteGuard, finite_guard
-from curvlab.finite import DivergedError
+from curvlab.errors import DivergedError
 from curvlab.layers.compilation import Compilable
 
 INTERVAL = 5

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from curvlab.cli import forecast as home
-from curvlab.cli.forecast import forecast
+from curvlab.cli.forecast import Forecast
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.program import in_time
@@ -34,34 +34,56 @@ def finish(outputs, *words, steps=100, seconds=50.0, folder="default", most=1000
     result.save(place)
 
 
+def said(words, **options):
+    return list(Forecast(words).lines(**options))
+
+
+def time_of(words):
+    (cell,) = Forecast(words).left
+    return Forecast(words).seconds(cell)
+
+
 def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
-    where = f"paths.output_dir={outputs}"
-    assert str(forecast([*SWEEP, where])).startswith("4 runs, 0 finished; no stored run tells")
+    words = [*SWEEP, f"paths.output_dir={outputs}"]
+    assert said(words) == ["4 runs, 0 finished; no stored run tells how long they take"]
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
     finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0", folder="dim=2")
-    found = forecast([*SWEEP, where])
-    assert (found.runs, found.finished, found.unknown) == (4, 1, 2)
-    assert forecast([*SWEEP, where, "rerun=true"]).finished == 0
-    alone = forecast(["model=mlp", "dataset=texas", "seed=1", where])
-    assert (alone.runs, alone.finished) == (1, 1)
+    assert said(words, each=True) == [
+        "mlp, texas                                          1 run   50 s",
+        "gcn, texas                                          2 runs  no stored run tells how long",
+        "4 runs, 1 finished, about 50 s on this machine for 1 of them, by the cost of stored runs",
+    ]
+    assert len(Forecast([*words, "rerun=true"]).left) == 4
+    assert not Forecast(["model=mlp", "dataset=texas", "seed=1", words[-1]]).left
+
+
+def test_ctrl_c_ends_an_estimate_with_what_it_has(outputs, monkeypatch):
+    def seconds(_, cell):
+        if cell["model"] == "gcn":
+            raise KeyboardInterrupt
+        return 50.0
+
+    monkeypatch.setattr(Forecast, "seconds", seconds)
+    first, end = said([*SWEEP, f"paths.output_dir={outputs}"], each=True)
+    assert first.endswith("2 runs  2 min")
+    assert end.startswith("Interrupted: 4 runs, 0 finished, about 2 min on this machine for 2")
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1000, 50.0), (100, 50.0), (10, 5.0)])
 def test_time_follows_the_steps_that_a_run_like_it_took(outputs, most, expected):
     finish(outputs, "model=mlp", "dataset=texas", "seed=7", steps=100, seconds=50.0)
     words = ["model=mlp", "dataset=texas", f"trainer.max_steps={most}"]
-    assert forecast([*words, f"paths.output_dir={outputs}"]).seconds == pytest.approx(expected)
+    assert time_of([*words, f"paths.output_dir={outputs}"]) == pytest.approx(expected)
 
 
 def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
     finish(outputs, "model=mlp", "dataset=texas", "seed=8", seconds=50.0)
     finish(outputs, "model=mlp", "dataset=texas", "seed=9", "model.dim=2", seconds=7200.0)
     words = ["-m", "model=mlp", "dataset=texas", "seed=0,1", f"paths.output_dir={outputs}"]
-    wide = forecast([*words, "model.dim=2"])
-    assert wide.seconds == pytest.approx(14400)
-    assert "To run less" in str(wide)
-    at_once = forecast([*words, "model.dim=2", "hydra.launcher.n_jobs=2"])
-    assert at_once.seconds == pytest.approx(7200)
+    total, shorter = said([*words, "model.dim=2"])
+    assert "about 4.0 h" in total
+    assert "To run less" in shorter
+    assert "about 2.0 h" in said([*words, "model.dim=2", "hydra.launcher.n_jobs=2"])[0]
 
 
 @pytest.mark.parametrize(
@@ -78,19 +100,19 @@ def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
     ],
 )
 def test_tables_searches_and_studies(words, runs):
-    assert forecast(["-m", *words]).runs == runs
+    assert Forecast(["-m", *words]).runs == runs
 
 
 def test_shipped_runs_are_scaled_by_the_speed_of_the_users_own(tmp_path):
     where = f"paths.output_dir={tmp_path / 'outputs'}"
     words = ["model=fpst", "dataset=web_edu", where]
-    before = forecast(words).seconds
+    before = time_of(words)
     row = next(run for run in home._shipped() if run.kind == ("reconstruction", "mlp", "web_edu"))
     usual = home._factor([row], list(home._shipped()))
     slow = {**row.result, "wall_seconds": row.result["wall_seconds"] * 3}
     (tmp_path / "outputs" / "mlp").mkdir(parents=True)
     (tmp_path / "outputs" / "mlp" / "result.json").write_text(json.dumps(slow))
-    assert forecast(words).seconds == pytest.approx(before * usual * 3)
+    assert time_of(words) == pytest.approx(before * usual * 3)
 
 
 @pytest.mark.parametrize(

@@ -185,17 +185,6 @@ def test_wandb_goes_on_with_the_run_that_was_killed(command):
     assert {name.rsplit("-", 1)[-1] for name in names} == {result["config_hash"]}
 
 
-def test_folders_are_those_of_the_command_wherever_hydra_goes(command):
-    (command.folder / "friends").mkdir()
-    (command.folder / "friends" / "edges.csv").write_text("a,b\nb,c\nc,d\n")
-    words = ("model=mlp", "dataset=graph_folder", "dataset.path=friends", "task=reconstruction")
-    short = ("trainer.max_steps=2", "trainer.accelerator=cpu", "trainer.plots=false")
-    ended = command(*words, *short, "hydra.job.chdir=true", "paths.data_dir=here")
-    assert ended.returncode == 0, ended.stderr
-    assert (command.folder / "here").is_dir()
-    assert list(command.outputs.glob("runs/reconstruction/friends/mlp/max_steps=2/seed0/*.json"))
-
-
 def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):
     """Incidental words and a default that is spelt out name the same run; it trains once."""
     words = ("model=mlp", *TINY)

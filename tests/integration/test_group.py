@@ -13,7 +13,8 @@ from forked import Process
 from test_ddp_run import PAIR
 from tiny_runs import ROOT
 
-from curvlab.cli.train import _with_devices
+from curvlab.cli import train
+from curvlab.run.group import Group
 
 SHARED = tuple(word for word in PAIR if word != "trainer.devices=2")
 LONG = (*SHARED, "trainer.max_steps=150")
@@ -124,8 +125,10 @@ def test_on_one_machine_nothing_listens_but_on_loopback(command, port):
     assert listening == {"127.0.0.1"}
 
 
-def test_a_number_of_devices_that_was_not_started_is_refused(capsys):
-    assert _with_devices(["model=gcn"], 2) == ["model=gcn", "trainer.devices=2"]
+def test_a_number_of_devices_that_was_not_started_is_refused(capsys, monkeypatch):
+    monkeypatch.setattr(train, "group", lambda: Group(rank=0, size=2, nodes=1))
+    monkeypatch.setattr(train, "end_others", lambda: None)
+    monkeypatch.setattr(train.signals, "install", lambda **_: None)
     with pytest.raises(SystemExit):
-        _with_devices(["trainer.devices=3"], 2)
+        train.main(["trainer.devices=3"])
     assert "trainer.devices=3, but 2 processes were started" in capsys.readouterr().err

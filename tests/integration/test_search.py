@@ -17,8 +17,7 @@ import composing
 import curvlab.search.run as search_run
 from abandoned import abandon
 from curvlab.cli.overrides import check_overrides
-from curvlab.errors import UsageError
-from curvlab.finite import DivergedError
+from curvlab.errors import DivergedError, UsageError
 from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import search

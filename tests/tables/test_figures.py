@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from curvlab.cli.main import VERBS
+from curvlab.cli.plot import COMMANDS as PLOTS
 from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
 from curvlab.tables.overview import paper_figures
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
-PLOT = CONFIGS.parent / "src/curvlab/cli/plot.py"
 PRINTED = {  # the highest number of a figure and of a table
     "fpst": (7, 5),
     "hypformer": (6, 5),
@@ -74,7 +74,7 @@ def test_commands_are_of_choices_that_there_are(words):
     verb, *rest = words
     assert verb in VERBS or (CONFIGS.parent / verb).is_file()
     if verb == "plot":
-        assert f'command("{rest[0]}", plot_' in PLOT.read_text()
+        assert rest[0] in PLOTS
     if rest[0] == "curvature":
         rest = [f"dataset={name}" for name in rest[1 : rest.index("--output")]]
     for key, _, values in (word.partition("=") for word in rest):
@@ -84,11 +84,10 @@ def test_commands_are_of_choices_that_there_are(words):
 
 
 def test_commands_in_tables_files_are_of_choices_that_there_are():
-    text = PLOT.read_text()
     named = [
         command
         for path in (CONFIGS / "table").rglob("*.yaml")
         for command in re.findall(r"curvlab plot (\w+)", path.read_text())
     ]
     assert "scaling" in named
-    assert all(f'command("{command}", plot_' in text for command in named), named
+    assert set(named) <= PLOTS.keys()

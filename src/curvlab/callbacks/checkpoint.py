@@ -38,11 +38,7 @@ class LastCheckpoint(Callback):
 
     Schedulers of the learning rate receive the epoch's score after that. The score is kept, and
     they receive it when the run goes on.
-
-    Args:
-        path: the file.
-        earlier: the file of the epoch before.
-        facts: whose state it is, to be known without loading it.
+    `facts` say whose state it is, to be known without loading it.
     """
 
     def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:

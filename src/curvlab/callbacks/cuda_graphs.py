@@ -44,11 +44,7 @@ class CudaGraphs(Callback):
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        """Record the step, once.
-
-        Raises:
-            UsageError: CUDA cannot record it, or a replay is not the step.
-        """
+        """Record the step, once."""
         if "training_step" in vars(pl_module):
             return
         step = RecordedStep(pl_module, batch)

@@ -34,9 +34,6 @@ class Curves(Callback):
 
     The device is asked for numbers once an epoch. Rows are part of the checkpoint, so that the
     file of a resumed run has no gap and no repetition.
-
-    Args:
-        path: the CSV file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -100,9 +97,6 @@ class Curves(Callback):
 
         The last step of a run alone is a draw from what it wavers between. None for a shorter run,
         and where there are fewer than 20 evaluations in these steps.
-
-        Args:
-            metric: as the rows call it, for instance `map`.
         """
         start = self.rows[-1]["step"] - TAIL_STEPS if self.rows else -1
         values = [row[metric] for row in self.rows if metric in row and row["step"] > start]

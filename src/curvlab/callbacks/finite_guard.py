@@ -10,7 +10,8 @@ from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
-from curvlab.finite import DivergedError, after_step, first_non_finite
+from curvlab.errors import DivergedError
+from curvlab.finite import after_step, first_non_finite
 from curvlab.process import in_group, rank
 
 
@@ -20,10 +21,7 @@ class FiniteGuard(Callback):
     On the processor it looks at every step, and says where the first bad number is from. On an
     accelerator, where looking waits for the device, it looks every `interval` steps and says
     between which two looks it is.
-
-    Args:
-        folder: where the batch and the weights are saved for later inspection.
-        interval: steps between two looks on an accelerator; with 1 it says what it does elsewhere.
+    With interval 1 it says on an accelerator what it does elsewhere.
     """
 
     def __init__(self, folder: Path, interval: int) -> None:
@@ -92,11 +90,7 @@ class FiniteGuard(Callback):
 
 
 def check_weights(module: nn.Module) -> None:
-    """Look at the weights that are about to be evaluated, which the last update may have spoilt.
-
-    Raises:
-        DivergedError: one is not finite.
-    """
+    """Look at the weights that are about to be evaluated, which the last update may have spoilt."""
     if bad := [name for name, p in module.named_parameters() if not torch.isfinite(p).all()]:
         raise DivergedError(f"not finite{after_step(module)}: parameter {bad[0]}")
 

@@ -25,34 +25,18 @@ RUN_TAG = "curvlab.run"
 @checked
 @contextmanager
 def wandb_logger(
-    folder: str,
-    name: str,
-    run_id: str,
-    resumed_at: int | None,
-    group: str | None,
-    job_type: str,
-    tags: list[str],
-    run_config: dict[str, Any],
-    project: Incidental[Project] = "curvlab",
-    entity: Incidental[str | None] = None,
+    project: Incidental[Project] = "curvlab", entity: Incidental[str | None] = None, **run: Any
 ) -> Iterator[Logger]:
     """Log to W&B within the block: online where an account is configured, else offline in `folder`.
 
     `WANDB_MODE` decides where it is set. The run is finished with the block, so that the next cell
-    of a sweep has one of its own, and marked as failed when the block raises.
+    of a sweep has one of its own. A run that goes on from `resumed_at` continues the one of its id,
+    which one that starts replaces.
 
     Args:
-        folder: the run's folder.
-        name: name of the run.
-        run_id: the same for the same configuration.
-        resumed_at: step that the run of that id goes on from; None for one that starts, which
-            replaces it.
-        group: the table the run is a cell of, or the task.
-        job_type: the model.
-        tags: of the run.
-        run_config: options by flat keys.
         project: project on the site.
         entity: user or team; null: the account's default.
+        **run: the run's `folder`, `name`, `run_id`, ..., as `build_logger` passes them.
     """
     import wandb
 
@@ -62,25 +46,19 @@ def wandb_logger(
     mode = os.environ.get("WANDB_MODE")
     mode = mode or ("online" if wandb.login(prompt=False, verify=False) else "offline")
     logger = WandbLogger(
-        name=name,
-        save_dir=folder,
+        name=run["name"],
+        save_dir=run["folder"],
         mode=mode,
-        id=run_id,
+        id=run["run_id"],
         project=project,
         entity=entity,
-        group=group,
-        job_type=job_type,
-        tags=tags,
-        config=run_config,
-        resume=None if resumed_at is None else "allow",
+        config=run["run_config"],
+        resume=None if run["resumed_at"] is None else "allow",
         settings=silent,
+        **{key: run[key] for key in ("group", "job_type", "tags")},
     )
-    try:
+    with _finalized(logger):
         yield logger
-    except BaseException:
-        logger.experiment.finish(exit_code=1)
-        raise
-    logger.experiment.finish()
 
 
 @contextmanager
@@ -104,29 +82,20 @@ def tensorboard_logger(
 
 @contextmanager
 def mlflow_logger(
-    name: str,
-    run_id: str,
-    resumed_at: int | None,
-    group: str | None,
-    run_config: dict[str, Any],
     experiment: Incidental[str] = "curvlab",
     tracking_uri: Incidental[str] = "sqlite:///outputs/mlflow.db",
-    **_: Any,
+    **run: Any,
 ) -> Iterator[Logger]:
     """Log to MLflow within the block, to a file of this machine or a server.
 
+    MLflow numbers runs itself, so one that is resumed is found by a tag. A server that does not
+    answer is a `UsageError`.
+
     Args:
-        name: name of the run.
-        run_id: the same for the same configuration; a tag of the run.
-        resumed_at: continue the run of that id; None: begin another.
-        group: the table the run is a cell of; a tag.
-        run_config: options by flat keys, the run's parameters.
         experiment: what runs belong to.
         tracking_uri: address of the server, or `sqlite:///FILE`; `MLFLOW_TRACKING_URI` where it is
             set.
-
-    Raises:
-        UsageError: MLflow does not answer.
+        **run: as of `wandb_logger`.
     """
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     # MLflow asks SQLAlchemy for what that is about to give up.
@@ -138,21 +107,17 @@ def mlflow_logger(
     local = file != tracking_uri
     place = Path(file).resolve().with_name("mlartifacts").as_uri() if local else None
     try:
-        client = MlflowClient(tracking_uri)
+        client, earlier = MlflowClient(tracking_uri), None
         with suppress(MlflowException):  # it is there, or another worker makes it
             client.create_experiment(experiment, artifact_location=place)
-        number = client.get_experiment_by_name(experiment).experiment_id
-        mine = f"tags.`{RUN_TAG}` = '{run_id}'"
-        earlier = client.search_runs([number], mine) if resumed_at is not None else []
-        made = MLFlowLogger(
-            experiment,
-            run_name=name,
-            tracking_uri=tracking_uri,
-            tags={RUN_TAG: run_id, "group": str(group)},
-            run_id=earlier[0].info.run_id if earlier else None,
-        )
-        if not earlier:
-            made.log_hyperparams(run_config)
+        if run["resumed_at"] is not None:
+            number = client.get_experiment_by_name(experiment).experiment_id
+            found = client.search_runs([number], f"tags.`{RUN_TAG}` = '{run['run_id']}'")
+            earlier = found[0].info.run_id if found else None
+        tags = {RUN_TAG: run["run_id"], "group": str(run["group"])}
+        made = MLFlowLogger(experiment, run["name"], tracking_uri, tags, run_id=earlier)
+        if earlier is None:
+            made.log_hyperparams(run["run_config"])
     except MlflowException as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
@@ -175,11 +140,14 @@ def log_picture(logger: Logger | None, picture: Path) -> None:
 
 
 @contextmanager
-def _finalized(logger: Logger) -> Iterator[Any]:
+def _finalized(logger: Logger) -> Iterator[Logger]:
     """Close a logger with the block, as failed when that raises."""
+    failed = True
     try:
         yield logger
-    except BaseException:
-        logger.finalize("failed")
-        raise
-    logger.finalize("success")
+        failed = False
+    finally:
+        if isinstance(logger, WandbLogger):
+            logger.experiment.finish(exit_code=int(failed))
+        else:
+            logger.finalize("failed" if failed else "success")

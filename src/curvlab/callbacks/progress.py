@@ -21,11 +21,6 @@ class RunProgress(Callback):
     """Loss, metrics, curvatures, steps per second and time left, from the last row of the curves.
 
     Without a terminal it prints about twenty lines a run instead.
-
-    Args:
-        curves: where the numbers come from.
-        label: what is being run, for the lines; the bar stands below the line that says it.
-        shown: False for silence.
     """
 
     def __init__(self, curves: Curves, label: str, shown: bool) -> None:

@@ -27,9 +27,7 @@ class RandomState(Callback):
 
     Processes start with the same numbers, so that they make the same model; from the first step on
     each has numbers of its own.
-
-    Args:
-        alike: let all processes draw what one process alone would, so that all have its dropout.
+    If `alike`, all processes draw what one process alone would, so all have its dropout.
     """
 
     def __init__(self, alike: bool = False) -> None:

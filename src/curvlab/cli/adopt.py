@@ -6,20 +6,19 @@ curvlab adopt outputs/search/*/*/*                           several searches
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.cli.verbs import show
+from curvlab.cli.verbs import answered, show
 from curvlab.config.folder import CONFIGS
-from curvlab.errors import UsageError
+from curvlab.errors import FAULT, UsageError
 from curvlab.program import parser as parser_of
 
 SHOWN = 5
 
 
-def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The command line's arguments."""
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
     parser = parser_of("adopt", __doc__)
     what = "a search's folder, as curvlab train -m search=... names it, or as from outputs/"
     parser.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
@@ -28,23 +27,22 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--force", action="store_true", help=what)
     what = "folder of configurations (default: configs)"
     parser.add_argument("--configs", type=Path, default=CONFIGS, help=what)
-    return parser.parse_args(words)
+    return answered(parser, _adopt, arguments)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 if a search is not taken over."""
-    words, refused = parse_arguments(arguments), 0
+def _adopt(args: argparse.Namespace) -> None:
     from curvlab.search.adopt import adopt, ranking  # torch, for which --help does not wait
     from curvlab.tables.folders import workplace
 
-    for search in words.searches:
+    refused = []
+    for search in args.searches:
         folder = search if search.is_dir() else workplace() / "outputs" / search
         try:
-            if words.show:
+            if args.show:
                 show(ranking(folder, SHOWN), str(search))
             else:
-                print(adopt(folder, words.configs, words.force))
+                print(adopt(folder, args.configs, args.force))
         except UsageError as error:
-            print(f"curvlab adopt: {error}", file=sys.stderr)
-            refused = 2
-    return refused
+            refused.append(str(error))
+    if refused:
+        raise UsageError(FAULT.join(refused))

@@ -32,15 +32,7 @@ READERS = {
 
 
 def resolve_aliases(words: Sequence[str], configs: Path) -> list[str]:
-    """Replace other names of choices, other spellings (`model=FPS-T`) and paths of graphs.
-
-    Args:
-        words: overrides and flags of the command line.
-        configs: the folder of configurations.
-
-    Raises:
-        UsageError: a word has several meanings; the message names them.
-    """
+    """Replace other names of choices, other spellings (`model=FPS-T`) and paths of graphs."""
     words = _with_reader_of_path(words, configs)
     return [_resolve(word, configs) for word in words]
 

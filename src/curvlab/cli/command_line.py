@@ -24,62 +24,44 @@ def complain(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def show(text: str) -> None:
-    """Print a text as it is."""
-    print(text, end="", flush=True)
-
-
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
-    """Check the words after `curvlab train` against the configurations; leave if one is wrong.
+    """Check the words after `curvlab train` against the configurations; print help asked for.
 
-    Args:
-        arguments: `sys.argv[1:]`.
-        config_dir: the folder `configs`.
-
-    Returns:
-        The words as Hydra wants them: `-m` first, since it refuses it between others, and in a
-        sweep `++` before keys that only the cells have.
+    Returns the words as Hydra wants them: `-m` first, since it refuses it between others, and in a
+    sweep `++` before keys that only the cells have.
     """
     multirun = any(word in MULTIRUN for word in arguments)
     arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
     words = [word for word in arguments if not word.startswith("-")]
     topics = [word.partition("=")[2] for word in words if word.startswith("help=")]
-    try:
-        if {"--help", "-h"}.intersection(arguments):
-            show(screen(config_dir))
-            sys.exit(0)
-        if topics:
-            show("\n\n".join(page(topic, config_dir) for topic in topics) + "\n")
-            sys.exit(0)
-        if INFORMATION.intersection(arguments):
-            return arguments
-        unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
-        if unknown:
-            key = unknown[0].lstrip("-").partition("=")[0]
-            instead = f"say {key}=..., or " if is_group(config_dir, key) or "." in key else ""
-            raise UsageError(f"there is no {unknown[0]} here; {instead}see curvlab train --help")
-        check_overrides(words, config_dir, multirun)
-        return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
-    except UsageError as error:
-        complain(str(error))
+    if topics or {"--help", "-h"}.intersection(arguments):
+        pages = [page(topic, config_dir) for topic in topics] or [screen(config_dir).rstrip()]
+        print("\n\n".join(pages))
+        sys.exit(0)
+    if INFORMATION.intersection(arguments):
+        return arguments
+    unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
+    if unknown:
+        key = unknown[0].lstrip("-").partition("=")[0]
+        instead = f"say {key}=..., or " if is_group(config_dir, key) or "." in key else ""
+        raise UsageError(f"there is no {unknown[0]} here; {instead}see curvlab train --help")
+    check_overrides(words, config_dir, multirun)
+    return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
 
 
 def take_folders(arguments: Sequence[str]) -> list[str]:
     """Add the folders that `--config-dir` and `hydra.searchpath` name; the other words."""
     words, kept = iter(arguments), []
-    try:
-        for word in words:
-            flag, _, place = word.partition("=")
-            if flag in ("--config-dir", "-cd"):
-                add(place or next(words, ""))
-            elif flag == "hydra.searchpath":
-                named = parsed(word).value()
-                for each in named if isinstance(named, list) else [named]:
-                    add(str(each))
-            else:
-                kept.append(word)
-    except UsageError as error:
-        complain(str(error))
+    for word in words:
+        flag, _, place = word.partition("=")
+        if flag in ("--config-dir", "-cd"):
+            add(place or next(words, ""))
+        elif flag == "hydra.searchpath":
+            named = parsed(word).value()
+            for each in named if isinstance(named, list) else [named]:
+                add(str(each))
+        else:
+            kept.append(word)
     return kept
 
 

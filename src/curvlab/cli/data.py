@@ -9,39 +9,34 @@ network, and are verified by their checksums.
 
 import argparse
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from curvlab.cli.verbs import answered
 from curvlab.config.folder import CONFIGS, choices
-from curvlab.errors import UsageError
+from curvlab.errors import FAULT, UsageError
 from curvlab.program import parser as parser_of
-
-
-def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The command line's arguments."""
-    parser = parser_of("data", __doc__)
-    parser.epilog = f"datasets: {', '.join(choices(CONFIGS, 'dataset'))}"
-    parser.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
-    parser.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")
-    return parser.parse_args(words)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    args = parse_arguments(arguments)
+    parser = parser_of("data", __doc__)
+    parser.epilog = f"datasets: {', '.join(choices(CONFIGS, 'dataset'))}"
+    parser.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
+    parser.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")
+    return answered(parser, _fetch, arguments)
+
+
+def _fetch(args: argparse.Namespace) -> None:
     from curvlab.data.datasets.named import named_source  # torch, for which --help does not wait
 
-    everything = args.names == ["all"]
-    code = 0
-    for name in choices(CONFIGS, "dataset") if everything else args.names:
+    missing = []
+    for name in choices(CONFIGS, "dataset") if args.names == ["all"] else args.names:
         try:
             files = named_source(name, args.data_dir, CONFIGS).download()
             print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
         except UsageError as error:
-            print(f"curvlab data: {error}", file=sys.stderr)
-            code = 2
-            if not everything:  # of all datasets, some can always not be had
-                break
-    return code
+            missing.append(str(error))
+    if missing:
+        raise UsageError(FAULT.join(missing))

@@ -53,16 +53,7 @@ def _export(args: argparse.Namespace) -> None:
 def embeddings(
     run: "Run", tangent: bool = False, folder: str | None = None
 ) -> "tuple[list[str], np.ndarray, dict[str, Any]]":
-    """Ids, points `[nodes, dim]` and what a file says of the space.
-
-    Args:
-        run: loaded.
-        tangent: logarithms at the origin instead of points.
-        folder: of another graph.
-
-    Raises:
-        UsageError: the model has no embeddings, or cannot take another graph.
-    """
+    """Ids, points `[nodes, dim]` and what a file says of the space."""
     graph = graph_in(folder, run)
     points, space = run.embed(graph), run.space
     if tangent:

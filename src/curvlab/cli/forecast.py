@@ -1,6 +1,6 @@
 """How many runs a command starts and how long they take, from the costs of stored runs.
 
-Nothing is built, and only one run is composed, so that the answer takes less than a second.
+Nothing is built and only one run is composed, so the answer takes less than a second.
 """
 
 import os
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,32 +36,17 @@ Cell = Mapping[str, Any]
 """Values of one run by the keys that the command line and the table set."""
 
 
-USED = {
-    "task", "model", "dataset", "experiment", "status", "config", "config_hash", "steps",
-    "wall_seconds", "ms_per_step",
-}  # fmt: skip
-"""Fields of a result that are read here; a file without one of them is no result."""
-
-
 @dataclass(frozen=True)
 class Stored:
-    """A stored run and what it cost."""
+    """A stored run: its folder, its result, whether it is the user's own."""
 
     folder: Path
     result: Mapping[str, Any]
     own: bool
 
     @property
-    def config(self) -> Mapping[str, Any]:
-        """The run's configuration."""
-        return self.result["config"]
-
-    @property
     def cost(self) -> float:
-        """Seconds per step, with evaluations and start; 0 if not known.
-
-        Of a run that was interrupted it has only the time since.
-        """
+        """Seconds per step, with evaluations and start; 0 if unknown."""
         wall = float(self.result["wall_seconds"] or 0) / max(1, self.result["steps"])
         return max(wall, float(self.result["ms_per_step"] or 0) / 1e3)
 
@@ -72,118 +57,126 @@ class Stored:
 
     def has(self, key: str, value: Any) -> bool:
         """Whether the run has a value of a key, or was built with a choice of a group."""
-        node: Any = self.config
+        node: Any = self.result["config"]
         for name in key.lstrip("+").split("."):
             node = node.get(name) if isinstance(node, Mapping) else None
         return bool((node.get("name") if isinstance(node, Mapping) else node) == value)
 
-    def is_done(self, config_hash: str | None = None) -> bool:
-        """Whether the run is not repeated, and is of an identity."""
-        same = config_hash in (None, self.result["config_hash"])
-        return same and self.result["status"] in CONCLUSIVE
-
     def seconds(self, most: int | None) -> float:
         """Time of a run like this one of at most `most` steps; None: of as many as this one's."""
-        taken, limit = int(self.result["steps"]), self.config["trainer"]["max_steps"]
+        taken, limit = int(self.result["steps"]), self.result["config"]["trainer"]["max_steps"]
         steps = taken if most is None else min(taken, most) if taken < limit else most
         return self.cost * steps
 
 
-@dataclass(frozen=True)
 class Forecast:
-    """Runs that a command starts and their time.
-
-    Attributes:
-        runs: all runs of the command.
-        finished: those with a result; None where only the runs themselves look.
-        seconds: estimated time of the others, as far as there are stored runs like them.
-        unknown: runs without a stored run like them.
-        basis: stored runs that the estimate uses, in words.
-        shorter: how to run less.
-    """
-
-    runs: int
-    finished: int | None
-    seconds: float
-    unknown: int
-    basis: str
-    shorter: str
-
-    def __str__(self) -> str:
-        left, several = self.runs - (self.finished or 0), self.runs > 1
-        line = f"{self.runs:,} run{'s' if several else ''}"
-        if self.finished is not None and (self.finished or several):
-            line += f", {self.finished:,} finished"
-        known = left - self.unknown
-        if known:
-            which = f" for {known:,} of them" if self.unknown else ""
-            line += f", about {in_time(self.seconds)} on this machine{which} ({self.basis})"
-        if self.unknown:
-            which = "it takes" if not several else "the others take" if known else "they take"
-            line += f"; no stored run tells how long {which}"
-        return line + (f"\n  {self.shorter}" if self.seconds > LONG else "")
-
-
-def forecast(words: Sequence[str], configs: Path = CONFIGS) -> Forecast:
-    """Estimate the runs of a command line.
+    """The runs of a command, those that are finished, and the time of the others.
 
     Each run is compared with the stored runs of its model and data set that share most of its
     values. Times of shipped runs are scaled by the ratio between the user's own runs and shipped
     ones of their kind. A run that patience may end counts as many steps as the stored one took.
-
-    Args:
-        words: checked words after `curvlab train`.
-        configs: folder of configurations.
-
-    Raises:
-        UsageError: the words do not compose.
     """
-    words = [word for word in words if not word.startswith("-")]
-    overrides = [parsed(word) for word in words]
-    overrides = [*swept_by_table(overrides, configs), *overrides]
-    table = [word for word in words if word.startswith("table=")]
-    base = compose([*next(variations(overrides)), *table], configs)
-    keys, several = [o.key_or_group for o in overrides], {"study", "search"}.intersection(base)
-    spelt = product(*(_values(override, configs) for override in overrides))
-    cells: list[Cell] = [dict(zip(keys, each, strict=True)) for each in spelt]
-    if "study" in base:
-        cells = list(_of_study(base, words))
-    elif "search" in base:
-        cells *= base.search.trials * len(base.search.seeds)
-    own, shipped = list(_own(Path(base.paths.output_dir))), list(_shipped())
-    what = stored(base)
-    decisive = [{k: v for k, v in cell.items() if decides(k, what)} for cell in cells]
-    if base.rerun or several:
-        left = decisive
-    elif len(cells) == 1:
-        left = [] if any(run.is_done(identity_hash(what)) for run in own) else decisive
-    else:
-        pairs = zip(cells, decisive, strict=True)
-        left = [d for cell, d in pairs if not any(_is_of(run, cell, d, base) for run in own)]
-    alike = [_closest([*own, *shipped], cell, base) for cell in left]
-    factor, swept = _factor(own, shipped), len(cells) > 1 and not several
 
-    def time(run: Stored, cell: Cell) -> float:
-        """Steps are the sweep's own, where the stored run is of the same sweep."""
-        same = swept and STEPS not in cell and run.result["experiment"] == base.experiment
-        most = None if same else cell.get(STEPS, base.trainer.max_steps)
-        return run.seconds(most) * (1 if run.own else factor)
+    def __init__(self, words: Sequence[str], configs: Path = CONFIGS) -> None:
+        words = [word for word in words if not word.startswith("-")]
+        overrides = [parsed(word) for word in words]
+        overrides = [*swept_by_table(overrides, configs), *overrides]
+        table = [word for word in words if word.startswith("table=")]
+        self.base = base = compose([*next(variations(overrides)), *table], configs)
+        self.keys = [override.key_or_group for override in overrides]
+        spelt = product(*(_values(override, configs) for override in overrides))
+        cells: list[Cell] = [dict(zip(self.keys, each, strict=True)) for each in spelt]
+        if "study" in base:
+            cells = list(_of_study(base, words))
+        elif "search" in base:
+            cells *= base.search.trials * len(base.search.seeds)
+        several = "study" in base or "search" in base
+        self.runs, self.swept = len(cells), len(cells) > 1 and not several
+        self.config, self.own = stored(base), list(_own(Path(base.paths.output_dir)))
+        self.shipped = list(_shipped())
+        self.factor = _factor(self.own, self.shipped)
+        self.left = [c for c in cells if several or base.rerun or not self._is_finished(c)]
+        jobs = re.findall(r"hydra\.launcher\.n_jobs=(\d+)", " ".join(words)) or ["1"]
+        self.at_once = min(os.cpu_count() or 1 if "study" in base else int(jobs[-1]), self.runs)
 
-    known = [(cell, runs) for cell, runs in zip(left, alike, strict=True) if runs]
-    seconds = [median(time(run, cell) for run in runs) for cell, runs in known]
-    used = {run.folder: run for runs in alike for run in runs}.values()
-    devices = " and ".join(sorted({str(run.result["device"]).partition(":")[0] for run in used}))
-    jobs = re.findall(r"hydra\.launcher\.n_jobs=(\d+)", " ".join(words)) or ["1"]
-    at_once = os.cpu_count() or 1 if "study" in base else int(jobs[-1])
-    return Forecast(
-        runs=len(cells),
-        finished=None if several else len(cells) - len(left),
-        seconds=sum(seconds) / min(at_once, len(cells)),
-        unknown=len(left) - len(seconds),
-        basis=f"from {len(used):,} stored run{'s' if len(used) != 1 else ''} on {devices}"
-        + (f", {at_once} at once" if at_once > 1 else ""),
-        shorter=_shorter(base, keys),
-    )
+    def seconds(self, cell: Cell) -> float | None:
+        """Time of a cell's run; None without a stored run of its model, data set and task."""
+        base, table = self.base, self.base.experiment
+        model, dataset = (str(cell.get(key, base[key].name)) for key in ("model", "dataset"))
+        task = cell.get("task", base.task.name if dataset == base.dataset.name else None)
+        shared: dict[float, list[Stored]] = {}
+        for run in (*self.own, *self.shipped):
+            of_task = task in (None, run.kind[0]) or run.result["experiment"] == table is not None
+            if run.kind[1:] == (model, dataset) and run.cost and of_task:
+                same = sum(run.has(key, value) for key, value in self._decisive(cell))
+                shared.setdefault(same + run.own / 2, []).append(run)
+        if not shared:
+            return None
+        times = []
+        for run in shared[max(shared)]:
+            own = self.swept and run.result["experiment"] == table  # as many steps as that took
+            most = cell.get(STEPS, None if own else base.trainer.max_steps)
+            times.append(run.seconds(most) * (1 if run.own else self.factor))
+        return median(times)
+
+    def lines(self, each: bool = False) -> Iterator[str]:
+        """Say how much is to run and how long it takes; Ctrl-C ends it with what is known."""
+        total, known, ended = 0.0, 0, ""
+        try:
+            for name, cells in groupby(self.left, key=self._name):
+                cell, *others = cells
+                took, count = self.seconds(cell), 1 + len(others)
+                total, known = (total + took * count, known + count) if took else (total, known)
+                if each:
+                    said = in_time(took * count) if took else "no stored run tells how long"
+                    yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {said}"
+        except KeyboardInterrupt:
+            ended = "Interrupted: "
+        total /= self.at_once
+        line = f"{ended}{self.runs:,} run{'s' if self.runs > 1 else ''}"
+        line += f", {self.runs - len(self.left):,} finished"
+        if known:
+            which = f" for {known:,} of them" if known < len(self.left) else ""
+            line += f", about {in_time(total)} on this machine{which}, by the cost of stored runs"
+            line += f", {self.at_once} at once" if self.at_once > 1 else ""
+        elif self.left:
+            line += "; no stored run tells how long they take"
+        yield line
+        if total > LONG:
+            yield f"  To run less, {self._shorter()}."
+
+    def _is_finished(self, cell: Cell) -> bool:
+        """Whether one of the user's runs is the result of a cell."""
+        done = [run for run in self.own if run.result["status"] in CONCLUSIVE]
+        if not self.swept:
+            own = identity_hash(self.config)
+            return any(run.result["config_hash"] == own for run in done)
+        table, words = self.base.experiment, [f"{key}={value}" for key, value in cell.items()]
+        name = run_name(words, _root_=self.base)
+        return any(
+            run.result["experiment"] == table
+            and (table is not None or run.folder.parent.name == name)
+            and all(run.has(key, value) for key, value in self._decisive(cell))
+            for run in done
+        )
+
+    def _decisive(self, cell: Cell) -> list[tuple[str, Any]]:
+        return [(key, value) for key, value in cell.items() if decides(key, self.config)]
+
+    def _name(self, cell: Cell) -> str:
+        """The name of a cell in lists: `gcn, cora`."""
+        return ", ".join(str(value) for key, value in self._decisive(cell) if key != "seed")
+
+    def _shorter(self) -> str:
+        """How to run less."""
+        if "study" in self.base:
+            return "add study.seeds=3 or study.models=[fpst]"
+        if "search" in self.base:
+            return "add search.trials=10 or search.minutes=60"
+        if self.base.experiment is None:
+            return f"give {STEPS}=1000, or fewer values of what is swept"
+        ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in self.keys]
+        return f"choose by {', '.join(ways)}; curvlab tables estimate has the time of each cell"
 
 
 def _values(override: Override, configs: Path) -> Sequence[Any]:
@@ -199,8 +192,7 @@ def _own(folder: Path) -> Iterator[Stored]:
     """The user's runs."""
     for file in result_files(folder):
         with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
-            if (result := load(file)).keys() >= USED:
-                yield Stored(file.parent, result, own=True)
+            yield Stored(file.parent, load(file), own=True)
 
 
 def _shipped() -> Iterator[Stored]:
@@ -220,53 +212,9 @@ def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
     return median(ratios) if ratios else 1.0
 
 
-def _is_of(run: Stored, cell: Cell, decisive: Cell, base: DictConfig) -> bool:
-    """Whether a stored run is the result of a cell, by its table or its folder, and its values."""
-    if not run.is_done() or run.result["experiment"] != base.experiment:
-        return False
-    if base.experiment is None:
-        words = [f"{key}={value}" for key, value in cell.items()]
-        if run.folder.parent.name != run_name(words, _root_=base):
-            return False
-    return all(run.has(key, value) for key, value in decisive.items())
-
-
-def _closest(runs: Sequence[Stored], decisive: Cell, base: DictConfig) -> list[Stored]:
-    """Stored runs of a cell's model and data set that share most of its values.
-
-    They are of the task too, unless they belong to the same table, or to another data set of the
-    sweep, which brings a task of its own.
-    """
-    model, dataset = (str(decisive.get(key, base[key].name)) for key in ("model", "dataset"))
-    task, table = str(decisive.get("task", base.task.name)), base.experiment
-    free = table is None and "task" not in decisive and dataset != base.dataset.name
-    alike = [
-        run
-        for run in runs
-        if run.kind[1:] == (model, dataset)
-        and run.cost
-        and (free or run.kind[0] == task or run.result["experiment"] == table is not None)
-    ]
-    shared = [sum(run.has(k, v) for k, v in decisive.items()) + run.own / 2 for run in alike]
-    return [run for run, number in zip(alike, shared, strict=True) if number == max(shared)]
-
-
 def _of_study(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
     """Runs of a study, each with its model and its space."""
     for model in base.study.models:
         for one in spaces_of(model, overrides_of_runs(words), base.study) * base.study.seeds:
             own = map(parsed, one.overrides)
             yield {o.key_or_group: o.value() for o in own}
-
-
-def _shorter(base: DictConfig, keys: Sequence[str]) -> str:
-    """How to run less."""
-    if "study" in base:
-        return "To run less, add study.seeds=3 or study.models=[fpst]."
-    if "search" in base:
-        return "To run less, add search.trials=10 or search.minutes=60."
-    ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in keys]
-    if base.experiment is None:
-        return f"To run less, give {STEPS}=1000, or fewer values of what is swept."
-    budget = f"curvlab tables estimate {base.experiment} --budget 1h"
-    return f"To run less, choose by {', '.join(ways)}, or take the runs that {budget} names."

@@ -55,16 +55,7 @@ def screen(configs: Path) -> str:
 
 
 def page(topic: str, configs: Path) -> str:
-    """Text of `help=TOPIC`: the choices of a group, the options of a choice, or one option.
-
-    Args:
-        topic: `model`, `model/fpst`, `fpst`, `trainer.max_steps`, or a part without choices, such
-            as `paths`.
-        configs: the folder of configurations.
-
-    Raises:
-        UsageError: there is no such topic.
-    """
+    """Text of `help=TOPIC`: the choices of a group, the options of a choice, or one option."""
     known = sorted({p.name for f in folders(configs) for p in f.iterdir() if is_group(f, p.name)})
     topics = [*known, *(f"{name}/{c}" for name in known for c in choices(configs, name))]
     if "." in topic:

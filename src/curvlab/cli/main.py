@@ -27,11 +27,7 @@ VERBS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a verb's module does with the words after it; the exit code.
-
-    Args:
-        arguments: the words after `curvlab`; None for those of the command line.
-    """
+    """Do what a verb's module does with the words after it; the exit code."""
     verb, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if verb in ("--help", "-h", "help"):
         print(screen())

@@ -19,7 +19,7 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import choices, find, is_group
 from curvlab.config.options import check_options, keys_of
 from curvlab.config.rules import check_machine, validate
-from curvlab.config.schema import options_of, takes_others
+from curvlab.config.schema import options_of, signature_of
 from curvlab.errors import UsageError, of_omegaconf, refuse
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.flat_counterpart import check_study
@@ -31,6 +31,7 @@ NOT_FOR_USERS = {
     r"\w+\.requires(\.(bases|transforms)\b.*)?": (
         "what a {group} can do and needs is not to be set: choose another {group}=..."
     ),
+    r"hydra\.job\.chdir": "paths are seen from where the command is typed",
     r".*\._(args|convert|partial|recursive)_": (
         "how a class is built is said by its file, not by a command"
     ),
@@ -48,9 +49,6 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     """Check overrides: they parse, their groups, choices and keys exist, their values fit together.
 
     What only some cells of a sweep get wrong is left to those cells.
-
-    Raises:
-        UsageError: the first that is wrong.
     """
     overrides = [parsed(word) for word in words]
     for override in overrides:
@@ -86,11 +84,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
 
 
 def parsed(word: str) -> Override:
-    """A word as Hydra reads it.
-
-    Raises:
-        UsageError: it cannot be read, or takes something away.
-    """
+    """A word as Hydra reads it."""
     if word.startswith("~"):
         raise UsageError(f"{word} would remove what a run needs: give it a value instead")
     if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
@@ -170,13 +164,7 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
 
 
 def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: list[str]) -> None:
-    """Refuse what would change nothing: another split's or class's keys, a choice overruled.
-
-    Args:
-        overrides: of the command line alone; a table's columns may bring a split for all tasks.
-        config: composed of `words`.
-        words: one value of each override.
-    """
+    """Refuse what would change nothing: another split's or class's keys, a choice overruled."""
     own = config.task.get("split")
     for override in overrides:
         key, line = override.key_or_group, override.input_line
@@ -196,17 +184,13 @@ def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: li
             node = OmegaConf.select(config, path) if path else config
             target = str(node.get("_target_", "")) if isinstance(node, DictConfig) else ""
             taken = options_of(target)
-            unknown = bool(taken) and name not in taken and not takes_others(target)
+            unknown = bool(taken) and name not in taken and not signature_of(target).passes_on
             if unknown or (path in ADDED and not taken):
                 refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
 
 
 def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
-    """Overrides that a table sweeps in addition to the command line.
-
-    Raises:
-        UsageError: the words would put runs into the table that its numbers do not compare with.
-    """
+    """Overrides that a table sweeps in addition to the command line."""
     tables = [o for o in overrides if o.key_or_group == "table"]
     if not tables:
         return []

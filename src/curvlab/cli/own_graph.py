@@ -26,14 +26,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 
     Without `task=` a graph with labels is for node classification, one without has the data set's
     own task. Words of another data set, of several graphs and wrong ones come back as they are.
-
-    Args:
-        words: of `curvlab train`.
-        only_shown: the words show a configuration: leave nothing in the cache, from which a run
-            takes what was read, and say nothing in between.
-
-    Raises:
-        UsageError: a file of the graph is missing or malformed.
+    With `only_shown` nothing stays in the cache, and the report goes to stderr.
     """
     config = _config(words)
     if config is None:

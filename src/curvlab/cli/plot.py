@@ -16,16 +16,15 @@ curvlab plot map outputs/study ...      where a curved space beats flat, over op
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from curvlab.cli.verbs import answered, write
-from curvlab.config.folder import CONFIGS, choices
+from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.program import Words
 from curvlab.program import parser as parser_of
 from curvlab.study.grid import cells_of
 from curvlab.tables import build_report, load_table
@@ -41,69 +40,17 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    return answered(_parser(), lambda words: words.act(words), arguments)
-
-
-def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The command line's arguments."""
-    return _parser().parse_args(words)
-
-
-def _parser() -> Words:
     parser = parser_of("plot", __doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(
-        name: str, act: Callable[[argparse.Namespace], None], output: str = ""
-    ) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(name, help=act.__doc__)
+    for name, (act, output, options) in COMMANDS.items():
+        made = commands.add_parser(name, help=act.__doc__)
         made.set_defaults(act=act)
         if output:
-            place, words = Path("outputs/plots", output), "the file (default: %(default)s)"
-            made.add_argument("--output", type=Path, default=place, help=words)
-        return made
-
-    for made in (
-        command("curvature", plot_curvature, "curvature.png"),
-        command("hyperbolicity", plot_hyperbolicity),
-        command("facts", plot_facts, "graphs.csv"),
-    ):
-        names = ", ".join(choices(CONFIGS, "dataset"))
-        made.add_argument("names", nargs="+", metavar="NAME", help=names)
-        made.add_argument("--data-dir", type=Path, help="folder of the raw files (default: data)")
-    for made in (command("run", plot_finished_run), command("routing", plot_branches)):
-        made.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of a run")
-    ranked = command("ranks", plot_ranks, "ranks.csv")
-    ranked.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="of a knowledge graph")
-    groups, k = ("relation", "category", "frequency"), [1, 3, 10]
-    ranked.add_argument("--by", nargs="+", default=[], choices=groups, help="groups of queries")
-    ranked.add_argument("--hits", nargs="+", type=int, default=k, metavar="K", help="of Hits@K")
-    curves = command("curves", plot_curves, "curves.png")
-    where = "of a run, or above several"
-    curves.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help=where)
-    what = "column of metrics.csv, such as val/mrr (default: loss)"
-    curves.add_argument("--metric", default="loss", help=what)
-    filters = command("filters", plot_filters, "filters.png")
-    filters.add_argument(
-        "run_dirs", type=Path, nargs="+", metavar="RUN_DIR", help="with filters.npz"
-    )
-    how = "by k-means (default: one for each true filter, or five)"
-    filters.add_argument("--clusters", type=int, help=how)
-    board = command("leaderboard", plot_leaderboard, "leaderboard.png")
-    scaling = command("scaling", plot_scaling, "scaling.png")
-    for made in (scaling, command("depth", plot_depth, "depth.png"), board):
-        made.add_argument("table", metavar="TABLE", help="for instance hypformer/fig5")
-        where = "all tables' runs (default: outputs/tables; without any docs/results/tables)"
-        made.add_argument("--results", type=Path, help=where)
-    what = "rows to be compared, such as fpst:tokengt"
-    board.add_argument("pairs", nargs="*", metavar="CURVED:FLAT", help=what)
-    grid = command("map", plot_map, "map.png")
-    grid.add_argument("folder", type=Path, metavar="FOLDER", help="of the studies: outputs/study")
-    for flag, where in (("--x", "across"), ("--y", "up")):
-        grid.add_argument(flag, metavar="KEY", required=True, help=f"option that goes {where}")
-    grid.add_argument("--model", default="", help="of several in the studies")
-    grid.add_argument("--space", default="", help="a curved one (default: each cell's best mean)")
-    return parser
+            place, what = Path("outputs/plots", output), "the file (default: %(default)s)"
+            made.add_argument("--output", type=Path, default=place, help=what)
+        for option, settings in options.items():
+            made.add_argument(option, **settings)
+    return answered(parser, lambda words: words.act(words), arguments)
 
 
 def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
@@ -279,3 +226,48 @@ def save(figure: "Figure", output: Path) -> None:
     from curvlab.analysis.style import save_figure
 
     print(f"wrote {save_figure(figure, output)}")
+
+
+GRAPHS: Mapping[str, Any] = {
+    "names": {"nargs": "+", "metavar": "NAME", "help": "data sets: curvlab list datasets"},
+    "--data-dir": {"type": Path, "help": "folder of the raw files (default: data)"},
+}
+RUN: Mapping[str, Any] = {"run_dir": {"type": Path, "metavar": "RUN_DIR", "help": "of a run"}}
+TABLE: Mapping[str, Any] = {
+    "table": {"metavar": "TABLE", "help": "for instance hypformer/fig5"},
+    "--results": {"type": Path, "help": "all tables' runs (default: as of curvlab tables)"},
+}
+COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
+    "curvature": (plot_curvature, "curvature.png", GRAPHS),
+    "hyperbolicity": (plot_hyperbolicity, "", GRAPHS),
+    "facts": (plot_facts, "graphs.csv", GRAPHS),
+    "run": (plot_finished_run, "", RUN),
+    "routing": (plot_branches, "", RUN),
+    "ranks": (plot_ranks, "ranks.csv", {
+        **RUN,
+        "--by": {"nargs": "+", "default": [], "choices": ("relation", "category", "frequency")},
+        "--hits": {"nargs": "+", "type": int, "default": [1, 3, 10], "metavar": "K"},
+    }),
+    "curves": (plot_curves, "curves.png", {
+        "folders": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "of or above runs"},
+        "--metric": {"default": "loss", "help": "a column of metrics.csv (default: loss)"},
+    }),
+    "filters": (plot_filters, "filters.png", {
+        "run_dirs": {"type": Path, "nargs": "+", "metavar": "RUN_DIR", "help": "with filters.npz"},
+        "--clusters": {"type": int, "help": "default: one for each true filter, or five"},
+    }),
+    "scaling": (plot_scaling, "scaling.png", TABLE),
+    "depth": (plot_depth, "depth.png", TABLE),
+    "leaderboard": (plot_leaderboard, "leaderboard.png", {
+        **TABLE,
+        "pairs": {"nargs": "*", "metavar": "CURVED:FLAT", "help": "such as fpst:tokengt"},
+    }),
+    "map": (plot_map, "map.png", {
+        "folder": {"type": Path, "metavar": "FOLDER", "help": "of the studies: outputs/study"},
+        "--x": {"metavar": "KEY", "required": True, "help": "option that goes across"},
+        "--y": {"metavar": "KEY", "required": True, "help": "option that goes up"},
+        "--model": {"default": "", "help": "of several in the studies"},
+        "--space": {"default": "", "help": "a curved one (default: each cell's best mean)"},
+    }),
+}  # fmt: skip
+"""For each command its function, the name of its file, its arguments."""

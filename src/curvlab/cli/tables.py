@@ -6,8 +6,7 @@ curvlab tables status                                  all of them, a line each
 curvlab tables status fpst/fig3 --watch                one of them: who is at which run
 curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
 curvlab tables plan fpst/fig3 seed=0,1                 its runs, the finished ones, hours here
-curvlab tables estimate fpst/table1 model=gcn,fpst     what its unfinished cells cost here
-curvlab tables estimate fpst/table1 --budget 2h        the commands that fill it evenly in 2 h
+curvlab tables estimate fpst/table1 model=gcn,fpst     the same, cell by cell
 curvlab tables refresh docs/results/*.md               the tables inside a text, anew
 curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved less flat
 curvlab tables outdated --output docs/results/outdated.csv   the cells whose commands have changed
@@ -27,6 +26,7 @@ import pandas as pd
 from rich.console import Console
 from rich.live import Live
 
+from curvlab.cli.verbs import answered
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
@@ -48,12 +48,11 @@ from curvlab.tables.render import (
 )
 from curvlab.tables.report import Report
 
-FORMATS = ["terminal", "markdown", "latex", "csv"]
 USAGE = {
     "status": "status [TABLE]",
     "page": "page PAPER, as page fpst",
     "plan": "plan TABLE",
-    "estimate": "estimate TABLE, as estimate fpst/fig3",
+    "estimate": "estimate TABLE",
     "refresh": "refresh TEXT, as refresh docs/results/*.md",
     "leaderboard": "leaderboard TASK|TABLE [CURVED:FLAT]",
     "outdated": "outdated",
@@ -61,84 +60,69 @@ USAGE = {
 }
 """Forms of the command for its verbs; without one of these the first word is a table."""
 
-OF_SWEEP = ("plan", "estimate", "status")
-"""Verbs that take a table and the words of its sweep."""
 
-
-def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The command line's arguments."""
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code is 2 for wrong input."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     parser = parser_of("tables", __doc__)
-    parser.add_argument(
-        "words",
-        nargs="+",
-        metavar="WORD",
-        help=f"a table, or {'; '.join(USAGE.values())}",
-    )
-    parser.add_argument("--format", choices=FORMATS, default="terminal")
+    what = f"a table, or {'; '.join(USAGE.values())}"
+    parser.add_argument("words", nargs="+", metavar="WORD", help=what)
+    formats = ("terminal", "markdown", "latex", "csv")
+    parser.add_argument("--format", choices=formats, default="terminal")
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        help="folder of all tables' runs (default: outputs/tables; before the first run, for all "
-        "but estimate, and always for add, docs/results/tables)",
-    )
+    what = "folder of all tables' runs (default: outputs/tables; without any docs/results/tables)"
+    parser.add_argument("--results", type=Path, help=what)
     parser.add_argument("--watch", action="store_true", help="with status TABLE: look on")
-    parser.add_argument("--budget", help="with estimate: 90s, 30m, 2h, 1.5d")
-    devices = ["auto", "cpu", "cuda", "mps"]
-    parser.add_argument("--device", choices=devices, default="auto", help="with estimate")
-    return parser.parse_intermixed_args(words)  # words of estimate may follow options
+    return answered(parser, lambda words: deliver(make_text(words), words.output), arguments)
 
 
 def make_text(arguments: argparse.Namespace) -> str:
-    """Parse the arguments.
-
-    Raises:
-        UsageError: The words are wrong.
-    """
-    verb, *words = arguments.words
-    given, form, said = arguments.results, arguments.format, " ".join(arguments.words)
-    if verb in USAGE and not words and verb not in ("status", "outdated"):
-        raise UsageError(f"{verb} needs more words: {USAGE[verb]}")
-    forms = ("terminal", "markdown") if verb in ("status", "leaderboard") else ("terminal",)
-    if verb in USAGE and form not in forms:
+    """Do what the words say; the text to print or to write, empty for none."""
+    given, form, output = arguments.results, arguments.format, arguments.output
+    verb, *others = arguments.words
+    said = " ".join(arguments.words)
+    wrong = UsageError(f"{said}: say one table, or {USAGE.get(verb) or '; '.join(USAGE.values())}")
+    if (verb in USAGE) != bool(others) and verb not in ("status", "outdated"):
+        raise wrong
+    if verb in USAGE and form not in ("terminal", "markdown" if verb == "status" else ""):
         raise UsageError(f"{said} is not written as {form}: drop --format")
-    if verb in OF_SWEEP and words:
-        return of_sweep(verb, words[0], words[1:], arguments)
-    if verb not in USAGE:
-        if words:
-            raise UsageError(f"{said}: say one table, or {'; '.join(USAGE.values())}")
-        load_table(CONFIGS, verb)  # an unknown name is refused before results are looked for
-    if verb == "add":
-        if given is None and REPOSITORY is None:
-            raise UsageError("add needs a clone of the repository, or --results FOLDER to add to")
-        into = given or Path(str(REPOSITORY), "docs", "results", "tables")
-        sources = [results_folder(workplace(), Path(word)) for word in words]
-        return "".join(add_runs(source, into).text() for source in sources)
+    match arguments.words:
+        case ["plan" | "estimate" | "status", table, *overrides]:
+            return of_sweep(verb, table, overrides, arguments)
+        case ["add", *folders]:
+            if given is None and REPOSITORY is None:
+                raise UsageError("add needs a clone of the repository, or --results FOLDER")
+            into = given or Path(str(REPOSITORY), "docs", "results", "tables")
+            sources = [results_folder(workplace(), Path(folder)) for folder in folders]
+            return "".join(add_runs(source, into).text() for source in sources)
+        case [table] if table not in USAGE:
+            load_table(CONFIGS, table)  # an unknown name is refused before results are looked for
     results = results_folder(workplace(), given)
-    match verb, words:
-        case "status", []:
+    match arguments.words:
+        case ["status"]:
             return status(*_overview(results), results, form)
-        case "page", [paper]:
+        case ["page", paper]:
             return page(CONFIGS, paper, results)
-        case "refresh", documents:
-            if arguments.output and len(documents) > 1:
+        case ["refresh", *documents]:
+            if output and len(documents) > 1:
                 raise UsageError("--output is for one text: drop it to write each in place")
             for path in map(Path, documents):
-                text = refresh(_text(path), partial(block, results))
-                deliver(text, arguments.output or path)
+                deliver(refresh(_text(path), partial(block, results)), output or path)
             return ""
-        case "outdated", []:
+        case ["outdated"]:
             from curvlab.tables.planning import outdated  # Hydra, for which tables do not wait
 
-            columns = ["cell", "runs", "why"]
-            cells = pd.DataFrame(outdated(CONFIGS, results), columns=columns)
+            cells = pd.DataFrame(outdated(CONFIGS, results), columns=["cell", "runs", "why"])
             return cells.to_csv(index=False, lineterminator="\n")
-        case "leaderboard", [name, *pairs]:
+        case ["leaderboard", name, *pairs]:
             return board(CONFIGS, name, results, pairs).text()
-    reports = _reports(verb, results, None if given else shipped_results(results))
-    if form == "terminal" and arguments.output is None and sys.stdout.isatty():
-        return "\n".join(terminal(report, Console().width, styled=True) for report in reports)
-    return render(reports, form)
+        case [table] if table not in USAGE:
+            reports = _reports(table, results, None if given else shipped_results(results))
+            if form == "terminal" and output is None and sys.stdout.isatty():
+                width = Console().width
+                return "\n".join(terminal(report, width, styled=True) for report in reports)
+            return render(reports, form)
+    raise wrong
 
 
 def block(results: Path, words: str) -> str:
@@ -148,9 +132,6 @@ def block(results: Path, words: str) -> str:
     second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
     columns of a file next to the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
     its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
-
-    Raises:
-        UsageError: There is no such table, part or cell.
     """
     match words.split():
         case ["status"]:
@@ -193,11 +174,7 @@ def _panel(panels: Sequence[Any], table: str, number: str) -> Any:
 
 
 def columns_of(path: Path, columns: Sequence[str]) -> str:
-    """Columns of a CSV file, as a table in Markdown.
-
-    Raises:
-        UsageError: the file or a column is not there.
-    """
+    """Columns of a CSV file, as a table in Markdown."""
     try:
         rows = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
@@ -218,11 +195,7 @@ def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Rep
 
 
 def _text(path: Path) -> str:
-    """The content of a file.
-
-    Raises:
-        UsageError: It cannot be read.
-    """
+    """The content of a file."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -231,28 +204,22 @@ def _text(path: Path) -> str:
 
 def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
     """Costs of a table's unfinished cells, or its progress; `words` are overrides of its sweep."""
-    from curvlab.cli.overrides import check_overrides  # Hydra, for which tables do not wait
+    from curvlab.cli.forecast import Forecast  # Hydra, for which tables do not wait
+    from curvlab.cli.overrides import check_overrides
     from curvlab.tables.planning import planned_runs, progress, watch
 
     load_table(CONFIGS, table)
-    check_overrides([f"table={table}", *words], CONFIGS, multirun=True)
-    given: Path | None = arguments.results
-    if verb == "plan":
-        from curvlab.cli.forecast import forecast
-
-        return f"{forecast([f'table={table}', *words])}\n"
-    if verb == "estimate":
-        from curvlab.cli.estimate import estimate
-
-        results = own_results(workplace()) if given is None else results_folder(workplace(), given)
-        lines = estimate(CONFIGS, table, results, words, arguments.device, arguments.budget)
+    words = [f"table={table}", *words]
+    check_overrides(words, CONFIGS, multirun=True)
+    if verb != "status":
+        lines = Forecast(words).lines(each=verb == "estimate")
         if arguments.output is not None:
             return "".join(f"{line}\n" for line in lines)
         for line in lines:
             print(line, flush=True)
         return ""
-    results = given or own_results(workplace())
-    look = partial(progress, table, planned_runs(CONFIGS, table, words), results)
+    results = arguments.results or own_results(workplace())
+    look = partial(progress, table, planned_runs(CONFIGS, table, words[1:]), results)
     if not arguments.watch:
         return look().text
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
@@ -261,12 +228,8 @@ def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namesp
 
 
 def deliver(text: str, output: Path | None) -> None:
-    """Print the text, or write it to a file.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
-    if output is None:
+    """Print the text, or write it to a file."""
+    if output is None or not text:
         print(text, end="")
         return
     try:
@@ -277,17 +240,3 @@ def deliver(text: str, output: Path | None) -> None:
             f"--output {output} must be a file that can be written: {error.strerror}"
         ) from None
     print(f"wrote {output}")
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    args = parse_arguments(arguments)
-    try:
-        text = make_text(args)
-        if text:
-            deliver(text, args.output)
-    except UsageError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import current_process
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -21,10 +19,9 @@ from curvlab.cli.command_line import (
     INFORMATION,
     check_command_line,
     complain,
-    show,
     take_folders,
 )
-from curvlab.cli.forecast import forecast
+from curvlab.cli.forecast import Forecast
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
@@ -49,51 +46,46 @@ DRY_RUN = "--dry-run"
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
-    """Run one configuration; in a process of a launcher a signal ends no more than that."""
-    if HydraConfig.get().job.chdir:  # folders are seen from where the command was typed
-        start = Path(HydraConfig.get().runtime.cwd)
-        for node, key in [*((config.paths, key) for key in config.paths), (config.dataset, "path")]:
-            if isinstance(node.get(key), str):
-                node[key] = str(start / node[key])
+    """Run one configuration; return the metric that a hyperparameter search maximises.
+
+    In a process of a launcher a signal ends no more than this run.
+    """
     if config.print_config:
         try:
             validate(config)
         except UsageError as error:
             complain(str(error))
-        words = HydraConfig.get().overrides.task
-        show(with_origins(config, origins(words)))
+        print(with_origins(config, origins(HydraConfig.get().overrides.task)), end="", flush=True)
         return None
-    if current_process().name == "MainProcess":
-        return _run(config)
-    from curvlab.run.sweep import is_over
+    launched = current_process().name != "MainProcess"
+    if launched:
+        from curvlab.run.sweep import is_over
 
-    signals.install(speaks=False)
-    end_with_parent()
-    try:
-        return None if signals.received() or is_over() else _run(config)
-    except signals.Interrupted:
-        return None
-
-
-def _run(config: DictConfig) -> float | None:
-    """Run one configuration; return the metric that a hyperparameter search maximises."""
+        signals.install(speaks=False)
+        end_with_parent()
+        if signals.received() or is_over():
+            return None
     from curvlab.run.train import RunFailedError, train
 
-    if "search" in config:
-        from curvlab.search.run import search
-
-        return search(config).objective
-    if "study" in config:
-        from curvlab.study.run import study
-
-        return study(config).objective
     try:
+        if "search" in config:
+            from curvlab.search.run import search
+
+            return search(config).objective
+        if "study" in config:
+            from curvlab.study.run import study
+
+            return study(config).objective
         return train(config).objective
     except UsageError as error:
         complain(str(error))
     except RunFailedError as error:
         print(f"curvlab train: {error}", file=sys.stderr)
         sys.exit(1)
+    except signals.Interrupted:
+        if not launched:
+            raise
+        return None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -104,10 +96,15 @@ def main(arguments: Sequence[str]) -> int:
         follow(own.rank)
         return 0
     register_resolvers()
+    words = with_home(arguments) or list(FIRST)
     if own is not None:
         end_others()
-        arguments = _with_devices(arguments, own.size)
-    words = with_home(arguments) or list(FIRST)
+        said = f"trainer.devices={own.size}"  # which the result's identity knows
+        others = [w for w in words if w.startswith("trainer.devices=") and w != said]
+        if others:
+            started = f"{own.size} processes were started"
+            complain(f"{others[-1]}, but {started}: give one number, or drop the word")
+        words += [] if said in words else [said]
     if not arguments:
         print(f"a first short run: curvlab train {' '.join(FIRST)}")
     with _in_sentences():
@@ -118,9 +115,9 @@ def main(arguments: Sequence[str]) -> int:
         words = with_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words, CONFIGS)
         if only_forecast or not (shown or INFORMATION.intersection(words)):
-            expected = forecast(sys.argv[1:])
-            if only_forecast or expected.runs > 1 or expected.seconds:
-                show(f"{expected}\n")
+            expected = Forecast(sys.argv[1:])
+            if only_forecast or expected.runs > 1 or any(map(expected.seconds, expected.left)):
+                print("\n".join(expected.lines()), flush=True)
         if only_forecast:
             return 0
         if shown:
@@ -141,27 +138,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _without_traces(words: Sequence[str], nowhere: str) -> list[str]:
-    """The words with others by which Hydra runs here, leaves nothing and sums nothing up.
-
-    Args:
-        words: checked.
-        nowhere: a folder that will be deleted, for those that Hydra makes of its own accord.
-    """
+    """The words with others by which Hydra runs here, leaves nothing and sums nothing up."""
     sweeping = ("hydra/launcher=", "hydra.launcher.", "hydra.sweeper.")
     places = (f"hydra.run.dir={nowhere}", f"hydra.sweep.dir={nowhere}", "hydra.output_subdir=null")
     kept = [word for word in words if not word.startswith(sweeping)]
     return [*kept, *places, "hydra/sweeper=basic"]
-
-
-def _with_devices(words: Sequence[str], size: int) -> list[str]:
-    """The words with the number of processes, which the result's identity knows."""
-    said = f"trainer.devices={size}"
-    others = [word for word in words if word.startswith("trainer.devices=") and word != said]
-    if others:
-        complain(
-            f"{others[-1]}, but {size} processes were started: give one number, or drop the word"
-        )
-    return [*words, *([] if said in words else [said])]
 
 
 @contextmanager
@@ -180,23 +161,17 @@ def _in_sentences() -> Iterator[None]:
         complain(str(error))
     except HydraException as error:  # some are OSErrors too
         complain(str(error).partition("Config search path")[0])
-    except OSError as error:
-        _end_without_room(error)
     except OmegaConfBaseException as error:
         complain(of_omegaconf(error))
-    except ValueError as error:  # of Hydra, about its flags; of logging, about the file of a log
+    except (OSError, ValueError) as error:  # Hydra's about its flags, logging's about its file
         if str(error).startswith("Only one of --run"):
             complain(str(error))
-        if not isinstance(error.__cause__, OSError):
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
             raise
-        _end_without_room(error.__cause__)
+        folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
+        place = folders[-1][2] if folders else "the folder of paths.output_dir"
+        print(f"curvlab train: {of_system(cause, place)}; {NO_ROOM}", file=sys.stderr)
+        sys.exit(1)
     finally:
         del os.environ["HYDRA_FULL_ERROR"]
-
-
-def _end_without_room(error: OSError) -> NoReturn:
-    """Say what the system refused: the file, or where Hydra's are if the error names none."""
-    folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
-    place = folders[-1][2] if folders else "the folder of paths.output_dir"
-    print(f"curvlab train: {of_system(error, place)}; {NO_ROOM}", file=sys.stderr)
-    sys.exit(1)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curvlab.errors import UsageError, of_system, shown
+from curvlab.errors import DivergedError, UsageError, of_system, shown
 from curvlab.program import Words, plain_console
 from curvlab.results.files import arriving
 
@@ -29,22 +29,16 @@ def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Se
     What the system refuses, and numbers that are not finite, are one sentence too, with code 1.
     """
     try:
-        args = parser.parse_args(words)
+        parse = parser.parse_args if parser._subparsers else parser.parse_intermixed_args
+        args = parse(words)
     except SystemExit as left:  # of --help
         return int(left.code or 0)
-    from curvlab.finite import DivergedError  # which imports torch: --help does not wait for it
-
     try:
         act(args)
-    except UsageError as error:
-        print(f"{parser.prog}: {shown(error)}", file=sys.stderr)
-        return 2
-    except DivergedError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{parser.prog}: {of_system(error)}", file=sys.stderr)
-        return 1
+    except (UsageError, DivergedError, OSError) as error:
+        said = of_system(error) if isinstance(error, OSError) else shown(error)
+        print(f"{parser.prog}: {said}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
     return 0
 
 
@@ -63,11 +57,7 @@ def graph_in(folder: str | None, run: "Run") -> "Data | None":
 
 
 def write(frame: "pd.DataFrame", path: Path) -> None:
-    """Write a table by the ending of its file, whole or not at all.
-
-    Raises:
-        UsageError: the ending is neither .csv nor .parquet, or parquet cannot be written here.
-    """
+    """Write a table by the ending of its file, whole or not at all."""
     if path.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--output {path}: tables are written as .csv or .parquet")
     with arriving(path) as partial:

@@ -6,51 +6,38 @@ curvlab wandb_sync --dry-run              only name them
 curvlab wandb_sync --dashboard            a workspace on W&B: score by model, curvature, cost
 curvlab wandb_sync --report fpst/fig3     a report on W&B with the methods of a table side by side
 curvlab wandb_sync --from docs/results/tables/fpst   stored runs as runs of W&B, offline too
-curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from offline runs
 """
 
 import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
+import pandas as pd
+from rich.progress import track
+
+from curvlab.cli.verbs import answered
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.results.result import CONCLUSIVE, SET_ASIDE, read_result
+from curvlab.results.folder import RunDirectory
+from curvlab.results.result import SET_ASIDE, read_result, result_files
+from curvlab.results.run_tables import text_of
 from curvlab.tables import load_table
 from curvlab.tables.folders import workplace
 from curvlab.tables.wandb_report import dashboard, table_report
 
+LOGGER = "curvlab.callbacks.wandb_logger"
 REPLAYED = "wandb_replayed"
 """The folder of `outputs` with stored runs as runs of W&B."""
-
-
-def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The command line's arguments."""
-    parser = parser_of("wandb_sync", __doc__)
-    parser.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
-    parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
-    parser.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
-    parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
-    parser.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
-    parser.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
-    parser.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
-    parser.add_argument("--entity", help="on W&B (default: the account's)")
-    return parser.parse_args(words)
 
 
 def offline_runs(folder: Path) -> list[Path]:
     """Folders `offline-run-*` of finished or replayed runs that were not uploaded yet.
 
     Not those of runs that were set aside: what ran in their place has the same id.
-
-    Args:
-        folder: One that runs were written below.
-
-    Raises:
-        UsageError: There is no such folder.
     """
     if not folder.is_dir():
         raise UsageError(f"no folder {folder}: name one that runs were written below")
@@ -60,21 +47,12 @@ def offline_runs(folder: Path) -> list[Path]:
         if SET_ASIDE not in path.relative_to(folder).parts
         and any(path.glob("*.wandb"))
         and not any(path.glob("*.wandb.synced"))
-        and (REPLAYED in path.parts or _has_ended(path.parents[1]))
+        and (REPLAYED in path.parts or RunDirectory(path.parents[1]).has_ended())
     ]
 
 
-def _has_ended(folder: Path) -> bool:
-    result = read_result(folder)
-    return result is not None and result.status in CONCLUSIVE
-
-
 def require_account() -> None:
-    """Make sure that uploads have somewhere to go.
-
-    Raises:
-        UsageError: wandb is not installed, or knows no account.
-    """
+    """Make sure that uploads have somewhere to go."""
     try:
         import wandb
     except ImportError as error:
@@ -83,46 +61,71 @@ def require_account() -> None:
         raise UsageError("wandb knows no account here: call `wandb login`, or set WANDB_API_KEY")
 
 
-def upload(run: Path) -> bool:
-    """Upload one run by wandb's own command; whether that worked."""
-    command = [sys.executable, "-m", "wandb", "sync", str(run)]
-    return subprocess.run(command, check=False).returncode == 0
+def upload(runs: Sequence[Path], dry_run: bool) -> None:
+    """Upload runs by wandb's own command, or only name them."""
+    if runs and not dry_run:
+        require_account()
+    failed = 0
+    for run in runs:
+        command = [sys.executable, "-m", "wandb", "sync", str(run)]
+        done = dry_run or subprocess.run(command, check=False).returncode == 0
+        failed += not done
+        print("would upload" if dry_run else "uploaded" if done else "failed", run)
+    print(f"{len(runs)} finished offline runs")
+    if failed:
+        sys.exit(1)
+
+
+def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
+    """Log stored runs to W&B as `logger=wandb` does during a run; their number."""
+    found = [(file.parent, read_result(file.parent)) for file in result_files(source)]
+    runs = [(folder, result) for folder, result in found if result and result.score is not None]
+    if not runs:
+        raise UsageError(f"--from {source}: there is no finished run below this folder")
+    from curvlab.run.parts import build_logger  # torch, for which --help does not wait
+    from curvlab.run.reporting import log_result
+
+    options = {"_target_": LOGGER, "project": project, "entity": entity}
+    for folder, result in track(runs, "replaying"):
+        own = target / folder.relative_to(source)
+        own.mkdir(parents=True, exist_ok=True)
+        with build_logger(options, result, own, None) as logger:
+            assert logger is not None
+            curves = text_of(folder / "metrics.csv")
+            rows = [] if curves is None else pd.read_csv(StringIO(curves)).to_dict("records")
+            for row in rows:
+                known = {str(name): value for name, value in row.items() if pd.notna(value)}
+                logger.log_metrics(known, step=int(known.pop("step")))
+            log_result(result, folder, logger)
+    return len(runs)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input, 1 for failed uploads."""
-    args = parse_arguments(arguments)
+    parser = parser_of("wandb_sync", __doc__)
+    parser.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
+    parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+    parser.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
+    parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
+    parser.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
+    parser.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
+    parser.add_argument("--entity", help="on W&B (default: the account's)")
+    return answered(parser, _wandb_sync, arguments)
+
+
+def _wandb_sync(args: argparse.Namespace) -> None:
     folder = args.folder or workplace() / "outputs"
-    try:
-        if args.source is not None or args.picture is not None:
-            from curvlab.cli.wandb_files import draw_dashboard, replay  # which import torch
+    if args.source is not None:
+        folder = args.folder or folder / REPLAYED / "-".join(args.source.parts[-2:])
+        number = replay(args.source, folder, args.project, args.entity)
+        print(f"replayed {number} runs in {folder}: upload by curvlab wandb_sync {folder}")
+    elif args.report is not None or args.dashboard:
+        specs = load_table(CONFIGS, args.report) if args.report is not None else []
+        require_account()
+        import wandb
 
-            if args.source is not None:
-                folder = args.folder or folder / REPLAYED / "-".join(args.source.parts[-2:])
-                number = replay(args.source, folder, args.project, args.entity)
-                print(f"replayed {number} runs in {folder}: upload by curvlab wandb_sync {folder}")
-            if args.picture is not None:
-                print(f"wrote {draw_dashboard(folder, args.picture)}")
-            return 0
-        if args.report is not None or args.dashboard:
-            specs = load_table(CONFIGS, args.report) if args.report is not None else []
-            require_account()
-            import wandb
-
-            entity = args.entity or str(wandb.Api().default_entity)
-            made = table_report(specs, args.project, entity) if specs else None
-            print(f"saved {(made or dashboard(args.project, entity)).save().url}")
-            return 0
-        runs = offline_runs(folder)
-        if not args.dry_run and runs:
-            require_account()
-    except UsageError as error:
-        print(f"curvlab wandb_sync: {error}", file=sys.stderr)
-        return 2
-    failed = 0
-    for run in runs:
-        done = args.dry_run or upload(run)
-        failed += not done
-        print("would upload" if args.dry_run else "uploaded" if done else "failed", run)
-    print(f"{len(runs)} finished offline runs below {folder}")
-    return 1 if failed else 0
+        entity = args.entity or str(wandb.Api().default_entity)
+        made = table_report(specs, args.project, entity) if specs else None
+        print(f"saved {(made or dashboard(args.project, entity)).save().url}")
+    else:
+        upload(offline_runs(folder), args.dry_run)

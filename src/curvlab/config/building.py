@@ -59,11 +59,7 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
 
 @contextmanager
 def in_words_of(*built: DictConfig | None) -> Iterator[None]:
-    """Say what objects refuse within the block by the keys that they were built from.
-
-    Raises:
-        UsageError: what was raised, in the words of the command line.
-    """
+    """Say what objects refuse within the block by the keys that they were built from."""
     try:
         yield
     except UsageError as error:

@@ -26,13 +26,6 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
 
     Within a run, what they select of the configurations that the run itself was composed from.
     What words of groups select of this package's own files is composed once a process.
-
-    Args:
-        words: overrides, such as `model=fpst` and `model.dim=8`.
-        configs: the folder of configurations.
-
-    Raises:
-        UsageError: Hydra cannot compose them.
     """
     register_resolvers()
     try:

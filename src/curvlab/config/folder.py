@@ -74,12 +74,7 @@ def variants_of(file: Path) -> list[str]:
 def find(configs: Path, name: str) -> Path:
     """The file of a configuration, in the first folder that has it.
 
-    Args:
-        configs: the folder of configurations.
-        name: such as `model/lrn__tangent_space.yaml`.
-
-    Returns:
-        The path that a file of its own would have in `configs`, where no folder has it.
+    Where no folder has it, the path that its own file would have in `configs`.
     """
     base, key = section_of(name.removesuffix(".yaml"))
     for folder in folders(configs):
@@ -92,24 +87,14 @@ def find(configs: Path, name: str) -> Path:
 
 
 def address(configs: Path, name: str) -> str:
-    """Where a configuration is: `model/gcn.yaml`, or `recipe/TASK/gcn.yaml cora@public`.
-
-    Args:
-        configs: as of `find`.
-        name: such as `model/gcn`.
-    """
+    """Where a configuration is: `model/gcn.yaml`, or `recipe/TASK/gcn.yaml cora@public`."""
     file, key = section_of(name)
     shared = key and find(configs, f"{name}.yaml").stem == Path(file).name
     return f"{file}.yaml {key}" if shared else f"{name}.yaml"
 
 
 def comment_of(configs: Path, name: str) -> str:
-    """The line in which a configuration's file says what it is; empty without one.
-
-    Args:
-        configs: as of `find`.
-        name: as of `find`.
-    """
+    """The line in which a configuration's file says what it is; empty without one."""
     file, (_, key) = find(configs, name), section_of(name.removesuffix(".yaml"))
     text = file.read_text(encoding="utf-8")
     own = file.stem == Path(name).stem
@@ -134,11 +119,7 @@ def is_group(configs: Path, name: str) -> bool:
 
 
 def add(place: str) -> Path:
-    """Take configurations from a folder too: `DIR`, `file://DIR` or `pkg://PACKAGE`.
-
-    Raises:
-        UsageError: there is no such folder or package.
-    """
+    """Take configurations from a folder too: `DIR`, `file://DIR` or `pkg://PACKAGE`."""
     if place.startswith("pkg://"):
         folder = _of_package(place.removeprefix("pkg://").replace("/", "."))
     else:

@@ -22,13 +22,7 @@ SMALLEST, LARGEST = 1e-30, 1e20
 
 
 def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:
-    """The option that a key of a node is; None for a key that no signature has.
-
-    Args:
-        node: the mapping that the key is in, resolved or not.
-        path: of the node, dotted; empty for the whole configuration.
-        name: of the key.
-    """
+    """The option that a key of a node is; None for a key that no signature has."""
     target = node.get("_target_", GROUPS.get(path))
     return options_of(str(target)).get(name) if target else None
 
@@ -46,11 +40,7 @@ def keys_of(config: DictConfig, prefix: str = "") -> list[str]:
 
 
 def check_options(config: DictConfig) -> None:
-    """Check every value of a composed configuration, resolved.
-
-    Raises:
-        UsageError: the first that its class does not take.
-    """
+    """Check every value of a composed configuration, resolved."""
     raw = dict(_mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in _mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
@@ -60,16 +50,7 @@ def check_options(config: DictConfig) -> None:
 
 
 def check_setting(key: str, config: DictConfig, value: Any) -> None:
-    """Check one value that is to replace another.
-
-    Args:
-        key: dotted.
-        config: the composed configuration without the value.
-        value: a plain one.
-
-    Raises:
-        UsageError: it is of another kind than the key's, or out of bounds.
-    """
+    """Check one value that is to replace another."""
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
     check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
@@ -79,9 +60,6 @@ def check_value(key: str, option: Option | None, value: Any) -> None:
     """Check a plain value by its option.
 
     Texts fit on a line and numbers into single precision, with any option.
-
-    Raises:
-        UsageError: it is of another kind, or out of bounds.
     """
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str) and not each.isprintable():
@@ -111,12 +89,7 @@ def _mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any
 
 
 def decides(key: str, config: Mapping[str, Any]) -> bool:
-    """Whether a key of a configuration, or a group's choice, can decide its result.
-
-    Args:
-        key: dotted, such as `trainer.max_steps`, or a group.
-        config: a configuration that has it, as `stored` returns it.
-    """
+    """Whether a key of a configuration, or a group's choice, can decide its result."""
     first, *rest = key.split(".")
     if first not in DECISIVE:
         return False

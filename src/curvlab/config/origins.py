@@ -20,10 +20,6 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
     """The last file, or the command line, that gave a key its value; Hydra must be initialised.
 
     Keys that are not there have the default of their class.
-
-    Args:
-        words: the overrides that the configuration is composed with.
-        configs: the folder of configurations.
     """
     loader = GlobalHydra.instance().config_loader()
     listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
@@ -47,12 +43,7 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
 
 
 def with_origins(config: DictConfig, found: Mapping[str, str]) -> str:
-    """A configuration as YAML, resolved, each value with a comment that says where it is from.
-
-    Args:
-        config: the composed configuration.
-        found: as `origins` returns it.
-    """
+    """A configuration as YAML, resolved, each value with a comment that says where it is from."""
     return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), found, "")) + "\n"
 
 

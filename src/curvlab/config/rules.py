@@ -19,14 +19,7 @@ Rule = Callable[[DictConfig], Iterator[str]]
 
 
 def validate(config: DictConfig) -> None:
-    """Check values and combinations of a resolved configuration.
-
-    Args:
-        config: the composed configuration.
-
-    Raises:
-        UsageError: the first thing that is wrong, in one sentence.
-    """
+    """Check values and combinations of a resolved configuration."""
     _raise(_task_of_dataset, config)  # else values that come from both mean nothing
     check_options(config)
     for rule in (
@@ -43,11 +36,7 @@ def validate(config: DictConfig) -> None:
 
 
 def check_space(config: DictConfig) -> None:
-    """Check that the model can be built with the space: by the type of the maker that it takes.
-
-    Raises:
-        UsageError: with the choices of `manifold=` that fit.
-    """
+    """Check that the model can be built with the space: by the type of the maker that it takes."""
     _raise(_space, config)
 
 
@@ -55,9 +44,6 @@ def check_machine(config: DictConfig) -> None:
     """Refuse a logger that is not installed, and several devices in one run that do not help.
 
     Several help neither searches nor one whole graph, unless the task's `shares_loss` is true.
-
-    Raises:
-        UsageError: with the ways out.
     """
     _raise(_logger, config)
     _raise(_devices, config)

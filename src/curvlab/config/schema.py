@@ -55,6 +55,7 @@ NAMES = {"Part": Part} | {
 }
 """Types by their stored names."""
 
+_TYPES: dict[str, Any] = {}
 CONTAINERS = {
     *(list, tuple, dict, set),
     *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
@@ -85,7 +86,9 @@ class Option:
     @property
     def annotation(self) -> Any:
         """Its type."""
-        return _evaluated(self.kind)
+        if self.kind not in _TYPES:
+            _TYPES[self.kind] = eval(self.kind, dict(NAMES))
+        return _TYPES[self.kind]
 
     @property
     def settable(self) -> bool:
@@ -131,11 +134,7 @@ class Signature:
 
 @cache
 def signature_of(target: str) -> Signature:
-    """Signature of a class or function; empty if it is not found.
-
-    Args:
-        target: dotted, such as `curvlab.models.fpst.FPST`.
-    """
+    """Signature of a class or function; empty if it is not found."""
     stored = _stored().get(target)
     if stored is not None:
         options = {name: Option(**option) for name, option in stored.get("options", {}).items()}
@@ -149,11 +148,6 @@ def signature_of(target: str) -> Signature:
 def options_of(target: str) -> Mapping[str, Option]:
     """Arguments of a class or function by name, in order; empty for what is not found."""
     return signature_of(target).options
-
-
-def takes_others(target: str) -> bool:
-    """Whether a constructor passes on options that are in no signature here, as torch's are."""
-    return signature_of(target).passes_on
 
 
 def completed(target: str) -> Mapping[str, Option]:
@@ -188,11 +182,6 @@ def _stored() -> dict[str, Any]:
     return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.is_file() else {}
 
 
-@cache
-def _evaluated(kind: str) -> Any:
-    return eval(kind, dict(NAMES))
-
-
 def _inspected(found: Any) -> Signature:
     """The signature of an object."""
     if not inspect.isclass(found):
@@ -218,7 +207,7 @@ def _inspected(found: Any) -> Signature:
         options |= passed
     return Signature(
         summary=_summary(found),
-        classes=tuple(f"{c.__module__}.{c.__qualname__}" for c in classes),
+        classes=tuple(map(_dotted, classes)),
         attributes=attributes,
         passes_on=bool(made) and all(_is_variadic(vars(above)["__init__"]) for above in made),
         options=options,
@@ -242,12 +231,16 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
         for mark in marks_of(kind):
             default = mark.default if isinstance(mark, Configured) else default
         marks = tuple(mark for mark in marks_of(kind) if isinstance(mark, str))
+        spaces = ()
+        if SPACE in marks:  # classes X, Y of `SpaceMaker[X | Y]`
+            made = get_args(get_args(kind)[0])[1]
+            spaces = tuple(map(_dotted, get_args(made) or (made,)))
         found[name] = Option(
             kind=_text(kind),
             default=default if _is_literal(default) else MISSING,
             required=default is argument.empty,
             doc=docs.get(name, ""),
-            spaces=_spaces(kind) if SPACE in marks else (),
+            spaces=spaces,
             marks=tuple(mark for mark in marks if mark != SPACE),
         )
     return found
@@ -275,10 +268,8 @@ def _docs(text: str) -> dict[str, str]:
     return {name: " ".join(said.split()) for name, said in found}
 
 
-def _spaces(kind: Any) -> tuple[str, ...]:
-    """Dotted classes X, Y of `SpaceMaker[X | Y]`."""
-    made = get_args(get_args(kind)[0])[1]
-    return tuple(f"{c.__module__}.{c.__qualname__}" for c in get_args(made) or (made,))
+def _dotted(one: type) -> str:
+    return f"{one.__module__}.{one.__qualname__}"
 
 
 def _text(kind: Any) -> str:
@@ -307,23 +298,20 @@ def _text(kind: Any) -> str:
     return "Part"
 
 
-def _entry(target: str) -> dict[str, Any]:
-    """Entry of a class in the file, without empty fields."""
-    signature = _inspected(locate(target))
-    options = {
-        name: {k: v for k, v in vars(option).items() if v is not MISSING and (v or k == "default")}
-        for name, option in signature.options.items()
-    }
-    return {k: v for k, v in (vars(signature) | {"options": options}).items() if v}
-
-
 def described(configs: Path = CONFIGS) -> dict[str, Any]:
     """The signatures of all classes that the files of a folder name, as `FILE` has them."""
-    texts = (path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
-    named = {
-        target for text in texts for target in re.findall(r"_target_: ((?!hydra_)[\w.]+)", text)
-    }
-    return {target: _entry(target) for target in sorted({*named, *GROUPS.values()})}
+    text = "\n".join(path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
+    named = set(re.findall(r"_target_: ((?!hydra_)[\w.]+)", text))
+    found = {}
+    for target in sorted(named.union(GROUPS.values())):
+        signature = _inspected(locate(target))
+        options = {
+            name: {k: v for k, v in vars(o).items() if v is not MISSING and (v or k == "default")}
+            for name, o in signature.options.items()
+        }
+        entry = vars(signature) | {"options": options}
+        found[target] = {key: value for key, value in entry.items() if value}
+    return found
 
 
 def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -147,12 +147,7 @@ class CompletedPackages(_Completed, ImportlibResourcesConfigSource):
 
 
 def read(configs: Path, name: str) -> DictConfig | None:
-    """A configuration as its file has it, `defaults` too; None where no folder has it.
-
-    Args:
-        configs: the folder of configurations.
-        name: such as `model/lrn__tangent_space`.
-    """
+    """A configuration as its file has it, `defaults` too; None where no folder has it."""
     for folder in folders(configs):
         files = CompletedFiles("", str(folder))
         if files.is_config(name):

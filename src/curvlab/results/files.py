@@ -21,12 +21,6 @@ def arriving(target: Path) -> Iterator[Path]:
     """Yield a temporary path next to the target that becomes the target if the block succeeds.
 
     Temporary files of processes that were killed an hour ago are deleted.
-
-    Args:
-        target: the file; its folder is made if it does not exist.
-
-    Raises:
-        OSError: it cannot be written; the error names it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):

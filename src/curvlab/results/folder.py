@@ -44,11 +44,7 @@ UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, Attri
 
 
 class RunDirectory:
-    """The folder of one run, named after the run and not after the clock.
-
-    Args:
-        path: the folder.
-    """
+    """The folder of one run, named after the run and not after the clock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,12 +60,7 @@ class RunDirectory:
     def locked(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
         """Hold the folder's lease within the block; where nothing can be written, nothing is held.
 
-        Args:
-            wait: called before waiting for the process that holds the folder; None: do not wait.
-
-        Raises:
-            HeldError: another process holds the folder, and this one does not wait.
-            UsageError: there is a result that this user may not read, and would replace.
+        Without `wait`, a folder that another process holds is a `HeldError`.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         lease: AbstractContextManager[object] = nullcontext()
@@ -100,12 +91,7 @@ class RunDirectory:
         return result is not None and result.status in CONCLUSIVE
 
     def elsewhere(self, outputs: Path, config_hash: str) -> "RunDirectory | None":
-        """Another folder where this run has finished, or else was interrupted.
-
-        Args:
-            outputs: the folder of all runs.
-            config_hash: of the configuration.
-        """
+        """Another folder where this run has finished, or else was interrupted."""
         own = self.path.resolve()
         if outputs.resolve() not in own.parents:
             return None
@@ -124,12 +110,7 @@ class RunDirectory:
     def take_over(self, other: "RunDirectory", result: Result) -> Result | None:
         """Copy the result of the same run from another folder, or else move its checkpoints here.
 
-        Args:
-            other: see `elsewhere`.
-            result: the run that is about to start.
-
-        Returns:
-            The result as it is here; None if the run has to continue.
+        Returns None if the run has to continue.
         """
         ended = other.conclusion(result.config_hash)
         if ended is None:
@@ -159,10 +140,7 @@ class RunDirectory:
         """Make the folder ready for a run.
 
         Files of another configuration are moved to `previous/HASH`, not deleted.
-
-        Args:
-            result: the run that is about to start.
-            fresh: move files of the same configuration too.
+        With `fresh`, files of the same configuration too.
         """
         if fresh or not self.is_own(result.config_hash):
             self._make_room()

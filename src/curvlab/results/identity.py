@@ -17,7 +17,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.options import DECISIVE
 from curvlab.config.options import GROUPS as UNBUILT
-from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, takes_others
+from curvlab.config.rules import is_if_needed
+from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, signature_of
 
 PLACES = ("data_dir", "mirror")
 """Arguments that name folders of this machine."""
@@ -33,18 +34,16 @@ def stored(config: DictConfig) -> dict[str, Any]:
 
 
 def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """The objects that a run builds, as nested mappings keyed as in the configuration.
-
-    Args:
-        config: as `stored` returns it.
-        revisions: of classes by `_target_`, where they are not 1; None: today's.
-    """
+    """The objects that a run builds, as nested mappings keyed as in the configuration."""
     model, task, split = (config.get(key) or {} for key in ("model", "task", "split"))
     batching = config.get("batching") or {}
+    options = options_of(str(model.get("_target_"))).values()
+    takes_space = any(option.spaces for option in options)
+    no_split = task.get("split") or ("metric" not in task and is_if_needed(split))
     parts = {key: config[key] for key in DECISIVE if key in config} | {
         "transforms": (model.get("requires") or {}).get("transforms") or [],
-        "manifold": config.get("manifold") if _takes_space(model) else None,
-        "split": None if task.get("split") or _is_unused(split, task) else split,
+        "manifold": config.get("manifold") if takes_space else None,
+        "split": None if no_split else split,
         "batching": None if batching.get("one_graph", True) else batching,
     }
     made = {key: _built(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
@@ -107,7 +106,8 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
             option is not None and (option.incidental or option.spaces)
         ):
             continue
-        if option is None and target and signature and not _of_library(target):
+        of_library = target.partition(".")[0] in LIBRARIES or signature_of(target).passes_on
+        if option is None and target and signature and not of_library:
             continue  # it is for others to be made of, which have it
         if value is None and option is None:
             continue
@@ -115,19 +115,6 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
         if default is MISSING or not same(value, default):
             made[str(key)] = _built(value, revisions)
     return made
-
-
-def _of_library(target: str) -> bool:
-    return target.partition(".")[0] in LIBRARIES or takes_others(target)
-
-
-def _is_unused(split: Node, task: Node) -> bool:
-    """Whether a split of the nodes is left out since the task uses all of them."""
-    return "metric" not in task and attribute(str(split.get("_target_")), "if_needed", False)
-
-
-def _takes_space(model: Node) -> bool:
-    return any(option.spaces for option in options_of(str(model.get("_target_"))).values())
 
 
 def _revision(target: str) -> int:

@@ -68,13 +68,6 @@ def take(path: Path) -> Lease:
     """Take a lease that nobody holds, or whose holder is dead; the caller releases it.
 
     A process that was suspended for so long that another one has its lease ends.
-
-    Args:
-        path: the file; its folder must exist.
-
-    Raises:
-        HeldError: another process holds it.
-        OSError: the file cannot be written.
     """
     lease = Lease(
         path,

@@ -97,12 +97,7 @@ _version = cache(version)  # reading a package's metadata takes longer than a st
 
 
 def load(path: Path) -> Any:
-    """Read a result from its file, or from its row in a table of runs.
-
-    Raises:
-        OSError: it is not there.
-        ValueError: it is no JSON, not what was written, or of another schema.
-    """
+    """Read a result from its file, or from its row in a table of runs."""
     try:
         stored = read_checked(path, required=False)  # results of earlier versions have no checksum
     except FileNotFoundError:
@@ -114,22 +109,14 @@ def load(path: Path) -> Any:
 
 
 def check_schema(stored: Any) -> None:
-    """Refuse what another version of curvlab has stored.
-
-    Raises:
-        SchemaError: its schema is not `SCHEMA`.
-    """
+    """Refuse what another version of curvlab has stored."""
     found = stored.get("schema", SCHEMA) if isinstance(stored, dict) else SCHEMA
     if found != SCHEMA:
         raise SchemaError(f"it is of schema {found}, and curvlab reads schema {SCHEMA}")
 
 
 def read_result(folder: Path) -> Result | None:
-    """Read the result in a run's folder; None where there is none that can be read.
-
-    Raises:
-        UsageError: the run is in a table of runs that is damaged.
-    """
+    """Read the result in a run's folder; None where there is none that can be read."""
     try:
         result = Result(**load(folder / FILE))
     except UsageError:

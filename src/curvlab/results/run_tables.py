@@ -25,11 +25,7 @@ Row = Mapping[str, Any]
 
 
 def read_rows(table: Path) -> Mapping[str, Row]:
-    """The rows of a table by their runs; none where there is no such file.
-
-    Raises:
-        UsageError: it is damaged.
-    """
+    """The rows of a table by their runs; none where there is no such file."""
     try:
         state = table.stat()
         return _rows(table, (state.st_ino, state.st_size, state.st_mtime_ns))

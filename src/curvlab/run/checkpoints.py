@@ -29,13 +29,6 @@ def save_best(
         facts           sizes of inputs, numbers of classes ...: what constructors take of the data
         normalisation   what transforms of the features have taken from the data, in their order
         directory       where the run was started, from which relative paths are seen
-
-    Args:
-        folder: of the run.
-        task: with these weights.
-        data: that it was trained on.
-        config: of the run.
-        result: its scores.
     """
     whole = OmegaConf.to_container(config, resolve=True)
     assert isinstance(whole, dict)

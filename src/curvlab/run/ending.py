@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from curvlab.errors import UsageError, of_system, shortened
-from curvlab.finite import DivergedError
+from curvlab.errors import DivergedError, UsageError, of_system, shortened
 from curvlab.process import in_group
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory
@@ -48,7 +47,11 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
 
     What is refused replaces no result of another configuration.
     """
-    result.status, result.error = _status(error), one_sentence(error)
+    memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    memory = memory or "can't allocate memory" in str(error)
+    diverged = isinstance(error, DivergedError)
+    result.status = "diverged" if diverged else "out_of_memory" if memory else "failed"
+    result.error = one_sentence(error)
     if isinstance(error, OSError):
         step = folder.step()
         kept = f"its state after step {step} is kept" if step else "nothing was there before"
@@ -74,13 +77,6 @@ def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory
     signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
     if folder.is_own(result.config_hash):
         result.write(folder.path)
-
-
-def _status(error: Exception) -> str:
-    if isinstance(error, DivergedError):
-        return "diverged"
-    memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return "out_of_memory" if memory or "can't allocate memory" in str(error) else "failed"
 
 
 def one_sentence(error: Exception) -> str:

@@ -92,14 +92,6 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
     Processes of torchrun or srun run already. Others are started here, and find the environment
     variables by which `torch.distributed` and Lightning's `LightningEnvironment` meet. The first
     error is raised here, with its traceback as a note, and the other processes are ended.
-
-    Args:
-        work: a function of a module, so that processes can import it.
-        processes: their number.
-        *arguments: what can be pickled.
-
-    Raises:
-        ProcessError: a process was killed.
     """
     if group() is not None:
         _lead(work, arguments)

@@ -27,10 +27,7 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
     more than 32 MB is. Where the allocator keeps what is freed (glibc; elsewhere nothing changes) a
     step of Hypformer on a graph of 316,228 nodes takes half the time, and 1.7 times the memory,
     since arrays of other sizes do not fill the gaps.
-
-    Args:
-        threads: how many; None for all, which in a worker of a sweep is its share of the cores.
-        processes: of the run, which share all threads where `threads` does not say otherwise.
+    `threads=None` takes all, in a process of a group its share.
     """
     torch.set_flush_denormal(True)
     _keep_freed_memory()
@@ -44,10 +41,7 @@ def prepare_determinism(asked: bool | None, accelerator: str) -> bool:
     """Let torch take kernels whose sums have one order, where that is wanted; whether it does.
 
     Equal numbers of threads then give equal bits. Lightning leaves this alone by default.
-
-    Args:
-        asked: True or False; None for yes on a processor, where nothing is slower, else no.
-        accelerator: of Lightning: auto, cpu, cuda, mps.
+    By default it is on a processor, where nothing is slower.
     """
     wanted = run_device(accelerator).type == "cpu" if asked is None else asked
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
@@ -65,15 +59,7 @@ def _keep_freed_memory() -> None:
 
 
 def trainer_accelerator(accelerator: str, precision: str) -> str:
-    """Accelerator of Lightning's trainer; Metal has no double precision.
-
-    Args:
-        accelerator: of Lightning: auto, cpu, cuda, mps.
-        precision: of Lightning.
-
-    Raises:
-        UsageError: Metal is asked for with double precision.
-    """
+    """Accelerator of Lightning's trainer; Metal has no double precision."""
     if precision != DOUBLE or run_device(accelerator).type != "mps":
         return accelerator
     if accelerator == "mps":
@@ -85,12 +71,7 @@ def trainer_accelerator(accelerator: str, precision: str) -> str:
 
 
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
-    """Devices of Lightning's trainer: one GPU per process of a launcher.
-
-    Args:
-        accelerator: of Lightning: auto, cpu, cuda, mps.
-        devices: of the run; several are numbered by its processes.
-    """
+    """Devices of Lightning's trainer: one GPU per process of a launcher."""
     gpus = torch.cuda.device_count() if accelerator in ("auto", "cuda") else 0
     if devices > 1 or gpus < 2:
         return devices
@@ -99,14 +80,7 @@ def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
 
 
 def run_device(accelerator: str) -> torch.device:
-    """The kind of device that Lightning's trainer will use.
-
-    Args:
-        accelerator: of Lightning: auto, cpu, cuda, mps.
-
-    Raises:
-        UsageError: there is no such device.
-    """
+    """The kind of device that Lightning's trainer will use."""
     kinds = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not kinds.get(accelerator, True):
         raise UsageError(

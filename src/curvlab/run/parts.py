@@ -60,11 +60,7 @@ def build_data(config: DictConfig) -> GraphDataModule:
 
 
 class DataSpec:
-    """Arguments that constructors take from a data module, to build a task without data.
-
-    Args:
-        facts: what `data_spec` returned.
-    """
+    """Arguments that constructors take from a data module, to build a task without data."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.inputs: dict[str, int] = facts["inputs"]
@@ -170,18 +166,7 @@ def build_trainer(
     logger: Logger | None,
     **others: Any,
 ) -> Trainer:
-    """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph.
-
-    Args:
-        config: the run's configuration; its `trainer` may have keys of Lightning's, which count.
-        folder: for files of Lightning's own.
-        callbacks: in the order in which they are called; those of `callbacks=` come before.
-        logger: beside the curves' file; None for none.
-        **others: further arguments of Lightning's trainer.
-
-    Raises:
-        UsageError: Lightning refuses an argument.
-    """
+    """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph."""
     options = config.trainer
     accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.devices > 1:

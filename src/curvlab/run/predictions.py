@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING
@@ -97,7 +98,14 @@ def _classes(
     batch, ids = run.prepared(graph), run.ids(graph)
     nodes = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
     chosen, names = _numbers(query.nodes, ids, "node"), class_names(task, run)
-    frame = _labels_and_parts(batch, names).iloc[nodes[chosen].numpy()]
+    frame = pd.DataFrame(index=range(int(batch.num_nodes or 0)))
+    if batch.get("y") is not None:
+        frame["label"], frame["part"] = _class_texts(batch.y, names), ""
+        for part, mask in part_masks(batch).items():
+            frame.loc[mask.cpu().numpy(), "part"] = part
+        if "labelled" in batch:
+            frame.loc[~batch.labelled.cpu().numpy()] = "", UNLABELLED
+    frame = frame.iloc[nodes[chosen].numpy()]
     frame.insert(0, "node", [ids[i] for i in chosen])
     if query.unlabelled:
         frame = frame[frame["part"] == UNLABELLED] if "part" in frame else frame
@@ -109,19 +117,6 @@ def _classes(
     frame.insert(1, "predicted", _class_texts(predicted, names))
     columns = {f"p_{name}": found[:, i].numpy() for i, name in enumerate(names)}
     return frame.assign(**columns).reset_index(drop=True)
-
-
-def _labels_and_parts(graph: Data, names: Sequence[str]) -> pd.DataFrame:
-    """`label` and `part` of each node; no columns for a graph without labels."""
-    frame = pd.DataFrame(index=range(int(graph.num_nodes or 0)))
-    if graph.get("y") is None:
-        return frame
-    frame["label"], frame["part"] = _class_texts(graph.y, names), ""
-    for part, mask in part_masks(graph).items():
-        frame.loc[mask.cpu().numpy(), "part"] = part
-    if "labelled" in graph:
-        frame.loc[~graph.labelled.cpu().numpy()] = "", UNLABELLED
-    return frame
 
 
 def _class_texts(labels: Tensor, names: Sequence[str]) -> list[str]:
@@ -199,7 +194,11 @@ def _completions(
         )
     entities = run.ids()
     end, relation, answer = _numbered(task, run, query.queries, entities)
-    known, rows = _known_tails(run), []
+    known, rows = None, []
+    with suppress(UsageError):  # the files are not here
+        data = run.data.graph
+        heads, tails = data.edge_index.cpu()
+        known = KnownTails(heads, data.edge_type.cpu(), tails, len(data.relation_names))
     for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
         batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
         scores = task.encoder.scores(batch).float().cpu()
@@ -264,16 +263,6 @@ def _numbered(
     return end, relation_numbers + of_heads * len(forward), answer
 
 
-def _known_tails(run: "Run") -> KnownTails | None:
-    """The triples that the data have; None where the files are not here."""
-    try:
-        graph = run.data.graph
-    except UsageError:
-        return None
-    head, tail = graph.edge_index.cpu()
-    return KnownTails(head, graph.edge_type.cpu(), tail, len(graph.relation_names))
-
-
 def _links(
     run: "Run",
     graph: Data | None,
@@ -287,7 +276,13 @@ def _links(
     """
     ids = run.ids(graph)
     chosen = torch.tensor(_numbers(query.nodes, ids, "node"))
-    edges = _edges(run.data.graph if graph is None else graph, len(ids))
+    graph = run.data.graph if graph is None else graph
+    parts = [graph.edge_index.cpu()]
+    for name in (name for name in PARTS_OF_LINKS if name in graph):
+        parts += [graph[name].cpu(), graph[name].cpu().flip(0)]
+    ends = tuple(torch.cat(parts, dim=1).numpy())
+    ones = np.ones(len(ends[0]), dtype=np.int32)
+    edges = (csr_array((ones, ends), shape=(len(ids), len(ids))) > 0).tocsr()
     if query.all_pairs:
         chosen = chosen.unique()
     place = torch.full((len(ids),), -1)  # among the chosen nodes
@@ -332,24 +327,8 @@ def _refuse(run: "Run", query: PredictionQuery, *unused: str) -> None:
             )
 
 
-def _edges(graph: Data, nodes: int) -> csr_array:
-    """Which pairs are an edge of any part, `[nodes, nodes]` of booleans."""
-    parts = [graph.edge_index.cpu()]
-    for name in PARTS_OF_LINKS:
-        if name in graph:
-            edges = graph[name].cpu()
-            parts += [edges, edges.flip(0)]
-    row, column = torch.cat(parts, dim=1).numpy()
-    matrix = csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=(nodes, nodes))
-    return (matrix > 0).tocsr()
-
-
 def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
-    """Positions of names; of all without.
-
-    Raises:
-        UsageError: one is unknown, with those that are near.
-    """
+    """Positions of names; of all without."""
     if names is None:
         return list(range(len(known)))
     positions = {name: i for i, name in enumerate(known)}

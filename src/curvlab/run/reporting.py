@@ -84,16 +84,13 @@ def means_over_seeds(folders: Iterable[Path]) -> None:
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
         if len(scores) < FEWEST:
             spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
-        first = results[0]
-        _console.print(
-            f"{first.model} on {first.dataset}, {len(scores)} seeds: {summary.mean:.2f} {spread}, "
-            f"{shown(place)}"
-        )
+        name = f"{results[0].model} on {results[0].dataset}, {len(scores)} seeds"
+        say(f"{name}: {summary.mean:.2f} {spread}, {shown(place)}")
 
 
 def already_done(result: Result, folder: Path) -> None:
     """Say that a run is not repeated."""
-    _console.print(
+    say(
         f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)} already, "
         f"{shown(folder / FILE)} (rerun=true repeats it)"
     )
@@ -102,60 +99,45 @@ def already_done(result: Result, folder: Path) -> None:
 
 def finished(result: Result, folder: Path) -> None:
     """Say how a run ended and where its files are."""
-    _console.print(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
+    say(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
     if result.status == "finished":
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
         more = " ..." if len(kappas) > SHOWN_CURVATURES else ""
-        facts = [f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}"] if kappas else []
-        facts += [
-            f"{result.parameters:,} parameters",
-            f"{result.ms_per_step:.1f} ms a step",
-            f"{result.wall_seconds:.0f} s",
-            f"{result.peak_memory_mb:,.0f} MB",
-        ]
-        _console.print("  " + ", ".join(facts))
-        _at_rim(result)
+        facts = f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}, " if kappas else ""
+        say(
+            f"  {facts}{result.parameters:,} parameters, {result.ms_per_step:.1f} ms a step, "
+            f"{result.wall_seconds:.0f} s, {result.peak_memory_mb:,.0f} MB"
+        )
+        share = result.metrics["test"].get("at_rim", 0.0)  # of a knowledge graph
+        if share > TOLD_AT_RIM:
+            double = result.config["trainer"]["precision"] == DOUBLE
+            way = "" if double else "use trainer.precision=64-true, whose rim is farther out, or "
+            say(
+                f"  {share:.1%} of the test triples' points are stopped at the rim of the ball, "
+                f"where distances are wrong: {way}lower optimizer.lr"
+            )
     written = read_result(folder)
     if written is not None and written.config_hash == result.config_hash:
-        _console.print(f"  result   {shown(folder / FILE)}")
+        say(f"  result   {shown(folder / FILE)}")
     if (folder / TRACEBACK).exists():
-        _console.print(f"  details  {shown(folder / TRACEBACK)}")
+        say(f"  details  {shown(folder / TRACEBACK)}")
     _pictures(folder)
     if any((folder / "wandb").glob("offline-run-*")):
-        _console.print(
-            f"  W&B      offline, {shown(folder / 'wandb')}: upload by curvlab wandb_sync"
-        )
-
-
-def _at_rim(result: Result) -> None:
-    """Say that many points of a knowledge graph are where they cannot go farther."""
-    share = result.metrics["test"].get("at_rim", 0.0)
-    if share > TOLD_AT_RIM:
-        double = result.config["trainer"]["precision"] == DOUBLE
-        way = "" if double else "use trainer.precision=64-true, whose rim is farther out, or "
-        _console.print(
-            f"  {share:.1%} of the test triples' points are stopped at the rim of the ball, where "
-            f"distances are wrong: {way}lower optimizer.lr"
-        )
+        say(f"  W&B      offline, {shown(folder / 'wandb')}: upload by curvlab wandb_sync")
 
 
 def _pictures(folder: Path) -> None:
     for picture in sorted((folder / "plots").glob("*.png")):
-        _console.print(f"  picture  {shown(picture)}")
+        say(f"  picture  {shown(picture)}")
 
 
 def _outcome(result: Result) -> str:
     if result.status != "finished":
         return f"{result.status.replace('_', ' ')}: {result.error}"
-    return ", ".join(
-        f"{_SPOKEN.get(name, name)} {_figure(value)}"
+    return ", ".join(  # four digits of a fraction, two of a percentage
+        f"{_SPOKEN.get(name, name)} {value:.{4 if 0 < abs(value) < 1 else 2}f}"
         for name, value in result.metrics["test"].items()
     )
-
-
-def _figure(value: float) -> str:
-    """Four digits after the point of a fraction, two of a percentage."""
-    return f"{value:.4f}" if 0 < abs(value) < 1 else f"{value:.2f}"
 
 
 def shown(path: Path) -> str:
@@ -258,7 +240,7 @@ def draw(label: str, folder: Path, logger: Logger | None) -> None:
     try:
         pictures = plot_run(folder, title=label)
     except Exception as error:
-        _console.print(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
+        say(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
         return
     for picture in pictures:
         log_picture(logger, picture)

@@ -84,11 +84,7 @@ def say(sentence: str) -> None:
 
 
 def check(at_checkpoint: bool = False) -> None:
-    """End here if a signal asks for it and its time is over, or nothing is lost by it.
-
-    Raises:
-        Interrupted: it does.
-    """
+    """End here if a signal asks for it and its time is over, or nothing is lost by it."""
     found = _state.received
     if found and (at_checkpoint or time.monotonic() - _state.since >= GRACE_SECONDS[found]):
         raise Interrupted(found)

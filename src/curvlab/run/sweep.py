@@ -108,8 +108,11 @@ class TableSweeper(BasicSweeper):
                     continue
                 if self._here:
                     self._run(cell, config)
-                elif not _is_finished(config):
-                    left.append(cell)
+                else:
+                    folder = RunDirectory(self._folders[-1])
+                    again = config.rerun or "search" in config or "study" in config
+                    if again or folder.conclusion(identity_hash(stored(config))) is None:
+                        left.append(cell)
             self._launch(left)
             self._take_over()
         finally:
@@ -191,14 +194,6 @@ class TableSweeper(BasicSweeper):
             elsewhere = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"
             say(f"  its table: curvlab tables {table}{elsewhere}")
         return set(+ways)
-
-
-def _is_finished(config: DictConfig) -> bool:
-    """Whether a cell's run has a result and is not to be repeated."""
-    folder = RunDirectory(Path(config.hydra.runtime.output_dir))
-    if config.rerun or "search" in config or "study" in config:
-        return False
-    return folder.conclusion(identity_hash(stored(config))) is not None
 
 
 def _end_of(folder: Path) -> tuple[str, str]:

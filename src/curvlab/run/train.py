@@ -1,11 +1,10 @@
 """One run, from a configuration to its result file."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
@@ -13,8 +12,7 @@ from omegaconf import DictConfig
 from curvlab.config.options import decides
 from curvlab.config.resolvers import data_name
 from curvlab.config.rules import validate
-from curvlab.errors import UsageError
-from curvlab.finite import DivergedError
+from curvlab.errors import DivergedError, UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored
 from curvlab.results.leases import Holder
@@ -47,7 +45,13 @@ def train(config: DictConfig) -> Result:
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
-    return train_in(config, folder, hydra.mode == RunMode.MULTIRUN, deviations(hydra, config))
+    # Overrides against the table that the command names, but for choices of its cells.
+    words = {str(word).lstrip("+").partition("=")[0]: str(word) for word in hydra.overrides.task}
+    swept, what = hydra.sweeper.params or {}, stored(config)
+    changed = [word.lstrip("+") for k, word in words.items() if k not in swept and decides(k, what)]
+    if "table" not in words:
+        changed = []
+    return train_in(config, folder, hydra.mode == RunMode.MULTIRUN, sorted(changed))
 
 
 def train_in(
@@ -55,16 +59,20 @@ def train_in(
 ) -> Result:
     """`train` in a given folder.
 
-    Args:
-        config: as of `train`.
-        folder: the run's.
-        multirun: whether it is one run of a sweep, which does not wait for another process.
-        changed: see `deviations`.
+    In a sweep (`multirun`) it does not wait for another process.
     """
     result = describe(config)
     result.changed = list(changed)
-    with folder.locked(None if multirun else _waiting_in(folder.path)):
-        _link_latest(folder.path, Path(config.paths.output_dir))
+
+    def wait(holder: Holder) -> None:
+        say(f"{holder} is at work in {shown(folder.path)}: waiting for its end")
+
+    with folder.locked(None if multirun else wait):
+        outputs = Path(config.paths.output_dir)
+        link = outputs / f".latest.{os.getpid()}"
+        with suppress(OSError, ValueError):  # a system without links
+            link.symlink_to(folder.path.resolve().relative_to(outputs.resolve()))
+            link.replace(outputs / "latest")
         try:
             if not config.rerun and (done := _finished_before(config, result, folder)) is not None:
                 if done.status != "finished" and not multirun:
@@ -78,7 +86,18 @@ def train_in(
                 way = f"goes on from {folder.newest.name}" if folder.newest else "starts anew"
                 say(f"{shown(path)} was damaged ({reason}): the run {way}")
             own = folder.is_own(result.config_hash) and not config.rerun
-            _run_to_conclusion(config, result, folder, folder.newest if own else None)
+            checkpoint = folder.newest if own else None
+            try:
+                run(config, result, folder, checkpoint)
+            except (DivergedError, CheckpointError) as error:
+                if checkpoint is None:
+                    raise
+                say(  # a disk may have spoilt the checkpoint
+                    f"{type(error).__name__} after going on from a checkpoint: the run is repeated "
+                    f"once from its start before this is its result ({error})"
+                )
+                folder.start_over()
+                run(config, result, folder, None)
             folder.drop_last()
         except signals.Interrupted as error:
             interrupted(error, result, folder)
@@ -96,18 +115,6 @@ def train_in(
     return result
 
 
-def _waiting_in(folder: Path) -> Callable[[Holder], None]:
-    return lambda holder: say(f"{holder} is at work in {shown(folder)}: waiting for its end")
-
-
-def _link_latest(folder: Path, outputs: Path) -> None:
-    """Make `outputs/latest` a link to a run's folder, where the system has links."""
-    link = outputs / f".latest.{os.getpid()}"
-    with suppress(OSError, ValueError):
-        link.symlink_to(folder.resolve().relative_to(outputs.resolve()))
-        link.replace(outputs / "latest")
-
-
 def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
     """The result of the same run, in this folder or copied from another one.
 
@@ -123,37 +130,6 @@ def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -
         return None
     say(f"copying the same run from {shown(other.path)}")
     return folder.take_over(other, result)
-
-
-def _run_to_conclusion(
-    config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
-) -> None:
-    """Run; repeat once from the start what a checkpoint has ended, which a disk may have spoilt."""
-    try:
-        run(config, result, folder, checkpoint)
-    except (DivergedError, CheckpointError) as error:
-        if checkpoint is None:
-            raise
-        say(
-            f"{type(error).__name__} after going on from a checkpoint: the run is repeated once "
-            f"from its start before this is its result ({error})"
-        )
-        folder.start_over()
-        run(config, result, folder, None)
-
-
-def deviations(hydra: HydraConf, config: DictConfig) -> list[str]:
-    """The overrides against the table that the command names, sorted; none without a table.
-
-    Neither choices of the table's cells nor what decides no result.
-    """
-    words = [str(word).lstrip("+") for word in hydra.overrides.task]
-    keys = [word.partition("=")[0] for word in words]
-    if "table" not in keys:
-        return []
-    swept, what = hydra.sweeper.params or {}, stored(config)
-    pairs = zip(keys, words, strict=True)
-    return sorted(word for key, word in pairs if key not in swept and decides(key, what))
 
 
 def describe(config: DictConfig) -> Result:

@@ -64,11 +64,7 @@ def _of_nodes(task: NodeClassification, run: "Run", graph: Data) -> Scores:
 
 
 def part_masks(graph: Data) -> dict[str, Tensor]:
-    """Masks of the parts of a graph's split that are not empty; else `all` of the labelled nodes.
-
-    Args:
-        graph: with `y`, and `train_mask`, ... or `given_train`, ...; their first split counts.
-    """
+    """Masks of the nonempty parts of a graph's split; else `all` of the labelled nodes."""
     every = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
     labelled = graph.get("labelled", every)
     masks: dict[str, Tensor] = {}
@@ -112,14 +108,6 @@ def triples_in(folder: str | Path, run: "Run") -> Data:
 
     `valid.txt` and `test.txt`, of which one must be there, are the parts that are scored. The run's
     own triples and those of the folder's `train.txt` are known: filtered ranks leave them out.
-
-    Args:
-        folder: as `dataset=kg_folder` reads it; files are in the format of the run's.
-        run: of knowledge-graph completion.
-
-    Raises:
-        UsageError: a file is missing or malformed, a name is none of the run's, or the run's own
-            triples are not here.
     """
     own, names = run.data.graph.cpu(), run.ids()
     both = own.get("inverse_relations", False)
@@ -127,8 +115,13 @@ def triples_in(folder: str | Path, run: "Run") -> Data:
     source = run.config.dataset.source
     options = {key: source[key] for key in ("columns", "separator", "header") if key in source}
     found = read_known_names(folder, names, relations, **options)
-    repeated = _already_trained_on(found, own)
-    if repeated:
+    numbers = [
+        triple_numbers(
+            of.edge_index[0, at], of.edge_type[at], of.edge_index[1, at], int(own.num_nodes or 0)
+        )
+        for of, at in ((found, ~found.train_mask), (own, own.train_mask))
+    ]
+    if repeated := int(torch.isin(*numbers).sum()):
         log.warning("%d triples to score are among those that the model was trained on", repeated)
     found = with_inverses(found) if both else found
     masks = {mask: torch.cat([torch.zeros_like(own[mask]), found[mask]]) for mask in MASKS.values()}
@@ -140,14 +133,3 @@ def triples_in(folder: str | Path, run: "Run") -> Data:
         inverse_relations=both,
         **masks,
     )
-
-
-def _already_trained_on(found: Data, own: Data) -> int:
-    """How many of the triples to score are training triples of the run."""
-    numbers = [
-        triple_numbers(
-            of.edge_index[0, at], of.edge_type[at], of.edge_index[1, at], int(own.num_nodes or 0)
-        )
-        for of, at in ((found, ~found.train_mask), (own, own.train_mask))
-    ]
-    return int(torch.isin(*numbers).sum())

@@ -2,8 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -43,38 +42,6 @@ class PlannedRun(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class PlannedCell:
-    """The runs of a cell that a sweep still has to start.
-
-    Attributes:
-        overrides: the choices that make the cell, for instance `model=gcn`, `dataset=cora`.
-        seeds: those without a finished or diverged result of the same configuration.
-        config: the composed configuration, of the first of these seeds.
-        fixed: what else its command says, as do those of all other cells.
-        done: how many seeds have such a result.
-        copies: those of `seeds` that another table has already, so that they only are copied.
-    """
-
-    overrides: tuple[str, ...]
-    seeds: tuple[int, ...]
-    config: DictConfig
-    fixed: tuple[str, ...] = ()
-    done: int = 0
-    copies: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """How lists call it: `gcn, cora`."""
-        return ", ".join(word.partition("=")[2] for word in self.overrides)
-
-    def command(self, table: str, seeds: Iterable[int]) -> str:
-        """The command that runs these seeds of it."""
-        numbers = ",".join(map(str, seeds))
-        overrides = (f"table={table}", *self.overrides, *self.fixed, f"seed={numbers}")
-        return " ".join(["curvlab train -m", *overrides])
-
-
 def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> list[PlannedRun]:
     """All runs of a table's sweep, whether they are finished or not.
 
@@ -98,59 +65,6 @@ def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> li
                 folder = Path(table, composed.hydra.sweep.subdir)
                 runs.append(PlannedRun(own, seed, folder, identity_hash(stored(config)), config))
     return runs
-
-
-def planned_cells(
-    configs: Path, table: str, results: Path, overrides: Sequence[str] = ()
-) -> list[PlannedCell]:
-    """The cells of a table's sweep that are not finished.
-
-    Args:
-        configs: as of `planned_runs`.
-        table: as of `planned_runs`.
-        results: the folder of all tables' runs.
-        overrides: as of `planned_runs`.
-    """
-    sweep = _sweep(configs, table)
-    cells, fixed = [], _fixed(sweep, overrides)
-    runs = planned_runs(configs, table, overrides)
-    for own, of_cell in itertools.groupby(runs, key=lambda run: run.overrides):
-        seeds = list(of_cell)
-        left, copies = [], []
-        for run in seeds:
-            folder = RunDirectory(results / run.folder)
-            if folder.conclusion(run.config_hash) is None:
-                left.append(run.seed)
-                if folder.elsewhere(results, run.config_hash) is not None:
-                    copies.append(run.seed)
-        if left:
-            config, done = seeds[0].config, len(seeds) - len(left)
-            config.seed = left[0]
-            cells.append(PlannedCell(own, tuple(left), config, fixed, done, tuple(copies)))
-    return cells
-
-
-def check_cells(configs: Path, table: str, overrides: Sequence[str]) -> None:
-    """Check that overrides choose cells that a table's sweep has; its seeds may be others.
-
-    Raises:
-        UsageError: a word names no cell.
-    """
-    sweep = _sweep(configs, table)
-    for key, _, choices in (word.partition("=") for word in overrides):
-        if key in sweep and key != "seed":
-            known = _values(key, sweep[key])
-            if unknown := [value for value in _values(key, choices) if value not in known]:
-                raise UsageError(
-                    f"{key}={unknown[0]} is in no cell of {table}: its {key} must be of "
-                    f"{', '.join(known)}"
-                )
-
-
-def sweep_choices(configs: Path, table: str) -> list[tuple[str, ...]]:
-    """The choices that make each cell of a table's sweep, in its order, finished or not."""
-    sweep = _sweep(configs, table)
-    return _cells({key: value for key, value in sweep.items() if key != "seed"})
 
 
 def _sweep(configs: Path, table: str) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from curvlab.analysis.ranks import rank_table, save_ranks
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
 from curvlab.data.loaders.triple_batches import Corruption, Training
-from curvlab.errors import UsageError
-from curvlab.finite import BETWEEN, DivergedError, after_step, first_non_finite
+from curvlab.errors import DivergedError, UsageError
+from curvlab.finite import BETWEEN, after_step, first_non_finite
 from curvlab.layers.curved_branches import entropy
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.metrics.ranking import (
