@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from curvlab.cli.command_line import check_command_line, complain
 from curvlab.cli.help import choices
-from curvlab.cli.overrides import check_overrides
+from curvlab.cli.overrides import check_command_line, check_overrides, complain
 from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import completed
 from curvlab.errors import LONGEST, UsageError, shortened

@@ -6,8 +6,8 @@ import pytest
 
 from curvlab.cli import train
 from curvlab.cli.aliases import resolve_aliases
-from curvlab.cli.command_line import check_command_line
 from curvlab.cli.main import main
+from curvlab.cli.overrides import check_command_line
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.results.result import Result
 

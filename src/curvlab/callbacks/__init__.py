@@ -3,7 +3,7 @@
 from curvlab.callbacks.best_validation import BestValidation
 from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles
 from curvlab.callbacks.cuda_graphs import CudaGraphs
-from curvlab.callbacks.curves import Curves, curvatures
+from curvlab.callbacks.curves import Curves, PointShares, curvatures
 from curvlab.callbacks.finite_guard import FiniteGuard, check_weights
 from curvlab.callbacks.loggers import (
     log_picture,
@@ -11,7 +11,6 @@ from curvlab.callbacks.loggers import (
     tensorboard_logger,
     wandb_logger,
 )
-from curvlab.callbacks.point_shares import PointShares
 from curvlab.callbacks.progress import RunProgress
 from curvlab.callbacks.reproducibility import RandomState
 from curvlab.callbacks.timing import StepTimer

@@ -10,8 +10,7 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
 
-from curvlab.callbacks.curves import Curves
-from curvlab.callbacks.point_shares import PREFIX
+from curvlab.callbacks.curves import PREFIX, Curves
 
 LINES_WITHOUT_TERMINAL = 20
 BAR = "{bar} {n_fmt}/{total_fmt}  {desc}  {rate_noinv_fmt}  {remaining}"
@@ -68,14 +67,8 @@ class RunProgress(Callback):
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
-        """Leave the terminal in order."""
+        """Close the bar."""
         self.on_train_end(trainer, pl_module)
-        if isinstance(exception, KeyboardInterrupt):
-            print(
-                f"{self.label}: interrupted at step {trainer.global_step}; the same command, "
-                "without rerun=true, goes on from the last checkpoint",
-                file=sys.stderr,
-            )
 
 
 def describe(row: dict[str, float]) -> str:

@@ -39,6 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line = os.environ.get("COMP_LINE", "")
         os.environ["COMP_LINE"] = line.replace("curvlab train", "curvlab", 1)
         verb, rest = "train", ["-sc", *rest]
+    if verb == "search":  # short for train -m search=NAME
+        name, *words = rest or [""]
+        verb, rest = "train", ["-m", f"search={name}", *words]
+        if name in ("--help", "-h"):
+            rest = ["help=search"]
+        elif not name or "=" in name or name.startswith("-"):
+            say = "say first what is searched, as in curvlab search fpst dataset=texas"
+            print(f"curvlab search: {say}; --help lists the searches", file=sys.stderr)
+            return 2
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, n=1) or ["--help"]
         print(f"curvlab: there is no {verb}; did you mean curvlab {near[0]}?", file=sys.stderr)

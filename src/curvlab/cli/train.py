@@ -15,13 +15,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.aliases import resolve_aliases
-from curvlab.cli.command_line import (
+from curvlab.cli.forecast import Forecast
+from curvlab.cli.overrides import (
     INFORMATION,
     check_command_line,
     complain,
     take_folders,
 )
-from curvlab.cli.forecast import Forecast
 from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins

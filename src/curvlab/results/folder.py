@@ -163,12 +163,6 @@ class RunDirectory:
         for path in self._states:
             remove(path)
 
-    def start_over(self) -> None:
-        """Delete what a run has left that continued from a checkpoint and is to be repeated."""
-        self.drop_last()
-        for path in self.path.glob("diverged*.pt"):
-            remove(path)
-
     def discard_damaged(self) -> dict[Path, str]:
         """Delete a damaged result, and checkpoints up to a whole one of this run; why each."""
         own, damaged = self._hash_of_contents(), {}

@@ -30,7 +30,6 @@ from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.result import Result, git_commit, package_versions, read_result
 from curvlab.run import reporting, signals
-from curvlab.run.checkpoints import by_part, save_best
 from curvlab.run.ending import EndsBySignal, one_sentence
 from curvlab.run.group import launch, on_this_machine
 from curvlab.run.hardware import (
@@ -47,6 +46,8 @@ from curvlab.run.parts import (
     build_selection,
     build_task,
     build_trainer,
+    by_part,
+    save_best,
 )
 from curvlab.run.reporting import say, shown
 

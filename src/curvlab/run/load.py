@@ -30,9 +30,15 @@ from curvlab.results.folder import BEST
 from curvlab.results.identity import outdated_classes
 from curvlab.results.result import Result, SchemaError, check_schema, read_result
 from curvlab.run import reporting
-from curvlab.run.checkpoints import by_part
 from curvlab.run.hardware import prepare_determinism, prepare_processor
-from curvlab.run.parts import DataSpec, build_data, build_task, build_trainer, build_transforms
+from curvlab.run.parts import (
+    DataSpec,
+    build_data,
+    build_task,
+    build_trainer,
+    build_transforms,
+    by_part,
+)
 from curvlab.run.predictions import PredictionQuery, predictions
 from curvlab.tasks.task import Task
 
@@ -52,7 +58,7 @@ class Run:
         vocabulary: names of nodes and classes, or of entities and relations; None without.
         result: what `result.json` says; None from a `best.ckpt` alone.
         folder: the run's folder; None from a `best.ckpt` alone.
-        kept: what else the file has, see `curvlab.run.checkpoints.save_best`.
+        kept: what else the file has, see `curvlab.run.parts.save_best`.
     """
 
     def __init__(

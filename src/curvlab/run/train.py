@@ -96,7 +96,9 @@ def train_in(
                     f"{type(error).__name__} after going on from a checkpoint: the run is repeated "
                     f"once from its start before this is its result ({error})"
                 )
-                folder.start_over()
+                folder.drop_last()
+                for path in folder.path.glob("diverged*.pt"):
+                    path.unlink()
                 run(config, result, folder, None)
             folder.drop_last()
         except signals.Interrupted as error:
