@@ -134,11 +134,7 @@ def _bounded(annotated: Any) -> dict[str, Any]:
 
 
 class Checked:
-    """Base of classes whose constructors refuse values that are out of bounds or no choice.
-
-    The annotations say which fit: `dim: PositiveInt`, `attention: Literal["linear", "exact"]`.
-    Constructors of subclasses check theirs. Fields of dataclasses are checked like arguments.
-    """
+    """Base of classes whose constructors, or fields, refuse what their annotations do not allow."""
 
     _checks: ClassVar[tuple[Check, ...]] = (check_values,)
 

@@ -62,11 +62,7 @@ def add_facts(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def check_archive(path: Path) -> dict[str, Any]:
-    """Read an archive once and compare all that is in it with the checksums of its index.
-
-    `torch.load` does not look at these.
-    Returns its facts.
-    """
+    """Compare an archive with its index's checksums, as `torch.load` does not; return its facts."""
     try:
         with zipfile.ZipFile(path) as archive:
             broken, names = archive.testzip(), archive.namelist()
@@ -81,11 +77,7 @@ def check_archive(path: Path) -> dict[str, Any]:
 
 
 def checksum_of(place: str | None, *names: str) -> str | None:
-    """A name for what files hold, 16 hexadecimal digits; None where there are none.
-
-    So a changed file is another run and another cache entry.
-    `names` are files in the folder, plain or `.gz`; without them all below it count.
-    """
+    """A name for what a file, a folder, or the files `names` in it hold; None without any."""
     if place is None:
         return None
     folder = Path(place).expanduser()

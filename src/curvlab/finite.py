@@ -26,10 +26,7 @@ def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor
 
 
 def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
-    """Name the first parameter, or else the first module's output, that is not finite.
-
-    Empty if all are finite.
-    """
+    """Name the first parameter, or else the first module's output, that is not finite, if any."""
     bad = [f"parameter {name}" for name, p in module.named_parameters() if not _is_finite(p)]
     if bad:
         return bad[0]
@@ -59,10 +56,7 @@ def after_step(module: nn.Module) -> str:
 
 
 def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], Any]) -> None:
-    """Refuse what a model made if it is not finite.
-
-    `act` makes the values again, to find where they began; not in a group of processes.
-    """
+    """Refuse what a model made if it is not finite; `act` makes it again, to find the cause."""
     if not torch.as_tensor(values).isfinite().all():
         where = "" if in_group() else first_non_finite(module, act)
         raise DivergedError(f"{what}: not finite{after_step(module)}; {where or BETWEEN}")

@@ -49,11 +49,7 @@ def own_share(pieces: Sequence[T]) -> Sequence[T]:
 
 
 def all_reduce_sum(table: Tensor) -> Tensor:
-    """A table of zeros in which each process has filled rows of its own, with the rows of all.
-
-    A number plus zeros is that number, so that nothing is rounded: what is then made of the rows in
-    their order is the same, to the last digit, as in one process. All processes must call this.
-    """
+    """Sum a table in which each process has filled its own rows; exact, as others are zero."""
     if in_group():
         torch.distributed.all_reduce(table)
     return table
@@ -78,11 +74,7 @@ def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tenso
 
 @contextmanager
 def default_dtype(precision: str) -> Iterator[None]:
-    """Make new floating-point tensors of the type that a run computes in, for a while.
-
-    A prepared graph, a model and what a step makes are then of one type: float64 for `64-true`,
-    else float32.
-    """
+    """Make new floating-point tensors float64 for `64-true`, else float32, within the block."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64 if precision == DOUBLE else torch.float32)
     try:

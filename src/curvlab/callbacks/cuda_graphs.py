@@ -35,11 +35,7 @@ class RecordedStep(nn.Module):
 
 
 class CudaGraphs(Callback):
-    """Records the first training step as a CUDA graph and replays it.
-
-    On a small graph a kernel takes less time than its launch. Dropout draws the same numbers, and
-    evaluations are not recorded.
-    """
+    """Records the first training step as a CUDA graph and replays it, dropout included."""
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int

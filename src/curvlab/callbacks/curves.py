@@ -16,10 +16,7 @@ from curvlab.tasks.task import TAIL_STEPS
 
 
 def curvatures(module: nn.Module) -> dict[str, Tensor]:
-    """Signed curvatures of a model: `kappa/LAYER` to a tensor with one value a component.
-
-    Layers are counted in the order in which the model holds its `Curvature` parameters.
-    """
+    """Curvatures of a model's `Curvature` parts in their order: `kappa/LAYER` to `[components]`."""
     found = [part for part in module.modules() if isinstance(part, Curvature)]
     return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
 

@@ -17,10 +17,7 @@ BAR = "{bar} {n_fmt}/{total_fmt}  {desc}  {rate_noinv_fmt}  {remaining}"
 
 
 class RunProgress(Callback):
-    """Loss, metrics, curvatures, steps per second and time left, from the last row of the curves.
-
-    Without a terminal it prints about twenty lines a run instead.
-    """
+    """Shows the last row of the curves and the time left: a bar, or lines without a terminal."""
 
     def __init__(self, curves: Curves, label: str, shown: bool) -> None:
         self.curves = curves
@@ -72,10 +69,7 @@ class RunProgress(Callback):
 
 
 def describe(row: dict[str, float]) -> str:
-    """A row of the curves in one line, for instance `loss 1.20  mAP 93.1  kappa -1.02 0.13`.
-
-    Of several metrics of validation the first, which chooses the weights, is shown.
-    """
+    """A row of the curves in one line, for instance `loss 1.20  mAP 93.1  kappa -1.02 0.13`."""
     others = [name for name in row if name.startswith("val/")][1:]
     kappa = [f"{value:.2f}" for name, value in row.items() if name.startswith("kappa/")]
     parts = [

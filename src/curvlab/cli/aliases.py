@@ -60,10 +60,7 @@ def _resolve(word: str, configs: Path) -> str:
 
 
 def _with_reader_of_path(words: Sequence[str], configs: Path) -> list[str]:
-    """Words with the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`.
-
-    `dataset.features=identity` and the like choose the kind of features of such a graph.
-    """
+    """Words with the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
     found = [word.partition("=")[2] for word in words if word.startswith("dataset=")]
     names = {*READERS, *([] if not found else choices(configs, "dataset"))}
     readers = {_reader(value) for value in found[-1].split(",")} if found else set()

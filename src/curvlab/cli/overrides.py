@@ -100,11 +100,7 @@ def take_folders(arguments: Sequence[str]) -> list[str]:
 
 
 def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
-    """Mark keys that the configuration without the swept choices does not have.
-
-    Hydra composes that one first, for its own part, and would refuse `trainer.patience=50` of
-    `dataset=cora,texas`, whose task brings the trainer with that key.
-    """
+    """Mark keys that only a sweep's cells have: Hydra first composes without them."""
     fixed = {w: o for w in arguments if "=" in w and not (o := parsed(w)).is_sweep_override()}
     groups = [first(o) for o in fixed.values() if chooses(o.key_or_group, config_dir)]
     known = keys_of(compose(groups, config_dir))
@@ -118,10 +114,7 @@ def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
 
 
 def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
-    """Check overrides: they parse, their groups, choices and keys exist, their values fit together.
-
-    What only some cells of a sweep get wrong is left to those cells.
-    """
+    """Check that overrides parse, exist and fit together in at least one cell of a sweep."""
     overrides = [parsed(word) for word in words]
     for override in overrides:
         _check_override(override, config_dir, multirun)

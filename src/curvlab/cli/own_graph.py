@@ -51,10 +51,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 
 
 def _config(words: Sequence[str]) -> DictConfig | None:
-    """Compose the data overrides; None if they are wrong or name no graph of your own.
-
-    The choices of the other words are kept: the check of all words then composes the same.
-    """
+    """Compose the data overrides; None if they are wrong or name no graph of your own."""
     try:
         overrides = [parsed(word) for word in words if word not in ("-m", "--multirun")]
         if any(override.key_or_group in ELSEWHERE for override in overrides):

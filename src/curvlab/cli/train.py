@@ -46,10 +46,7 @@ DRY_RUN = "--dry-run"
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
-    """Run one configuration; return the metric that a hyperparameter search maximises.
-
-    In a process of a launcher a signal ends no more than this run.
-    """
+    """Run one configuration; return the metric that a search maximises."""
     if config.print_config:
         try:
             validate(config)
@@ -147,10 +144,7 @@ def _without_traces(words: Sequence[str], nowhere: str) -> list[str]:
 
 @contextmanager
 def _in_sentences() -> Iterator[None]:
-    """Say in one sentence what is refused, by us, the system or Hydra, which prints its stack.
-
-    With HYDRA_FULL_ERROR=1 all is raised as it is.
-    """
+    """Say in one sentence what is refused; with HYDRA_FULL_ERROR=1 all is raised as it is."""
     if os.environ.get("HYDRA_FULL_ERROR", "0") != "0":
         yield
         return

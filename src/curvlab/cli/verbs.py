@@ -24,10 +24,7 @@ SHOWN_COLUMNS = 10
 
 
 def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Sequence[str]) -> int:
-    """Do what the words say; wrong ones are answered in one sentence and by exit code 2.
-
-    What the system refuses, and numbers that are not finite, are one sentence too, with code 1.
-    """
+    """Do what the words say; an error is one sentence, with exit code 2 for wrong words."""
     try:
         parse = parser.parse_args if parser._subparsers else parser.parse_intermixed_args
         args = parse(words)

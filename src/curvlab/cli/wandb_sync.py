@@ -35,10 +35,7 @@ REPLAYED = "wandb_replayed"
 
 
 def offline_runs(folder: Path) -> list[Path]:
-    """Folders `offline-run-*` of finished or replayed runs that were not uploaded yet.
-
-    Not those of runs that were set aside: what ran in their place has the same id.
-    """
+    """Offline runs that ended and were not uploaded yet, without those that were set aside."""
     if not folder.is_dir():
         raise UsageError(f"no folder {folder}: name one that runs were written below")
     return [

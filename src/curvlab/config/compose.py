@@ -22,11 +22,7 @@ from curvlab.errors import UsageError, refuse
 
 
 def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
-    """The configuration that these words select, every option of every class in it.
-
-    Within a run, what they select of the configurations that the run itself was composed from.
-    What words of groups select of this package's own files is composed once a process.
-    """
+    """Compose what words select, with every option; what only groups select once a process."""
     register_resolvers()
     try:
         overrides = OverridesParser.create().parse_overrides(list(words))

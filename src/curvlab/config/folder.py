@@ -33,10 +33,7 @@ _ADDED = [Path(place) for place in os.environ.get(ADDED, "").split(os.pathsep) i
 
 
 def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:
-    """Every folder of configurations: this one, those of installed packages, those added here.
-
-    The first that has a file is the one it is taken from, as Hydra does.
-    """
+    """Folders of configurations, the first with a file counts: ours, packages', added ones."""
     return (configs, *_of_packages(), *_ADDED)
 
 
@@ -72,10 +69,7 @@ def variants_of(file: Path) -> list[str]:
 
 
 def find(configs: Path, name: str) -> Path:
-    """The file of a configuration, in the first folder that has it.
-
-    Where no folder has it, the path that its own file would have in `configs`.
-    """
+    """The file of a configuration in the first folder that has it, else where it would be."""
     base, key = section_of(name.removesuffix(".yaml"))
     for folder in folders(configs):
         own, shared = folder / name, folder / f"{base}.yaml"

@@ -57,10 +57,7 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
 
 
 def check_value(key: str, option: Option | None, value: Any) -> None:
-    """Check a plain value by its option.
-
-    Texts fit on a line and numbers into single precision, with any option.
-    """
+    """Check a plain value by its option; any text fits on a line, any number into float32."""
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str) and not each.isprintable():
             raise UsageError(f"{key}={each!r} must be one line of printable characters")

@@ -17,10 +17,7 @@ COLUMN = 58
 
 
 def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
-    """The last file, or the command line, that gave a key its value; Hydra must be initialised.
-
-    Keys that are not there have the default of their class.
-    """
+    """The last file, or the command line, that gave a key its value."""
     loader = GlobalHydra.instance().config_loader()
     listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
     found: dict[str, str] = {}

@@ -92,18 +92,12 @@ def task_recipe(task: str, model: str) -> str:
 
 
 def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
-    """The address below `configs/recipe` of the values for what a run is, by names of its parts.
-
-    A variant without a file of its own takes that of the model that its key `recipe` names.
-    """
+    """The address below `configs/recipe` of the values for what a run is, by names of its parts."""
     return _in_force(task, model, name_of_recipe(task, dataset, split))
 
 
 def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
-    """`DATASET@SPLIT`, `DATASET` where nothing is split.
-
-    Values chosen by the validation nodes of one split are not taken where another tests them.
-    """
+    """`DATASET@SPLIT`: values chosen on one split are not taken where another tests those nodes."""
     parts = LINKS if recipe_name("task", task) == "link_prediction" else split
     name = recipe_name("dataset", dataset)
     return name if parts in (None, "none") else f"{name}@{parts}"
@@ -123,10 +117,7 @@ def if_set(choice: str | None, name: str) -> str:
 
 
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
-    """Steps of at most `size` triples in a pass over them, each twice with inverse relations.
-
-    A dataset without triples has none, so that its configuration resolves and can be refused.
-    """
+    """Steps of at most `size` triples in a pass over them, each twice with inverse relations."""
     return -(-(triples or 0) * (2 if inverse_relations else 1) // size)
 
 
@@ -140,10 +131,7 @@ def stem_of(path: str | None, otherwise: str) -> str:
 
 
 def training_triples(source: DictConfig) -> int:
-    """Training triples of a folder of files, for the length of an epoch.
-
-    1 where they cannot be read: a run then says why when it reads them.
-    """
+    """Training triples of a folder, for the length of an epoch; 1 where they cannot be read."""
     try:
         return int(build(source).num_train)
     except UsageError:

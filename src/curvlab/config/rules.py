@@ -41,10 +41,7 @@ def check_space(config: DictConfig) -> None:
 
 
 def check_machine(config: DictConfig) -> None:
-    """Refuse a logger that is not installed, and several devices in one run that do not help.
-
-    Several help neither searches nor one whole graph, unless the task's `shares_loss` is true.
-    """
+    """Refuse a logger that is not installed, and several devices in one run that do not help."""
     _raise(_logger, config)
     _raise(_devices, config)
 

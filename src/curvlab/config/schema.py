@@ -163,10 +163,7 @@ def is_subclass(target: str, base: str) -> bool:
 
 
 def spaces_of(target: str) -> tuple[str, ...]:
-    """Classes of spaces, dotted, that a model can be built with: those of its `SpaceMaker`.
-
-    A model without one embeds into flat space.
-    """
+    """Dotted classes of spaces that a model can be built with; flat space without a choice."""
     makers = (option.spaces for option in options_of(target).values())
     flat = ("curvlab.manifolds.euclidean_space.Euclidean",)
     return next((spaces for spaces in makers if spaces), flat)

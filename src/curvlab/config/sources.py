@@ -34,10 +34,7 @@ from curvlab.config.schema import MISSING, completed
 
 
 def complete(node: Any) -> None:
-    """Give every mapping with a `_target_` the options that it does not name, at their defaults.
-
-    A value that begins with `~/` is a path in the home folder.
-    """
+    """Give mappings with a `_target_` the options that they do not name; expand `~/`."""
     if isinstance(node, ListConfig) and not (node._is_none() or node._is_interpolation()):
         for i in range(len(node)):
             complete(node._get_node(i))

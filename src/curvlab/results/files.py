@@ -18,10 +18,7 @@ LEFT_SECONDS = 3600.0
 
 @contextmanager
 def arriving(target: Path) -> Iterator[Path]:
-    """Yield a temporary path next to the target that becomes the target if the block succeeds.
-
-    Temporary files of processes that were killed an hour ago are deleted.
-    """
+    """Yield a temporary path next to the target that becomes the target if the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(OSError):  # another process deletes it too

@@ -58,10 +58,7 @@ class RunDirectory:
 
     @contextmanager
     def locked(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
-        """Hold the folder's lease within the block; where nothing can be written, nothing is held.
-
-        Without `wait`, a folder that another process holds is a `HeldError`.
-        """
+        """Hold the folder's lease if it is writable; without `wait` a held one is a `HeldError`."""
         self.path.mkdir(parents=True, exist_ok=True)
         lease: AbstractContextManager[object] = nullcontext()
         if os.access(self.path, os.W_OK):
@@ -108,10 +105,7 @@ class RunDirectory:
         return next(ended, None) or (next(begun, None) if self.newest is None else None)
 
     def take_over(self, other: "RunDirectory", result: Result) -> Result | None:
-        """Copy the result of the same run from another folder, or else move its checkpoints here.
-
-        Returns None if the run has to continue.
-        """
+        """Copy a finished result from another folder, or move its checkpoints; None for these."""
         ended = other.conclusion(result.config_hash)
         if ended is None:
             with suppress(HeldError), other.locked(None):
@@ -137,11 +131,7 @@ class RunDirectory:
         return ended
 
     def prepare(self, result: Result, fresh: bool) -> None:
-        """Make the folder ready for a run.
-
-        Files of another configuration are moved to `previous/HASH`, not deleted.
-        With `fresh`, files of the same configuration too.
-        """
+        """Move files of another configuration, or all if `fresh`, to `previous/HASH`."""
         if fresh or not self.is_own(result.config_hash):
             self._make_room()
         kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}

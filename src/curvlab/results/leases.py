@@ -65,10 +65,7 @@ class Lease(SoftFileLease):
 
 
 def take(path: Path) -> Lease:
-    """Take a lease that nobody holds, or whose holder is dead; the caller releases it.
-
-    A process that was suspended for so long that another one has its lease ends.
-    """
+    """Take a free lease; this process ends if it is suspended so long that another one takes it."""
     lease = Lease(
         path,
         lease_duration=ABANDONED,

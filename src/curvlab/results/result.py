@@ -76,10 +76,7 @@ class Result:
         return self.save(folder)
 
     def save(self, folder: Path) -> Path:
-        """Write `result.json` atomically.
-
-        The error names files of the folder as seen from there: the folder may be moved.
-        """
+        """Write `result.json` atomically; its error names files as seen from the folder."""
         path = folder / FILE
         written = asdict(self)
         if self.error is not None:
@@ -127,20 +124,14 @@ def read_result(folder: Path) -> Result | None:
 
 
 def result_files(folder: Path) -> list[Path]:
-    """The results of all runs below a folder, sorted, without those set aside in `previous/`.
-
-    Those of tables of runs are where `load` reads them.
-    """
+    """Results of all runs below a folder, also those in tables of runs, without `previous/`."""
     paths = {*folder.rglob(FILE), *(run / FILE for run in runs_in_tables(folder))}
     return sorted(path for path in paths if SET_ASIDE not in path.relative_to(folder).parts)
 
 
 @cache
 def git_commit() -> str | None:
-    """Name the commit of the source tree, with `+` if it was changed; None outside a checkout.
-
-    It is that of a process's first call, whose code is loaded by then.
-    """
+    """The commit of the source tree at the first call, `+` if changed; None outside a checkout."""
 
     def git(*words: str) -> str:
         return subprocess.run(

@@ -43,10 +43,7 @@ class EndsBySignal(Callback):
 
 
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how a run ended that did not finish, and where in the code if that is a surprise.
-
-    What is refused replaces no result of another configuration.
-    """
+    """Write how a run ended that did not finish; what is refused replaces no other result."""
     memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
     memory = memory or "can't allocate memory" in str(error)
     diverged = isinstance(error, DivergedError)

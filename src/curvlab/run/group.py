@@ -50,10 +50,7 @@ class Group:
 
 @cache
 def group() -> Group | None:
-    """The group of this process; None if it was started alone.
-
-    srun's variables are translated to those of torchrun, which torch and Lightning read.
-    """
+    """The group of this process by torchrun's or srun's variables; None if it is alone."""
     if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         _translate_slurm()
     elif "TORCHELASTIC_RUN_ID" not in os.environ:

@@ -234,10 +234,7 @@ def _completions(
 def _numbered(
     task: KnowledgeGraphCompletion, run: "Run", queries: Sequence[Query], entities: list[str]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Ends, relations and tails `[queries]`; a query for heads is one for the inverse's tails.
-
-    A tail that is not given is -1.
-    """
+    """Ends, relations and tails `[queries]`, -1 for none; heads are the inverse's tails."""
     names = list(run.vocabulary.relations or ())
     both = task.inverse_relations
     forward = names[: len(names) // 2] if both else names
@@ -270,10 +267,7 @@ def _links(
     scores: Callable[[Tensor, Tensor], Tensor],
     width: int,
 ) -> pd.DataFrame:
-    """The k pairs with the highest scores, of each node or of all.
-
-    Scores `[rows, columns]` are computed for a few rows at a time, of which the best are kept.
-    """
+    """The k pairs with the highest scores, of each node or of all, some rows at a time."""
     ids = run.ids(graph)
     chosen = torch.tensor(_numbers(query.nodes, ids, "node"))
     graph = run.data.graph if graph is None else graph

@@ -150,10 +150,7 @@ def shown(path: Path) -> str:
 
 @torch.no_grad()
 def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
-    """Write `embeddings.npz`: points, space, edges, classes and names, as the plots need them.
-
-    Rows are in the order of the dataset's nodes; where a batch numbers them, with their numbers.
-    """
+    """Write `embeddings.npz`: points, space, edges, classes and names in the dataset's order."""
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
     points, space = encoder.manifold_out.picture(encoder(graph).float())
@@ -168,11 +165,7 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
 
 
 def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
-    """Write `filters.npz`, the filter of each node, if the model is one.
-
-    Where a signal is filtered and mapped to a number, coefficients are those of the whole map. Rows
-    are as in `save_embeddings`.
-    """
+    """Write `filters.npz`, coefficients of each node's filter, if the model has them."""
     encoder = task.get_submodule("encoder")
     if not getattr(encoder, "filters_nodes", False):
         return
@@ -191,10 +184,7 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
 def _by_node(
     graph: Data, rows: Tensor, classes: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Rows, classes and `graph.nodes`, by which they are ordered; as they come without numbers.
-
-    A graph with numbers has no edges, whose ends would be other rows then.
-    """
+    """Rows, classes and `graph.nodes`, by which they are ordered; as they come without numbers."""
     nodes = graph.get("nodes")
     if nodes is None:
         return rows, classes, None
@@ -204,11 +194,7 @@ def _by_node(
 
 
 def log_result(result: Result, folder: Path, logger: Logger) -> None:
-    """Hand a run's score and cost to a logger; to W&B also geometries of relations and spreads.
-
-    `histogram/kappa` is over the components of all layers and `histogram/routing_BRANCH` over the
-    test queries.
-    """
+    """Hand score and cost to a logger; to W&B also the table of relations and histograms."""
     assert result.score is not None
     costs = {"ms_per_step": result.ms_per_step, "seconds": result.wall_seconds}
     costs |= {"memory_mb": result.peak_memory_mb, "parameters": result.parameters}
@@ -231,10 +217,7 @@ def log_result(result: Result, folder: Path, logger: Logger) -> None:
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
-    """Draw the curves and the embedding; hand the pictures to the logger if there is one.
-
-    The result is written by now, and no picture is worth losing it: a failure is only reported.
-    """
+    """Draw the curves and the embedding; a failure costs no result and is only reported."""
     from curvlab.analysis.plots import plot_run
 
     try:

@@ -57,10 +57,7 @@ def train(config: DictConfig) -> Result:
 def train_in(
     config: DictConfig, folder: RunDirectory, multirun: bool, changed: Sequence[str] = ()
 ) -> Result:
-    """`train` in a given folder.
-
-    In a sweep (`multirun`) it does not wait for another process.
-    """
+    """`train` in a given folder; a run of a sweep does not wait for another process."""
     result = describe(config)
     result.changed = list(changed)
 
