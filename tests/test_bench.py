@@ -5,8 +5,6 @@ import torch
 from benchmarks import __main__ as bench
 from benchmarks import timings
 
-from curvlab.errors import UsageError
-
 
 @pytest.fixture(autouse=True)
 def denormals():
@@ -34,32 +32,3 @@ def test_all_are_measured(capsys, monkeypatch):
         "sparse",
     ):
         assert row in said
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("steps", "--runs", "0"), "--runs is at least 1"),
-        pytest.param(
-            ("pairwise", "--device", "cuda"),
-            "no GPU is at hand",
-            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
-        ),
-    ],
-)
-def test_wrong_words_get_one_sentence(capsys, words, complaint):
-    assert bench.main(words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert complaint in said.err
-    assert said.err.count("\n") == 1
-
-
-def test_data_that_cannot_be_had_is_one_sentence(capsys, monkeypatch):
-    def run(arguments):
-        """Needs data."""
-        raise UsageError("data/graph.csv is missing")
-
-    monkeypatch.setattr(timings, "steps", run)
-    assert bench.main(["steps"]) == 2
-    assert capsys.readouterr().err == "benchmarks steps: data/graph.csv is missing\n"

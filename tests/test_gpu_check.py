@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks import gpu_check, test_gpu
+from benchmarks import gpu_check
 from benchmarks.gpu_check import main, page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,12 +52,6 @@ def test_what_fails_is_named_first(tmp_path):
     assert said.index("Failed: test_cell[lrn/table1].") < said.index("## test_cell[cat/table1]")
     for found in ("- device: score 81", "12 ms", "skipped, 0 s", "worker 'gw0' crashed"):
         assert found in said
-
-
-def test_cells_are_those_of_the_papers_own_model():
-    cells = test_gpu.own_cells("fpst/fig3")
-    assert cells[0] == ("model=fpst", "dataset=web_edu")
-    assert len({words[0] for words in cells}) == 1
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

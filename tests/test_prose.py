@@ -64,18 +64,3 @@ def test_words_of_pages_and_docstrings_are_found_and_code_is_not_read(
     lines = found(tmp_path, capsys, name, text)
     assert {line.partition(":")[0] for line in lines} == places
     assert re.search(words, " ".join(lines))
-
-
-def words(count):
-    """Words, none of which follows itself."""
-    return [f"word{i}" for i in range(count)]
-
-
-def test_a_sentence_and_an_item_of_a_list_have_at_most_forty_words(tmp_path, capsys):
-    assert found(tmp_path, capsys, "short.md", " ".join(words(40)) + ". Another one.") == []
-    broken = "\n".join([" ".join(words(20)), " ".join(words(21)) + "."])
-    assert found(tmp_path, capsys, "long.md", f"First.\n\n{broken}\n") == [
-        "3: a sentence of 41 words"
-    ]
-    items = "".join(f"- {' '.join(words(30))}\n" for _ in range(3))
-    assert found(tmp_path, capsys, "list.md", items) == []

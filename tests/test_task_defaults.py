@@ -1,15 +1,15 @@
 """Which values a run gets from its task and its two recipes; the command line wins."""
 
-import copy
 import re
 import shlex
 import shutil
 from functools import cache
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from composing import CONFIGS, composed, recipes, with_hydra
+from curvlab.config.options import keys_of, option_of
 from curvlab.config.resolvers import LINKS, recipe
 from curvlab.config.rules import validate
 from tiny_data import takes_a_step
@@ -48,79 +48,53 @@ def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
     assert config.model.dropout > 0
 
 
-def chosen_recipe(*words):
-    """The recipe of data set and split that a run takes, whether there is one or not."""
-    return with_hydra(*words).hydra.runtime.choices.recipe
-
-
-OF_TASKS = [names for names in recipes() if names[2] == "_"]
 OF_DATA = [names for names in recipes() if names[2] != "_" and "/" not in names[2]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("names", OF_TASKS, ids="-".join)
-def test_a_recipe_of_a_task_and_a_model_sets_what_the_model_has(names):
-    task, model, _ = names
-    assert (CONFIGS / "task" / f"{task}.yaml").is_file()
-    plain = composed(f"model={model}")
-    values = recipes()[names]
-    assert values.keys() & {"defaults", "model", "optimizer", "trainer"}
-    assert values.keys() <= {"defaults", "model", "manifold", "optimizer", "task", "trainer"}
-    assert set(values.get("model", {})) <= set(plain.model)
 
 
 def with_few_of_every_key():
     """All recipes; those that set no key that another of the same model sets too are nightly."""
     met = set()
     for names in OF_DATA:
-        values = OmegaConf.to_container(recipes()[names])
-        parts = ((k, v) for k, v in values.items() if isinstance(v, dict) and k != "found")
-        sets = {(*names[:2], part, key) for part, v in parts for key in v}
-        marks = () if sets - met else pytest.mark.nightly
+        keys = {(*names[:2], key) for key, _ in leaves(OmegaConf.to_container(recipes()[names]))}
+        marks = () if keys - met else pytest.mark.nightly
         yield pytest.param(names, marks=marks, id="-".join(names[1:]))
-        met |= sets
+        met |= keys
+
+
+def leaves(node, path=""):
+    """Dotted keys and literals, but for those of a node that names its class.
+
+    Such a node gets that class's defaults, so that it may have to say again what was there.
+    """
+    for key, value in node.items() if "_target_" not in node else ():
+        own = f"{path}.{key}" if path else str(key)
+        if isinstance(value, dict):
+            yield from leaves(value, own)
+        elif not own.startswith(("defaults", "found")):
+            yield own, value
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("names", list(with_few_of_every_key()))
-def test_a_recipe_is_of_keys_that_there_are_and_of_a_run_that_takes_it(names, tmp_path):
+def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(names, tmp_path):
     """A recipe that names another key would pass unnoticed until the model is built."""
     task, model, key = names
     dataset, _, split = key.partition("@")
     words = [f"model={model}", f"dataset={dataset}", f"task={task}"]
-    words += [f"split={split}"] if split not in ("", LINKS) else []
-    values = copy.deepcopy(recipes()[names])
-    values.pop("found", None)
-    defaults = values.pop("defaults", [])
-    batching = [f"batching={d[key]}" for d in defaults for key in d if key.startswith("/batching@")]
-    plain = composed(*words, *batching, "recipe=none")
-    run = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
-    assert recipe(*run) == "/".join(names)
-    # Datasets and transforms ask whether they are there.
-    for key in ("row_normalise", "self_loops"):
-        OmegaConf.update(plain, f"model.requires.{key}", True, force_add=True)
-    OmegaConf.update(plain, "trainer.batches_of_pass", 1, force_add=True)  # steps are made of it
-    OmegaConf.set_struct(plain, True)
-    inherits = len(defaults) > len(batching)  # another recipe
-    merged = OmegaConf.merge(without_other_parts(plain, values), values)
-    run = composed(*words) if inherits else merged
+    words += [f"split={split}"] if split not in ("", LINKS, "none") else []
+    plain, run = composed(*words, "recipe=none"), composed(*words)
+    parts = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
+    assert recipe(*parts) == "/".join(names)
+    for own, value in leaves(OmegaConf.to_container(recipes()[names])):
+        path, _, name = own.rpartition(".")
+        known = option_of(OmegaConf.select(run, path), path, name)
+        assert known or own in keys_of(plain) or name in ("row_normalise", "self_loops"), own
+        if not (isinstance(value, str) and "${" in value):
+            assert OmegaConf.select(plain, own) != value, own
     OmegaConf.to_container(run, resolve=True)
     validate(run)
     assert takes_a_step(run, tmp_path)
-
-
-def without_other_parts(plain, values):
-    """A configuration that allows any key where the values name another class to build."""
-    plain = copy.deepcopy(plain)
-    for key, value in values.items():
-        if not (isinstance(value, DictConfig) and isinstance(plain.get(key), DictConfig)):
-            continue
-        if value.get("_target_") not in (None, plain[key].get("_target_")):
-            plain[key] = OmegaConf.create({}, flags={"struct": False})
-        else:
-            plain[key] = without_other_parts(plain[key], value)
-    return plain
 
 
 def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(configs):
@@ -171,7 +145,7 @@ def test_the_command_line_wins_over_a_recipe(configs):
     ],
 )
 def test_a_recipe_is_chosen_by_what_a_run_is(words, address):
-    assert chosen_recipe(*words.split()) == address
+    assert with_hydra(*words.split()).hydra.runtime.choices.recipe == address
 
 
 @pytest.mark.parametrize("file", sorted((CONFIGS / "split").glob("*.yaml")), ids=lambda f: f.stem)

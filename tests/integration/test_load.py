@@ -60,10 +60,21 @@ def test_a_file_of_weights_is_enough(run_here, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
-    """Its rows follow the nodes when they are numbered otherwise; a part of them is a graph too."""
-    run_here(*CLASSES, "model=gcn")
+    """Its rows follow the nodes when they are numbered otherwise; a part of them is a graph too.
+
+    As many test nodes are predicted right as the accuracy says.
+    """
+    result = run_here(*CLASSES, "model=gcn", "dataset.metric=accuracy")
     run = curvlab.load(tmp_path / "run")
     assert not run.transductive_reason
+    found = run.predict()
+    probabilities = torch.tensor(found.filter(like="p_").to_numpy())
+    torch.testing.assert_close(probabilities.sum(1), torch.ones(len(found)))
+    right = torch.tensor(found["predicted"].astype(int).to_numpy()) == run.data.graph.y
+    share = 100 * right[run.data.graph.test_mask].double().mean()
+    assert float(share) == pytest.approx(result.metrics["test"]["accuracy"], abs=1e-4)
+    with pytest.raises(UsageError, match="task=node_classification does not"):
+        run.predict(all_pairs=True)
     graph = run.data.source.load()
     order = torch.randperm(graph.num_nodes)
     other = graph.clone()
@@ -161,19 +172,6 @@ def test_made_features_belong_to_their_graph(run_here, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_probabilities_are_those_of_the_score(run_here, tmp_path):
-    """As many test nodes are predicted right as the accuracy says."""
-    result = run_here(*CLASSES, "model=hgcn", "dataset.metric=accuracy")
-    run = curvlab.load(tmp_path / "run")
-    found = run.predict()
-    probabilities = torch.tensor(found.filter(like="p_").to_numpy())
-    torch.testing.assert_close(probabilities.sum(1), torch.ones(len(found)))
-    right = torch.tensor(found["predicted"].astype(int).to_numpy()) == run.data.graph.y
-    share = 100 * right[run.data.graph.test_mask].double().mean()
-    assert float(share) == pytest.approx(result.metrics["test"]["accuracy"], abs=1e-4)
-
-
-@pytest.mark.slow
 def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path):
     run_here(*CLASSES, "task=link_prediction", "model=gcn")
     run = curvlab.load(tmp_path / "run")
@@ -223,13 +221,6 @@ def test_the_likeliest_links_of_all_pairs(run_here, tmp_path, monkeypatch, entri
     in_tiles = run.predict(k=4, known=known)
     monkeypatch.undo()
     assert in_tiles["score"].tolist() == pytest.approx(run.predict(k=4, known=known)["score"])
-
-
-@pytest.mark.slow
-def test_tasks_without_links_refuse_all_pairs(run_here, tmp_path):
-    run_here(*CLASSES, "model=gcn", "trainer.max_steps=5")
-    with pytest.raises(UsageError, match="task=node_classification does not"):
-        curvlab.load(tmp_path / "run").predict(all_pairs=True)
 
 
 @pytest.mark.slow

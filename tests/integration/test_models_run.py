@@ -41,6 +41,10 @@ CASES = {
         for model in ("polyformer", "polyformer_cheb", "unifilter_mono")
     },
 }
+CASES["nagphormer without eigenvectors"] = (*CASES["nagphormer"], "model.eigenvectors=0")
+for dtype in ("float16", "bfloat16"):
+    few = (f"model.token_dtype={dtype}", "dataset.source.features=6")
+    CASES[f"polyformer, {dtype}"] = (*POLYNOMIALS, "model=polyformer", *few)
 SAMPLED = (*LARGE, "batching.size=60", "batching.fan_outs=[4,3]", "model.dropout=0")
 
 
@@ -78,18 +82,6 @@ def test_neighbours_are_drawn_for_other_models_too(run_here):
     words = ("model=sgc", "batching=neighbours", "trainer.max_steps=10")
     result = run_here(*(word for word in SAMPLED if "max_steps" not in word), *words)
     assert result.status == "finished"
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_tokens_of_half_precision(run_here, dtype):
-    words = ("model=polyformer", f"model.token_dtype={dtype}", "dataset.source.features=6")
-    assert run_here(*POLYNOMIALS, *words).metrics["val"]["accuracy"] > 55
-
-
-@pytest.mark.smoke
-def test_nagphormer_without_eigenvectors(run_here):
-    result = run_here(*POLYNOMIALS, "model=nagphormer", "model.eigenvectors=0")
-    assert result.metrics["val"]["accuracy"] > 55
 
 
 def test_preparation_is_a_cost(run_here):

@@ -61,7 +61,7 @@ def complain(message: str) -> NoReturn:
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
     """Check the words after `curvlab train` against the configurations; print help asked for.
 
-    Returns the words as Hydra wants them: `-m` first, since it refuses it between others, and in a
+    Returns the words in Hydra's order: `-m` first, since it refuses it between others, and in a
     sweep `++` before keys that only the cells have.
     """
     multirun = any(word in MULTIRUN for word in arguments)
