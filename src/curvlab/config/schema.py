@@ -228,7 +228,7 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
         for mark in marks_of(kind):
             default = mark.default if isinstance(mark, Configured) else default
         marks = tuple(mark for mark in marks_of(kind) if isinstance(mark, str))
-        spaces = ()
+        spaces: tuple[str, ...] = ()
         if SPACE in marks:  # classes X, Y of `SpaceMaker[X | Y]`
             made = get_args(get_args(kind)[0])[1]
             spaces = tuple(map(_dotted, get_args(made) or (made,)))
