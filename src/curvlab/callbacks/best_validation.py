@@ -12,18 +12,14 @@ from curvlab.process import in_group
 
 
 class BestValidation(Callback):
-    """Validates within an epoch, every few steps; keeps the best weights; stops after patience.
+    """Validates every few steps; keeps the best weights; ends the run after patience.
 
-    A validation is one forward pass. Lightning's own validation belongs to the end of an epoch,
-    which costs as much as several steps on a small graph, so that its `EarlyStopping` and
-    `ModelCheckpoint` could only look at every tenth step or so. Score, step and weights stay on
-    the device, where the better ones are chosen without waiting for it; the decision to stop is
-    made at the step where patience ends, and carried out at the end of that epoch, whose remaining
-    steps choose nothing. All is part of the checkpoint.
+    Lightning validates at the end of an epoch, which costs as much as several steps on a small
+    graph. Score, step and weights stay on the device, which chooses the better ones without being
+    waited for; a run ends with the epoch in which patience does. All is part of the checkpoint.
 
-    Better is strictly better: of equal scores the first counts. Of several processes the first
-    validates, or all do where the module `evaluates_together`, each its share. The first one's
-    score is sent to the others, so that all decide the same.
+    Of equal scores the first counts. The first process validates, or all do where the module
+    `evaluates_together`, each its share; all decide by the first one's score.
 
     Args:
         interval: steps between two validations.

@@ -29,16 +29,11 @@ class PlainFiles(TorchCheckpointIO):
 
 
 class LastCheckpoint(Callback):
-    """Writes the whole state of the run after each epoch and keeps that of the epoch before.
+    """Writes the state of the run and `facts` about it after each epoch; keeps the one before.
 
-    A run goes on from the older one if the newer is damaged (`curvlab.checksums`).
-
-    It must come after all callbacks whose state it is to hold. Lightning's own `ModelCheckpoint`
-    keeps a last checkpoint only beside others, and a kill while it writes can leave half a file.
-
-    Schedulers of the learning rate receive the epoch's score after that. The score is kept, and
-    they receive it when the run goes on.
-    `facts` say whose state it is, to be known without loading it.
+    It must come after all callbacks whose state it is to hold. Lightning's `ModelCheckpoint` keeps
+    a last checkpoint only next to others, and a kill while it writes can leave half a file.
+    Schedulers receive an epoch's score after that; a run that goes on gives it to them.
     """
 
     def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:

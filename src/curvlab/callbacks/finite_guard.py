@@ -83,8 +83,16 @@ class FiniteGuard(Callback):
             f"{name} = {', '.join(f'{value:.4g}' for value in kappa.tolist())}"
             for name, kappa in curvatures(pl_module).items()
         ]
+        losses: list[Tensor] = []
+        where = first_non_finite(pl_module, lambda: losses.append(_loss(pl_module, batch)))
+        if not where and not torch.isfinite(losses[0]):
+            where = "the loss, from finite embeddings"
+        if not where:  # backward runs from the last module to the first
+            bad_ones = [n for n, g in _gradients(pl_module).items() if not g.isfinite().all()]
+            where = "the norm of all gradients (overflow)"
+            where = f"gradient of {bad_ones[-1]}" if bad_ones else where
         raise DivergedError(
-            f"not finite at step {step}: {_first_of_step(pl_module, batch)}; "
+            f"not finite at step {step}: {where}; "
             f"{'; '.join(kappas) or 'no curvature'}; batch and weights are in {path}"
         )
 
@@ -116,16 +124,3 @@ def _loss(module: LightningModule, batch: Any) -> Tensor:
     loss = type(module).training_step(module, batch, 0)  # not a replay, which calls no hooks
     assert isinstance(loss, Tensor)
     return loss
-
-
-def _first_of_step(module: LightningModule, batch: Any) -> str:
-    """Which parameter, module's output, or else which gradient is the first not finite."""
-    losses: list[Tensor] = []
-    found = first_non_finite(module, lambda: losses.append(_loss(module, batch)))
-    if found:
-        return found
-    if not torch.isfinite(losses[0]):
-        return "the loss, from finite embeddings"
-    bad = [name for name, grad in _gradients(module).items() if not torch.isfinite(grad).all()]
-    # Backward runs from the last module to the first.
-    return f"gradient of {bad[-1]}" if bad else "the norm of all gradients (overflow)"

@@ -22,12 +22,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 def prepare_processor(threads: int | None, processes: int = 1) -> None:
     """Set the processor threads of this run, let tiny numbers be zero, and keep freed memory.
 
-    Arithmetic with denormal numbers, which `exp(-distance)` makes, is many times slower than
-    with others. So is writing to an array that is fresh from the system, as by default every one of
-    more than 32 MB is. Where the allocator keeps what is freed (glibc; elsewhere nothing changes) a
-    step of Hypformer on a graph of 316,228 nodes takes half the time, and 1.7 times the memory,
-    since arrays of other sizes do not fill the gaps.
-    `threads=None` takes all, in a process of a group its share.
+    Denormal numbers, which `exp(-distance)` makes, are many times slower than others, and so is
+    writing to an array that is fresh from the system, as each of more than 32 MB is by default.
+    Kept memory (glibc only) halves a step of Hypformer on 316,228 nodes, for 1.7 times as much.
     """
     torch.set_flush_denormal(True)
     _keep_freed_memory()

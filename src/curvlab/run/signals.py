@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from signal import Signals
 from types import FrameType
 from typing import Any
@@ -34,16 +35,16 @@ class Interrupted(SystemExit):
         super().__init__(REQUEUE if requeued else EXIT_CODES[self.signal])
 
 
+@dataclass
 class _State:
     """Signal state of this process."""
 
-    def __init__(self) -> None:
-        self.received: Signals | None = None
-        self.since = 0.0
-        self.waits = 0
-        self.children: Callable[[], Sequence[int]] | None = None
-        self.sentence = ""
-        self.handlers: dict[Signals, Any] = {}
+    received: Signals | None = None
+    since: float = 0.0
+    waits: int = 0
+    children: Callable[[], Sequence[int]] | None = None
+    sentence: str = ""
+    handlers: dict[Signals, Any] = field(default_factory=dict)
 
 
 _state = _State()
