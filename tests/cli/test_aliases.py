@@ -21,8 +21,6 @@ from curvlab.results.result import Result
         ("model=FPS-T,Q-GCN,fpts", "model=fpst,q_gcn,fpts"),
         ("task=lp", "task=link_prediction"),
         ("-m task=nc seed=0,1", "-m task=node_classification seed=0,1"),
-        ("dataset=edges.csv", "dataset=graph_folder dataset.path=edges.csv"),
-        ("dataset=mine", "dataset=graph_folder dataset.path=mine"),
         (
             "dataset=nowhere model.dim=8 +trainer.x=FPST",
             "dataset=nowhere model.dim=8 +trainer.x=FPST",
@@ -31,8 +29,6 @@ from curvlab.results.result import Result
 )
 def test_other_names_are_those_of_the_choice(words, resolved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "edges.csv").write_text("a,b\n")
-    (tmp_path / "mine").mkdir()
     assert resolve_aliases(words.split(), CONFIGS) == resolved.split()
 
 

@@ -177,26 +177,6 @@ def test_all_processes_end_when_patience_does(run_here):
     assert result.steps < 100
 
 
-def test_from_the_command_line_there_is_one_result_one_bar_and_no_noise(command):
-    done = command(*PAIR)
-    assert done.returncode == 0, done.stderr
-    (result,) = command.results().values()
-    assert (result["status"], result["steps"]) == ("finished", 20)
-    assert result["config"]["trainer"]["devices"] == 2
-    assert result["metrics"].keys() == {"train", "val", "test"}
-    assert done.stdout.count("starting in") == 1
-    assert done.stdout.count("accuracy") == 1
-    lines = done.stderr.splitlines()
-    assert [line.split("  ")[1] for line in lines] == [f"step {n}/20" for n in (5, 10, 15, 20)]
-
-
-def test_a_process_that_fails_ends_the_run_with_its_message(prepared, monkeypatch):
-    config, result, folder = prepared(*PLAIN)
-    monkeypatch.setattr(fit, "_run_process", work.train_until_one_fails)
-    with pytest.raises(ArithmeticError, match="the second process fails in its fourth step"):
-        fit.run(config, result, folder, None)
-
-
 def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):
     words = (*PAIR, "model.dropout=0.5", "trainer.max_steps=150")
     kill_after(command, command.start(*words), epochs=3)
@@ -210,10 +190,13 @@ def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, r
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
 
 
-def test_the_runs_of_a_sweep_have_several_processes_each(command):
-    words = (*PAIR, "model=gcn", "trainer.max_steps=4", "trainer.steps_per_epoch=2")
+def test_the_runs_of_a_sweep_have_several_processes_each_and_one_speaks(command):
+    words = (*PAIR, "trainer.max_steps=4", "trainer.steps_per_epoch=2")
     done = command("-m", "seed=0,1", *words)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("starting in") == done.stdout.count("accuracy") == 2
+    lines = [line.split("  ")[1] for line in done.stderr.splitlines()]
+    assert lines == ["step 2/4", "step 4/4"] * 2
     swept = {result["seed"]: result["metrics"] for result in command.results().values()}
     assert command(*words, "seed=1", "rerun=true").returncode == 0
     alone = [r["metrics"] for name, r in command.results().items() if r["seed"] == 1]

@@ -11,7 +11,6 @@ import time
 import pytest
 from forked import Process
 from test_ddp_run import PAIR
-from tiny_runs import ROOT
 
 from curvlab.cli import train
 from curvlab.run.group import Group
@@ -101,28 +100,6 @@ def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
     (resumed,) = command.results().values()
     whole = run_here(*LONG, "trainer.devices=2", folder="whole")
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
-
-
-LISTENING = """
-import sys
-sys.path.insert(0, FOLDER)
-from two_processes import note_what_listens
-from curvlab.run.group import end_others, follow, group, launch
-if rank := group().rank:
-    follow(rank)
-    sys.exit()
-end_others()
-launch(note_what_listens, 2, ".")
-"""
-
-
-def test_on_one_machine_nothing_listens_but_on_loopback(command, port):
-    path = command.folder / "script.py"
-    path.write_text(LISTENING.replace("FOLDER", repr(str(ROOT / "tests/integration"))))
-    pair = srun(command, port, [str(path)])
-    assert [process.communicate() for process in pair] == [("", "")] * 2
-    listening = {word for rank in "01" for word in (command.folder / rank).read_text().split()}
-    assert listening == {"127.0.0.1"}
 
 
 def test_a_number_of_devices_that_was_not_started_is_refused(capsys, monkeypatch):

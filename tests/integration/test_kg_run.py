@@ -204,17 +204,6 @@ def test_patience_counts_passes(run_here):
     assert (result.best_step, result.steps) == (7, 3 * 7)
 
 
-def test_other_files_in_the_folder_are_another_run(run_here, tmp_path):
-    words = ("dataset=kg_folder", "model=distmult", "trainer.epochs=1", "trainer.plots=false")
-    for part in ("train", "valid", "test"):
-        (tmp_path / f"{part}.txt").write_text("a\tr\tb\nb\tr\tc\n")
-    first, again = (run_here(*words, f"dataset.source.path={tmp_path}") for _ in range(2))
-    assert again == first
-    (tmp_path / "train.txt").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")
-    changed = run_here(*words, f"dataset.source.path={tmp_path}")
-    assert changed.config_hash != first.config_hash
-
-
 def test_cat_leaves_its_routing_by_relation(run_here, folder):
     result = run_here(*KG[:-1], "model=cat", "trainer.epochs=2")
     table = pd.read_csv(folder / "routing.csv").set_index("relation")
@@ -236,15 +225,6 @@ def test_a_model_without_a_router_leaves_none(run_here, folder):
     result = run_here(*KG, "model=cat_euclidean", "trainer.epochs=1")
     assert not (folder / "routing.csv").exists()
     assert not any(name.startswith("routing") for name in result.metrics["test"])
-
-
-def test_the_cost_of_scoring_is_a_result_like_any_other(run_here):
-    words = ("task=kg_completion__cost", "task.passes=2", "trainer.max_steps=1")
-    words = (*words, "trainer.steps_per_epoch=1")
-    result = run_here(*KG, "model=cat", *words)
-    test = result.metrics["test"]
-    assert test["parameters"] == result.parameters == 64 * (30 + 6) + 85_443
-    assert result.score == test["inference_ms"] > 0
 
 
 @pytest.mark.parametrize("model", ["cat", "cat_spherical"])

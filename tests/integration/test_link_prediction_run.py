@@ -10,17 +10,6 @@ WORDS = ("task=link_prediction", *TREE, "trainer.max_steps=10", "trainer.plots=f
 WORDS = tuple(word for word in WORDS if "split" not in word)
 
 
-@pytest.mark.parametrize("model", ["gcn", "fpst", "hgcn", "hypformer", "lrn"])
-def test_encoders_of_every_space_predict_links(run_here, model):
-    extra = ["model.eigenvectors=4"] if model == "fpst" else []
-    result = run_here(*WORDS, f"model={model}", *extra)
-    assert (result.status, result.task) == ("finished", "link_prediction")
-    for part in ("val", "test"):
-        assert list(result.metrics[part]) == ["roc_auc", "average_precision", "auc_ap"]
-        assert all(0 <= value <= 100 for value in result.metrics[part].values())
-    assert result.score == result.metrics["test"]["roc_auc"]
-
-
 def test_a_run_trains_and_scores_the_test_edges_once(run_here, tmp_path, monkeypatch):
     scored = []
     scores = LinkPrediction.scores

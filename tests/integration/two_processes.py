@@ -71,18 +71,6 @@ def train_and_note(rank, config, result, folder, checkpoint):
     fit._run_process(rank, config, result, folder, checkpoint)
 
 
-def train_until_one_fails(rank, config, result, folder, checkpoint):
-    step = NodeClassification.training_step
-
-    def failing(task, batch, index):
-        if rank == 1 and task.global_step == 3:
-            raise ArithmeticError("the second process fails in its fourth step")
-        return step(task, batch, index)
-
-    NodeClassification.training_step = failing
-    fit._run_process(rank, config, result, folder, checkpoint)
-
-
 def attention():
     torch.manual_seed(0)
     space = Lorentz(kappa=-1.0, learnable=False)

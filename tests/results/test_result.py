@@ -11,12 +11,6 @@ from curvlab.results.identity import identity_hash
 from curvlab.results.leases import take
 from curvlab.results.result import FILE, Result, read_result
 
-KEYS = {
-    "status", "metrics", "model", "dataset", "task", "manifold", "seed", "experiment",
-    "config_hash", "config", "best_step", "steps", "parameters", "ms_per_step", "wall_seconds",
-    "peak_memory_mb", "curvatures", "versions", "git_commit", "error",
-}  # fmt: skip
-
 
 def hash_of(model):
     return identity_hash({"model": {"name": model}})
@@ -37,9 +31,8 @@ def result(name="a", status="finished", **values):
 
 def test_a_result_comes_back_as_it_was_written(tmp_path):
     written = result(metrics={"test": {"map": 98.75}}, curvatures={"kappa/0": [-1.5, 0.25]})
-    path = written.write(tmp_path)
+    written.write(tmp_path)
     assert read_result(tmp_path) == written
-    assert json.loads(path.read_text()).keys() >= KEYS
     here, noted = (v.partition("+")[0] for v in (torch.__version__, written.versions["torch"]))
     assert here == noted  # one of them may say +cpu
 
@@ -173,12 +166,6 @@ def test_no_finding_of_another_configuration_stays(tmp_path, file):
     RunDirectory(tmp_path).prepare(result("a"), fresh=False)
     assert not (tmp_path / file).exists()
     assert (tmp_path / "previous" / "unknown" / file).exists()
-
-
-def test_preparing_removes_the_end_of_an_earlier_attempt(tmp_path):
-    result("a", "failed").write(tmp_path)
-    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
-    assert read_result(tmp_path) is None
 
 
 def test_a_run_that_has_finished_in_another_folder_is_copied(tmp_path):
