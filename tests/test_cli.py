@@ -146,7 +146,7 @@ def test_right_words_pass(words):
         ("--help nonsense", 0, "help=model/fpst"),
         ("--resolve model=mlp", 2, "there is no --resolve here"),
         ("help=model/fpts", 2, "did you mean model/fpst"),
-        ("optimizer.lr=${model.lrr}", 2, "'model.lrr' not found."),
+        ("optimizer.lr=${model.lrr}", 2, "'model.lrr' not found"),
     ],
 )
 def test_what_is_answered_and_not_run(words, code, said, capsys):
