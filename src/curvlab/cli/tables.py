@@ -107,7 +107,7 @@ def make_text(arguments: argparse.Namespace) -> str:
             if output and len(documents) > 1:
                 raise UsageError("--output is for one text: drop it to write each in place")
             for path in map(Path, documents):
-                deliver(refresh(_text(path), partial(block, results)), output or path)
+                deliver(refresh(path.read_text("utf-8"), partial(block, results)), output or path)
             return ""
         case ["outdated"]:
             from curvlab.tables.planning import outdated  # Hydra, for which tables do not wait
@@ -175,10 +175,7 @@ def _panel(panels: Sequence[Any], table: str, number: str) -> Any:
 
 def columns_of(path: Path, columns: Sequence[str]) -> str:
     """Columns of a CSV file, as a table in Markdown."""
-    try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from None
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
     if missing := [name for name in columns if name not in rows]:
         raise UsageError(f"{path} has no column {missing[0]}")
     return markdown_table(rows[list(columns)])
@@ -192,14 +189,6 @@ def _overview(results: Path) -> tuple[pd.DataFrame, list[str]]:
 @cache  # a text has a table's parts one by one
 def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Report]:
     return [build_report(spec, results, shipped) for spec in load_table(CONFIGS, table)]
-
-
-def _text(path: Path) -> str:
-    """The content of a file."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
 
 
 def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
@@ -232,11 +221,6 @@ def deliver(text: str, output: Path | None) -> None:
     if output is None or not text:
         print(text, end="")
         return
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"--output {output} must be a file that can be written: {error.strerror}"
-        ) from None
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text, encoding="utf-8")
     print(f"wrote {output}")

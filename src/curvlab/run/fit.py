@@ -24,7 +24,6 @@ from curvlab.config.building import in_words_of
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
-from curvlab.finite import finite_scores
 from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
@@ -46,7 +45,7 @@ from curvlab.run.parts import (
     build_selection,
     build_task,
     build_trainer,
-    by_part,
+    evaluate_parts,
     save_best,
 )
 from curvlab.run.reporting import say, shown
@@ -155,9 +154,7 @@ def _fit(
             result.best_step = best.step
             best.restore(task)
         check_weights(task)
-        result.metrics = finite_scores(
-            task, task.score, lambda: by_part(*trainer.test(task, datamodule=data, verbose=False))
-        )
+        result.metrics = evaluate_parts(trainer, task, data)
         if not first:
             return
         result.score = result.metrics["test"][task.score]

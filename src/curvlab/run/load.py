@@ -21,7 +21,7 @@ from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
-from curvlab.finite import Scores, check_finite, finite_scores
+from curvlab.finite import Scores, check_finite
 from curvlab.manifolds import Manifold
 from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
@@ -37,7 +37,7 @@ from curvlab.run.parts import (
     build_task,
     build_trainer,
     build_transforms,
-    by_part,
+    evaluate_parts,
 )
 from curvlab.run.predictions import PredictionQuery, predictions
 from curvlab.tasks.task import Task
@@ -95,10 +95,8 @@ class Run:
     @property
     def _scorer(self) -> TripleScorer | None:
         """The model of a knowledge graph; CAT is one on triples and none on nodes."""
-        model = self.model
-        return (
-            model if self.task.data_kind == "triples" and isinstance(model, TripleScorer) else None
-        )
+        model, triples = self.model, self.task.data_kind == "triples"
+        return model if triples and isinstance(model, TripleScorer) else None
 
     @property
     def space(self) -> Manifold:
@@ -218,21 +216,13 @@ class Run:
             prepare_determinism(config.trainer.deterministic, config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
                 trainer = build_trainer(config, Path(), [PointShares()], None)
-
-                def evaluate() -> Scores:
-                    return by_part(*trainer.test(self.task, datamodule=self.data, verbose=False))
-
-                return finite_scores(self.task, self.task.score, evaluate)
+                return evaluate_parts(trainer, self.task, self.data)
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(strict)
 
     def prepared(self, graph: Data | None = None) -> Data:
-        """A graph with what the model asks for, on its device; None for the run's own.
-
-        Raises:
-            UsageError: see `embed`.
-        """
+        """A graph with what the model asks for, on its device; None for the run's own."""
         if graph is None:
             (batch,) = self.data.test_dataloader()
             return self.data.transfer_batch_to_device(batch, self.device, 0)
@@ -268,11 +258,7 @@ class Run:
         return made
 
     def check_own(self) -> None:
-        """Refuse another graph to a model that works on its own alone.
-
-        Raises:
-            UsageError: with the reason.
-        """
+        """Refuse another graph to a model that works on its own alone."""
         if self.transductive_reason:
             raise UsageError(
                 f"model={self.config.model.name} on dataset={self.config.dataset.name} works on "

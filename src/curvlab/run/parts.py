@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,7 @@ from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
+from curvlab.finite import Scores, finite_scores
 from curvlab.options import FROM_DATA
 from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
@@ -62,19 +64,15 @@ def build_data(config: DictConfig) -> GraphDataModule:
     )
 
 
-class DataSpec:
+class DataSpec(SimpleNamespace):
     """Arguments that constructors take from a data module, to build a task without data."""
 
-    def __init__(self, facts: Mapping[str, Any]) -> None:
-        self.inputs: dict[str, int] = facts["inputs"]
-        taken = facts["taken"]
-        self._taken = {k: Data(**v) if isinstance(v, dict) else v for k, v in taken.items()}
+    inputs: dict[str, int]
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._taken[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        taken = facts["taken"].items()
+        values = {k: Data(**v) if isinstance(v, dict) else v for k, v in taken}
+        super().__init__(inputs=facts["inputs"], **values)
 
 
 def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
@@ -265,13 +263,18 @@ def save_best(
         torch.save(content, file)
 
 
-def by_part(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Metrics `test/map` ... as `{"test": {"map": ...}, ...}`."""
-    parts: dict[str, dict[str, float]] = {}
-    for name, value in scores.items():
-        part, metric = name.split("/", maxsplit=1)
-        parts.setdefault(part, {})[metric] = value
-    return parts
+def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores:
+    """Metrics of each part of the data; of a task with a score that is not finite, an error."""
+
+    def test() -> Scores:
+        parts: Scores = {}
+        (scores,) = trainer.test(task, datamodule=data, verbose=False)
+        for name, value in scores.items():
+            part, metric = name.split("/", maxsplit=1)
+            parts.setdefault(part, {})[metric] = value
+        return parts
+
+    return finite_scores(task, task.score, test)
 
 
 def _from_data(config: DictConfig) -> list[str]:

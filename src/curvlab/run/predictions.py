@@ -326,9 +326,9 @@ def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> li
     if names is None:
         return list(range(len(known)))
     positions = {name: i for i, name in enumerate(known)}
-    for name in names:
-        if str(name) not in positions:
-            near = difflib.get_close_matches(str(name), known, n=3)
+    for name in map(str, names):
+        if name not in positions:
+            near = difflib.get_close_matches(name, known, n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"there is {known[0]!r}"
-            raise UsageError(f"there is no {what} {str(name)!r} in the run's data; {hint}")
+            raise UsageError(f"there is no {what} {name!r} in the run's data; {hint}")
     return [positions[str(name)] for name in names]
