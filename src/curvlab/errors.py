@@ -52,6 +52,13 @@ def shown(error: object) -> str:
     return FAULT.join(map(shortened, str(error).split(FAULT)))
 
 
+def one_sentence(error: Exception) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())
+    expected = isinstance(error, UsageError | DivergedError)
+    return shortened(text if expected else f"{type(error).__name__}: {text}")
+
+
 def _without_middle(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text

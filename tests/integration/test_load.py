@@ -12,7 +12,7 @@ from tiny_runs import FAST, TINY, TREE
 import curvlab
 from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
-from curvlab.run.transfer import scores_on, triples_in
+from curvlab.run.predictions import scores_on, triples_in
 
 CLASSES = (*TREE, "trainer.plots=false", "optimizer.lr=0.05")
 TRIPLES = (*tiny_runs.TRIPLES, "trainer.epochs=12", "trainer.plots=false", "optimizer.lr=0.5")

@@ -33,7 +33,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     import pandas as pd
 
     from curvlab.finite import finite_scores
-    from curvlab.run.transfer import scores_on, triples_in
+    from curvlab.run.predictions import scores_on, triples_in
 
     run = curvlab.load(args.run)
     triples = args.data is not None and run.task.data_kind == "triples"

@@ -2,9 +2,11 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import lightning
 import torch
+from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
@@ -23,13 +25,12 @@ from curvlab.callbacks import (
 from curvlab.config.building import in_words_of
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, one_sentence
 from curvlab.layers.compilation import compile_parts
-from curvlab.process import default_dtype
+from curvlab.process import default_dtype, in_group
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.result import Result, git_commit, package_versions, read_result
 from curvlab.run import reporting, signals
-from curvlab.run.ending import EndsBySignal, one_sentence
 from curvlab.run.group import launch, on_this_machine
 from curvlab.run.hardware import (
     peak_memory_mb,
@@ -59,6 +60,33 @@ SHARED_GRAPH = "graph.pt"
 
 class CheckpointError(RuntimeError):
     """A checkpoint is whole and of this run, but of other code."""
+
+
+class EndsBySignal(Callback):
+    """Ends a training that was sent a signal after its next checkpoint, or when time is over.
+
+    It must come after what writes the checkpoint. Processes of a group end in the same epoch: one
+    that ended alone would leave the others waiting.
+    """
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take the signals back from Lightning."""
+        signals.again()
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *_: Any, **__: Any) -> None:
+        """Wait no longer for the checkpoint than the signal allows."""
+        signals.check()
+
+    on_validation_batch_end = on_train_batch_end
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """End after the checkpoint, if a process of the group was sent a signal."""
+        if in_group():
+            sent = torch.tensor(int(signals.received() or 0), device=trainer.strategy.root_device)
+            torch.distributed.all_reduce(sent, torch.distributed.ReduceOp.MAX)
+            if sent.item():
+                raise signals.Interrupted(int(sent.item()))
+        signals.check(at_checkpoint=True)
 
 
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:

@@ -25,13 +25,12 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.folder import ADDED, added
-from curvlab.errors import of_omegaconf
+from curvlab.errors import of_omegaconf, one_sentence
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.leases import SUFFIX, HeldError, look
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
-from curvlab.run.ending import one_sentence
 from curvlab.run.reporting import say, shown
 
 NAME = "hydra_plugins.curvlab.TableSweeper"

@@ -1,10 +1,12 @@
 """One run, from a configuration to its result file."""
 
 import os
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
@@ -12,13 +14,13 @@ from omegaconf import DictConfig
 from curvlab.config.options import decides
 from curvlab.config.resolvers import data_name
 from curvlab.config.rules import validate
-from curvlab.errors import DivergedError, UsageError
-from curvlab.results.folder import RunDirectory
+from curvlab.errors import DivergedError, UsageError, of_system, one_sentence
+from curvlab.results.files import atomic_write
+from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored
 from curvlab.results.leases import Holder
-from curvlab.results.result import Result
+from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
-from curvlab.run.ending import conclude, interrupted
 from curvlab.run.fit import CheckpointError, run
 from curvlab.run.reporting import say, shown
 
@@ -129,6 +131,40 @@ def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -
         return None
     say(f"copying the same run from {shown(other.path)}")
     return folder.take_over(other, result)
+
+
+def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
+    """Write how a run ended that did not finish; what is refused replaces no other result."""
+    memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    memory = memory or "can't allocate memory" in str(error)
+    diverged = isinstance(error, DivergedError)
+    result.status = "diverged" if diverged else "out_of_memory" if memory else "failed"
+    result.error = one_sentence(error)
+    if isinstance(error, OSError):
+        step = folder.step()
+        kept = f"its state after step {step} is kept" if step else "nothing was there before"
+        way = "the same command goes on when that is mended"
+        result.error = f"{of_system(error, folder.path)}; {kept}: {way}"
+    if isinstance(error, UsageError) and folder.has_ended():
+        return
+    with suppress(OSError):
+        folder.prepare(result, fresh=False)
+        if result.status == "failed" and not isinstance(error, UsageError):
+            atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
+        result.write(folder.path)
+
+
+def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
+    """Write that a signal has ended a run, unless its result is there, and say so."""
+    name = error.signal.name
+    if folder.conclusion(result.config_hash) is not None:
+        signals.say(f"ended by {name} after {folder.path / FILE} was written")
+        return
+    result.status, result.steps = INTERRUPTED, folder.step()
+    result.error = f"{name} ended it; the same command goes on from step {result.steps}"
+    signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
+    if folder.is_own(result.config_hash):
+        result.write(folder.path)
 
 
 def describe(config: DictConfig) -> Result:

@@ -21,17 +21,16 @@ from optuna.trial import TrialState
 from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.rules import validate
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, one_sentence
 from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, look, take
 from curvlab.results.result import Result, git_commit
-from curvlab.run.ending import conclude, one_sentence
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.run.reporting import quiet, shown
 from curvlab.run.sweep import LOOKS
-from curvlab.run.train import describe
+from curvlab.run.train import conclude, describe
 from curvlab.search.space import check_search, defaults, values_by_key
 from curvlab.search.study import (
     COMMAND,

@@ -21,12 +21,11 @@ from curvlab.errors import UsageError
 from curvlab.program import in_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
-from curvlab.run.ending import conclude
 from curvlab.run.group import end_with_parent, start_context
 from curvlab.run.hardware import prepare_processor, run_device
 from curvlab.run.parts import build_data
 from curvlab.run.reporting import shown
-from curvlab.run.train import describe, train_in
+from curvlab.run.train import conclude, describe, train_in
 from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
 from curvlab.study.page import console, publish
 from curvlab.study.verdict import Report, compared, recommend
