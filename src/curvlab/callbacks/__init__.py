@@ -1,7 +1,7 @@
 """Callbacks: progress, curves and curvatures, guards, timing, logging."""
 
 from curvlab.callbacks.best_validation import BestValidation
-from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles
+from curvlab.callbacks.checkpoint import LastCheckpoint, PlainFiles, RandomState
 from curvlab.callbacks.cuda_graphs import CudaGraphs
 from curvlab.callbacks.curves import Curves, PointShares, curvatures
 from curvlab.callbacks.finite_guard import FiniteGuard, check_weights
@@ -12,7 +12,6 @@ from curvlab.callbacks.loggers import (
     wandb_logger,
 )
 from curvlab.callbacks.progress import RunProgress
-from curvlab.callbacks.reproducibility import RandomState
 from curvlab.callbacks.timing import StepTimer
 
 __all__ = [

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.cuda import make_graphed_callables
 from torch.nn.utils import get_total_norm
 
-from curvlab.callbacks.reproducibility import random_state, set_random_state
+from curvlab.callbacks.checkpoint import random_state, set_random_state
 from curvlab.errors import UsageError
 
 AGREEMENT = 1e-3

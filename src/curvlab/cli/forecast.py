@@ -62,12 +62,6 @@ class Stored:
             node = node.get(name) if isinstance(node, Mapping) else None
         return bool((node.get("name") if isinstance(node, Mapping) else node) == value)
 
-    def seconds(self, most: int | None) -> float:
-        """Time of a run like this one of at most `most` steps; None: of as many as this one's."""
-        taken, limit = int(self.result["steps"]), self.result["config"]["trainer"]["max_steps"]
-        steps = taken if most is None else min(taken, most) if taken < limit else most
-        return self.cost * steps
-
 
 class Forecast:
     """The runs of a command, those that are finished, and the time of the others.
@@ -114,9 +108,11 @@ class Forecast:
             return None
         times = []
         for run in shared[max(shared)]:
-            own = self.swept and run.result["experiment"] == table  # as many steps as that took
-            most = cell.get(STEPS, None if own else base.trainer.max_steps)
-            times.append(run.seconds(most) * (1 if run.own else self.factor))
+            taken, limit = int(run.result["steps"]), run.result["config"]["trainer"]["max_steps"]
+            same = self.swept and run.result["experiment"] == table  # as many steps as that took
+            most = cell.get(STEPS, taken if same else base.trainer.max_steps)
+            steps = min(taken, most) if taken < limit else most
+            times.append(run.cost * steps * (1 if run.own else self.factor))
         return median(times)
 
     def lines(self, each: bool = False) -> Iterator[str]:

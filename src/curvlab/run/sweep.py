@@ -82,11 +82,9 @@ class TableSweeper(BasicSweeper):
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
         """Take what Hydra hands out."""
-        self.hydra_context, self.config, self._task = hydra_context, config, task_function
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        self._task = task_function
         self._here = config.hydra.runtime.choices["hydra/launcher"] == "basic"
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
 
     def sweep(self, arguments: list[str]) -> None:
         """Run all cells, print the summary, and exit with code 1 if one has no score."""
