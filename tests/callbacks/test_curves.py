@@ -9,26 +9,15 @@ from curvlab.callbacks import Curves, curvatures
 from curvlab.manifolds import Euclidean, Stereographic
 
 
-def test_curvatures_are_numbered_and_signed():
-    module = nn.ModuleList(
-        [
-            Stereographic(2, -1.5, learnable=True),
-            Euclidean(2),
-            Stereographic(3, 0.25, learnable=True),
-        ]
-    )
+def test_curvatures_are_numbered_and_signed_and_a_shared_one_is_one():
+    ball, other = (Stereographic(d, k, learnable=True) for d, k in ((2, -1.5), (3, 0.25)))
+    module = nn.ModuleList([ball, Euclidean(2), other, nn.ModuleDict({"space": ball})])
     found = curvatures(module)
     assert {name: kappa.tolist() for name, kappa in found.items()} == {
         "kappa/0": [-1.5, -1.5],
         "kappa/1": [0.25, 0.25, 0.25],
     }
     assert not any(kappa.requires_grad for kappa in found.values())
-
-
-def test_a_space_in_many_layers_is_one_curvature():
-    space = Stereographic(2, learnable=True)
-    module = nn.ModuleList([nn.ModuleDict({"space": space}), nn.ModuleDict({"space": space})])
-    assert list(curvatures(module)) == ["kappa/0"]
 
 
 @pytest.mark.parametrize("batches", [1, 3])
@@ -82,15 +71,6 @@ def test_too_little_has_no_mean_of_the_last_steps(rows, tmp_path):
     curves = Curves(tmp_path / "metrics.csv")
     curves.rows = rows
     assert curves.tail_mean("map") is None
-
-
-def test_the_mean_of_the_last_steps_survives_an_interruption(tmp_path):
-    curves = Curves(tmp_path / "metrics.csv")
-    curves.rows = rows_of(9_000)
-    resumed = Curves(tmp_path / "metrics.csv")
-    resumed.load_state_dict(curves.state_dict())
-    resumed.rows += rows_of(10_000)[90:]
-    assert resumed.tail_mean("map") == (8_100 + 10_000) / 2
 
 
 def test_device_is_asked_for_numbers_once_an_epoch(fit, small, tmp_path, monkeypatch):

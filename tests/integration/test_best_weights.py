@@ -56,11 +56,6 @@ def test_data_may_lie_elsewhere_when_a_run_is_restored(run_here, tmp_path):
     assert run.evaluate() == result.metrics
 
 
-def test_a_folder_without_weights_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="train it"):
-        load(tmp_path)
-
-
 @pytest.mark.smoke
 def test_weights_go_where_their_result_goes(run_here, tmp_path):
     """To `previous/` and back, and into the same cell of another table, where they are one file."""

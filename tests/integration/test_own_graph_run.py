@@ -104,14 +104,6 @@ def test_tokens_on_disk_refuse_weights_and_a_graph_without_features(run_here, tm
         run_here(*words(tmp_path, *task, "dataset.source.weighted=true"))
 
 
-def test_links_of_a_graph_without_features(run_here, tmp_path):
-    (tmp_path / "edges.csv").write_text(
-        "".join(f"{i},{(i + j) % 30}\n" for i in range(30) for j in (1, 2))
-    )
-    result = run_here(*words(tmp_path, "model=hgcn", "task=link_prediction"))
-    assert result.status == "finished"
-
-
 def test_a_class_of_pyg_from_words_to_a_score(command):
     """Its labels choose the task; a sweep says its counts once."""
     club = "dataset.target=torch_geometric.datasets.KarateClub"

@@ -8,7 +8,6 @@ from hydra.types import RunMode
 from tiny_runs import ROOT, TREE
 
 from curvlab.results.result import read_result
-from curvlab.tables import build_report, load_table
 from curvlab.tables.add import add_runs
 
 CONFIGS = ROOT / "configs"
@@ -26,27 +25,6 @@ def cell(run_here):
         return run_here(*words, folder=f"tables/{name}/{model}/{seed}", mode=RunMode.MULTIRUN)
 
     return run
-
-
-def test_table_1_takes_its_cells_and_skips_what_is_there(cell, tmp_path, capsys):
-    results = [cell(*CLASSIFICATION, "model=gcn", f"seed={seed}") for seed in (0, 1)]
-    capsys.readouterr()
-    again = cell(*CLASSIFICATION, "model=gcn", "seed=1")
-    assert "already" in capsys.readouterr().out
-    assert again == results[1]
-    (spec,) = load_table(CONFIGS, "fpst/table1")
-    report = build_report(spec, tmp_path / "tables")
-    (found,) = report.cells[report.cells["seeds"] > 0].to_dict("records")
-    scores = [result.metrics["test"]["accuracy"] for result in results]
-    assert found["our_mean"] == pytest.approx(sum(scores) / 2, abs=1e-4)  # micro-F1 is accuracy
-    assert (found["column"], found["seeds"], found["status"]) == (
-        "disease_synthetic",
-        2,
-        "partial",
-    )
-    words = " ".join(report.caption)
-    assert "Not the table's protocol: 5 steps where the table's has 1,000" in words
-    assert "Splits: random_60_20_20 of " in words
 
 
 def test_a_sweep_goes_on_from_a_table_of_runs(cell, tmp_path, monkeypatch):

@@ -41,24 +41,13 @@ def test_scores_are_those_of_the_graph_in_memory(run_here):
     assert disk.metrics["test"] == pytest.approx(whole.metrics["test"], abs=0.7)
 
 
-def test_workers_read_what_the_process_reads(run_here):
+def test_other_runs_find_graph_and_tokens_unless_they_are_damaged(run_here, tmp_path, monkeypatch):
+    """A worker reads what the process reads."""
     words = ("model=polyformer", *TOKENS, "trainer.max_steps=10")
     alone = run_here(*words, folder="alone")
-    helped = run_here(*words, "batching.workers=1", folder="helped")
-    assert helped.metrics == alone.metrics
-    assert helped.config_hash == alone.config_hash
-
-
-def test_a_second_run_finds_graph_and_tokens(run_here, monkeypatch):
-    words = ("model=polyformer", *TOKENS, "trainer.max_steps=10")
-    run_here(*words, folder="first")
     monkeypatch.setattr(TokenStore, "compute", lambda *_: pytest.fail("computed again"))
-    assert run_here(*words, "seed=1", folder="second").status == "finished"
-
-
-def test_a_run_on_damaged_tokens_is_refused(run_here, tmp_path):
-    words = ("model=polyformer", *TOKENS, "trainer.max_steps=10")
-    run_here(*words, folder="first")
+    helped = run_here(*words, "batching.workers=1", folder="helped")
+    assert (helped.metrics, helped.config_hash) == (alone.metrics, alone.config_hash)
     (path,) = tmp_path.rglob("tokens.bin")
     with path.open("r+b") as file:
         file.write(b"\xff")
