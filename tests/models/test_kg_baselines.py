@@ -13,6 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.cat import CAT
+from curvlab.models.triples import ball
 from curvlab.models.triples.ball import (
     AttH,
     MuRP,
@@ -44,6 +45,12 @@ def queries():
 def made(kind, **options):
     torch.manual_seed(1)
     return kind(ENTITIES, RELATIONS, dim=DIM, **options).eval()
+
+
+@pytest.fixture
+def double_distances(monkeypatch):
+    """Distances of the ball models in double precision to the end."""
+    monkeypatch.setattr(ball, "FINAL", torch.float64)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,6 +109,7 @@ def test_a_sparse_step_is_the_dense_one_and_moves_the_rows_of_its_batch_alone(ki
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in (*FLOORS, CAT)])
+@pytest.mark.usefixtures("double_distances")
 def test_single_triples_score_as_among_all(kind):
     model, tail = made(kind), torch.tensor([3, 0, 4, 8, 1])
     triples = Data(head=HEAD, relation=RELATION, tail=tail)
@@ -188,6 +196,7 @@ def enlarged(model):
     return model
 
 
+@pytest.mark.usefixtures("double_distances")
 def test_murp_is_its_formula_on_geoopts_ball():
     model = enlarged(made(MuRP, manifold=partial(BALL, learnable=False)))
     ball = geoopt.PoincareBall(c=0.7)
@@ -203,6 +212,7 @@ def test_murp_is_its_formula_on_geoopts_ball():
     torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
 
 
+@pytest.mark.usefixtures("double_distances")
 def test_roth_is_its_formula_on_geoopts_balls():
     model = enlarged(made(RotH, manifold=BALL))
     kappas = torch.tensor([-0.3, -1.0, -2.5])
@@ -222,6 +232,7 @@ def test_roth_is_its_formula_on_geoopts_balls():
     torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
 
 
+@pytest.mark.usefixtures("double_distances")
 def test_atth_is_its_formula_on_geoopts_balls():
     model = enlarged(made(AttH, manifold=BALL))
     ball = geoopt.PoincareBall(c=0.7)
@@ -259,6 +270,7 @@ def roth_of_fifty_digits(model, h, r, t):
 
 
 @pytest.mark.parametrize(("norm", "near_rim"), [(0.8, False), (1.6, True)])
+@pytest.mark.usefixtures("double_distances")
 def test_roth_near_the_rim_needs_double_precision(norm, near_rim):
     """Entities and translations of norm 1.6 make points that float32's rim stops."""
     model = made(RotH, manifold=partial(BALL, kappa=-1.0))
@@ -301,19 +313,42 @@ def test_planes_are_rotated_and_reflected():
     )
 
 
+@pytest.mark.usefixtures("double_distances")
 def test_the_distance_to_points_of_rays_and_its_derivatives():
     torch.manual_seed(0)
-    p = 0.3 + torch.rand(4, 1)
-    q = (p - 0.25).sqrt() * p.sqrt() * (2 * torch.rand(4, 7) - 1)
-    scale, length = 0.5 + torch.rand(4, 1), 2 * torch.rand(1, 7)
+    x, rays = torch.randn(4, 3), torch.nn.functional.normalize(torch.randn(7, 3))
+    p = (x.square().sum(1, keepdim=True) + 1 / 16).sqrt() + 0.1
+    scale, length = 0.5 + torch.rand(4, 1), 2 * torch.rand(7, 1)
     rim = 1.5
-    assert (scale * length > rim).any()
-    found = squared_to_rays(p, q, scale, length, rim)
-    twice = 2 * (scale * length).clamp(max=rim)
-    u2 = (p - q) * twice.exp() + (p + q) * (-twice).exp() - 0.5
-    torch.testing.assert_close(found, u2.sqrt().asinh().square())
-    sources = [source.requires_grad_() for source in (p, q, scale, length)]
-    assert torch.autograd.gradcheck(lambda *of: squared_to_rays(*of, rim), sources)
+    assert (scale * length.T > rim).any()
+
+    def plain(x, p, scale, rays, length):
+        q, twice = x @ rays.T, 2 * (scale * length.T).clamp(max=rim)
+        u2 = (p - q) * twice.exp() + (p + q) * (-twice).exp() - 0.5
+        return 4 * u2.sqrt().asinh().square()
+
+    sources = [source.double().requires_grad_() for source in (x, p, scale, rays, length)]
+    found, expected = squared_to_rays(*sources, rim), plain(*sources)
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn(4, 7, dtype=torch.float64)
+    gradients = (torch.autograd.grad((it * weights).sum(), sources) for it in (found, expected))
+    for own, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, other)
+
+
+@pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
+def test_final_distances_in_single_precision_have_the_ranks_of_double(kind, monkeypatch):
+    torch.manual_seed(0)
+    model = kind(2000, 3, dim=16).double()
+    model.entities.weight.data *= 1e3  # some points are at the rim
+    batch = Data(head=torch.arange(50), relation=torch.arange(50) % 3)
+    ranks = []
+    for final in (torch.float32, torch.float64):
+        monkeypatch.setattr(ball, "FINAL", final)
+        ranks.append(model.scores(batch).argsort(dim=1, descending=True).argsort(dim=1))
+    moved = (ranks[0] - ranks[1]).abs()
+    assert moved.max() <= 2
+    assert moved.double().mean() < 0.01
 
 
 @pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
@@ -368,6 +403,7 @@ def test_floors_count_training_triples():
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.parametrize("block", [1, 2 * ENTITIES, 2**20])
+@pytest.mark.usefixtures("double_distances")
 def test_a_loss_in_blocks_has_the_gradient_of_all_scores(model, block, monkeypatch):
     monkeypatch.setattr(one_vs_all, "BLOCK", block)
     model.double()

@@ -92,18 +92,21 @@ class _OneVsAll(Function):
         true = ((1 - smoothing - other) / among).to(dtype)
         partition = _softplus if binary else _softmax
         total, gradients = weight.new_zeros(()), [torch.zeros_like(source) for source in sources]
-        leaves = [s if s.is_leaf else s.detach().requires_grad_() for s in sources]
+        leaves = [
+            s if s.is_leaf and s.requires_grad else s.detach().requires_grad_() for s in sources
+        ]
         size = max(1, (BLOCK if query.device.type == "cpu" else ACCELERATOR_BLOCK) // entities)
         for start in range(0, rows, size):
             with torch.enable_grad():
                 made = make(slice(start, start + size), *leaves)
-            scores, share = made.detach().to(dtype), weight[start : start + size]
+            scores = made.detach().to(torch.promote_types(made.dtype, torch.float32))
+            share = weight[start : start + size].to(scores)
             value, derivative = partition(scores, share)
             total += share @ (value - other * scores.sum(1))
             derivative.sub_(other * share.unsqueeze(1))
             # every block looks at all triples, so that their number in it need not be known
             row = query - start
-            inside = true * ((row >= 0) & (row < len(share))).to(dtype)
+            inside = (true * ((row >= 0) & (row < len(share))).to(dtype)).to(scores)
             row = row.clamp(0, len(share) - 1)
             total -= scores[row, tail] @ inside
             derivative.index_put_((row, tail), -inside, accumulate=True)

@@ -8,6 +8,7 @@ u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)) the distance is 2 arsinh(u) / s.
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +21,14 @@ from torch_geometric.data import Data
 from curvlab.manifolds import Curvature, PoincareBall, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.products import product
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples.flat import SMALLEST
 from curvlab.options import PositiveInt, SpaceMaker
 
 UNIT = -1.0
+
+FINAL = torch.float32
+"""Type of distances, whose squares of sinh, which cancel, are in double precision."""
 
 
 class HyperbolicScorer(TripleScorer):
@@ -82,17 +85,40 @@ class HyperbolicScorer(TripleScorer):
         return self.head_bias[batch.head] + self.tail_bias[batch.tail] - squared
 
     @abstractmethod
-    def sqdist(self, batch: Data, v: Tensor) -> Tensor:
-        """Squared distances `[queries, entities]` to the points of tangent vectors v."""
+    def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Factors `[queries, ...]` and `[entities, ...]` of distances to exp0(v)."""
+
+    @abstractmethod
+    def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
+        """Squared distances of the unit ball `[queries, entities]` in float32, from factors."""
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Minus squared distances, with biases; never in half precision, which cancels."""
+        scores, sources = self.block_scores(batch, among)
+        return scores(slice(None), *sources)
+
+    def block_scores(
+        self, batch: Data, among: Tensor | None = None
+    ) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
+        """Scores from factors that are made once, with all entities or some."""
         every = among is None
         v = self.entities.weight if every else self.entities(among)
-        bias = self.tail_bias if every else self.tail_bias[among]
+        tail_bias = self.tail_bias if every else self.tail_bias[among]
         with torch.autocast(batch.head.device.type, enabled=False):
-            squared = self.sqdist(batch, v)
-        return self.head_bias.index_select(0, batch.head).unsqueeze(1) + bias - squared
+            queries, entities = self.factors(batch, v)
+        head_bias = self.head_bias.index_select(0, batch.head).unsqueeze(1)
+        weight = -self.scale(batch).expand(len(head_bias), 1).square().reciprocal()
+
+        def scores(
+            rows: slice, tail_bias: Tensor, head_bias: Tensor, weight: Tensor, *factors: Tensor
+        ) -> Tensor:
+            of_queries = [factor[rows] for factor in factors[: len(queries)]]
+            with torch.autocast(batch.head.device.type, enabled=False):
+                squared = self.sqdist(of_queries, factors[len(queries) :])
+                biases = head_bias[rows].to(squared) + tail_bias.to(squared)
+                return torch.addcmul(biases, squared, weight[rows].to(squared))
+
+        return scores, (tail_bias, head_bias, weight, *queries, *entities)
 
 
 def squares(x: Tensor) -> Tensor:
@@ -128,8 +154,8 @@ class MuRP(HyperbolicScorer):
         w = k_space.expmap0_projected(self.scale(batch) * self.translations(batch.relation), UNIT)
         return k_space.mobius_add(super().tails(batch), w, UNIT)
 
-    def sqdist(self, batch: Data, v: Tensor) -> Tensor:
-        """(2 arsinh(u) / s)^2, with y = t (+) w and from three matrix products.
+    def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Those of u^2, with y = t (+) w and from three matrix products.
 
         |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels:
         u^2 (1 - |x|^2) (1 - |w|^2) (1 - |t|^2) is a sum of terms that are linear in (1, |t|^2, t),
@@ -143,10 +169,13 @@ class MuRP(HyperbolicScorer):
         of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
         linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
         rows, columns = 1 / ((1 - x2) * (1 - w2)), 1 / (1 - t2)
-        first = product(rows * linear, (columns * torch.cat([torch.ones_like(t2), t2, t], -1)).T)
-        along = product(4 * rows * x, (columns * t).T), product(w, t.T)
-        u2 = torch.addcmul(first, *along, value=-1)
-        return (2 / scale).square() * arsinh_squared(u2)
+        of_entities = columns * torch.cat([torch.ones_like(t2), t2, t], -1)
+        return (rows * linear, 4 * rows * x, w), (of_entities, columns.sqrt() * t)
+
+    def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
+        """4 arsinh(u)^2."""
+        squared: Tensor = _SquaredToMoved.apply(*queries, *entities)
+        return squared
 
 
 class RotH(HyperbolicScorer):
@@ -186,18 +215,23 @@ class RotH(HyperbolicScorer):
         turned = rotate(self.rotations(batch.relation), k_space.mobius_add(head, first, UNIT))
         return k_space.project(k_space.mobius_add(turned, last, UNIT), UNIT)
 
-    def sqdist(self, batch: Data, v: Tensor) -> Tensor:
-        """(2 arsinh(u) / s)^2 to the points exp0(s v).
+    def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Those of points exp0(s v).
 
         With a = s |v|, e = v / |v|, p = (1 + |x|^2) / 4 (1 - |x|^2), q = <x, e> / 2 (1 - |x|^2):
         u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2.
         """
-        x, scale = self(batch), self.scale(batch)
+        x = self(batch)
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
-        rim = math.atanh(1 - tolerance(v.dtype).boundary)
         x2 = squares(x)
-        p, q = (1 + x2) / (4 * (1 - x2)), product(x / (2 * (1 - x2)), (v / length).T)
-        return (2 / scale).square() * squared_to_rays(p, q, scale, length.T, rim)
+        p, x = (1 + x2) / (4 * (1 - x2)), x / (2 * (1 - x2))
+        return (x, p, self.scale(batch).expand(len(x), 1)), (v / length, length)
+
+    def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
+        """4 arsinh(u)^2."""
+        rim = math.atanh(1 - tolerance(self.entities.weight.dtype).boundary)
+        (x, p, scale), (rays, length) = queries, entities
+        return squared_to_rays(x, p, scale, rays, length, rim)
 
 
 class AttH(RotH):
@@ -252,83 +286,102 @@ def _unit_pairs(angle: Tensor) -> tuple[Tensor, ...]:
     return (pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)).unbind(-1)
 
 
-def arsinh_squared(u2: Tensor) -> Tensor:
-    """arsinh(u)^2 of u^2; what rounding has left below 0 counts as 0."""
-    squared: Tensor = _ArsinhSquared.apply(u2)
-    return squared
-
-
-def squared_to_rays(p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: float) -> Tensor:
-    """arsinh(u)^2, u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2, a = min(scale length, rim).
+def squared_to_rays(
+    x: Tensor, p: Tensor, scale: Tensor, rays: Tensor, length: Tensor, rim: float
+) -> Tensor:
+    """4 arsinh(u)^2, u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2, a = min(scale length, rim).
 
     Args:
+        x: Of the queries, `[queries, dim]`; q = <x, ray>.
         p: Of the queries, `[queries, 1]`.
-        q: Of queries and entities, `[queries, entities]`.
         scale: Of the queries, `[queries, 1]`.
-        length: Of the entities, `[1, entities]`.
+        rays: Of the entities, `[entities, dim]`.
+        length: Of the entities, `[entities, 1]`.
         rim: Distance from the origin at which points are kept.
 
     Returns:
-        `[queries, entities]`.
+        `[queries, entities]` in single precision. u^2, which cancels, is in double precision.
     """
-    squared: Tensor = _SquaredToRays.apply(p, q, scale, length, rim)
+    squared: Tensor = _SquaredToRays.apply(x, p, scale, rays, length, rim)
     return squared
 
 
+def _row_blocks(table: Tensor) -> list[slice]:
+    """Parts of `[queries, entities]` whose intermediate results stay in a processor's cache."""
+    size = 1 if table.device.type == "cpu" else max(len(table), 1)
+    return [slice(start, start + size) for start in range(0, len(table), size)]
+
+
 def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
-    """arsinh(u)^2 and its derivative by u^2, in place; u^2 that rounding left below 0 counts as 0.
+    """4 arsinh(u)^2 and its derivative by u^2, in place; a u^2 rounded to below 0 counts as 0.
 
     arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is exact for small u, where the derivative
-    arsinh(u) / (u sqrt(1 + u^2)) is 1.
+    4 arsinh(u) / (u sqrt(1 + u^2)) is 4.
     """
     u2 = u2.clamp_(min=SMALLEST)
     u, far = u2.sqrt(), (1 + u2).sqrt_()
-    arsinh = u2.div_(1 + far).add_(u).log1p_()
-    derivative = arsinh / u.mul_(far)
-    return arsinh.square_(), derivative
+    distance = u2.div_(1 + far).add_(u).log1p_().mul_(2)
+    derivative = (2 * distance).div_(u.mul_(far))
+    return distance.square_(), derivative
 
 
-class _ArsinhSquared(Function):
-    """arsinh(u)^2 of u^2 `[...]`, in few passes."""
+class _SquaredToMoved(Function):
+    """4 arsinh(u)^2, u^2 = <a, b> - <x, t> <w, t>, of queries (a, x, w) and entities (b, t)."""
 
     @staticmethod
-    def forward(ctx: Any, u2: Tensor) -> Tensor:
-        """Keep the derivative alone."""
-        squared, derivative = _arsinh_squared_(u2.clone())
-        ctx.save_for_backward(derivative)
+    def forward(ctx: Any, *factors: Tensor) -> Tensor:
+        """Keep the derivatives by the three products."""
+        a, x, w, b, t = (factor.double() for factor in factors)
+        first, along, across = a @ b.T, x @ t.T, w @ t.T
+        squared, *kept = first.new_empty((4, *first.shape), dtype=FINAL)
+        for row in _row_blocks(first):
+            u2 = torch.addcmul(first[row], along[row], across[row], value=-1)
+            squared[row], derivative = _arsinh_squared_(u2.to(FINAL))
+            kept[0][row] = derivative
+            torch.mul(derivative, across[row].to(FINAL), out=kept[1][row])
+            torch.mul(derivative, along[row].to(FINAL), out=kept[2][row])
+        ctx.save_for_backward(*(factor.to(FINAL) for factor in (a, x, w, b, t)), *kept)
         return squared
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        """Scale the derivative."""
-        (derivative,) = ctx.saved_tensors
-        return derivative * gradients[0]
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        """Products with the derivative by u^2."""
+        a, x, w, b, t, *kept = ctx.saved_tensors
+        first, along, across = (gradients[0] * derivative for derivative in kept)
+        of_t = along.T @ x + across.T @ w
+        return first @ b, -(along @ t), -(across @ t), first.T @ a, -of_t
 
 
 class _SquaredToRays(Function):
-    """u^2 is 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2."""
+    """4 arsinh(u)^2, u^2 = 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2."""
 
     @staticmethod
-    def forward(
-        ctx: Any, p: Tensor, q: Tensor, scale: Tensor, length: Tensor, rim: float
-    ) -> Tensor:
-        """Keep what the derivatives share."""
-        growth = (2 * scale * length).clamp_(max=2 * rim).exp_()
-        shrunk = 1 / growth
-        cosh, sinh = growth + shrunk, growth.sub_(shrunk)  # twice them
-        u2 = torch.addcmul(p * cosh, q, sinh, value=-1).sub_(0.5)
-        squared, derivative = _arsinh_squared_(u2)
-        ctx.save_for_backward(p, q, scale, length, cosh, sinh, derivative)
-        ctx.rim = rim
+    def forward(ctx: Any, *values: Any) -> Tensor:
+        """Keep the derivatives by p, q and a."""
+        *factors, rim = values
+        x, p, scale, rays, length = (factor.double() for factor in factors)
+        q = x @ rays.T
+        squared, *kept = q.new_empty((4, *q.shape), dtype=FINAL)
+        for row in _row_blocks(q):
+            a = scale[row] * length.T
+            growth = (2 * a).clamp_(max=2 * rim).exp_()
+            shrunk = 1 / growth
+            cosh, sinh = growth + shrunk, growth.sub_(shrunk)  # twice them
+            u2 = torch.addcmul(p[row] * cosh, q[row], sinh, value=-1).sub_(0.5)
+            of_a = torch.addcmul(p[row] * sinh, q[row], cosh, value=-1).mul_(a < rim)
+            squared[row], derivative = _arsinh_squared_(u2.to(FINAL))
+            for out, other in zip(kept, (cosh, sinh, of_a), strict=True):
+                torch.mul(derivative, other.to(FINAL), out=out[row])
+        ctx.save_for_backward(*(factor.to(FINAL) for factor in (x, scale, rays, length)), *kept)
         return squared
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Products with the derivative by u^2; a point at the rim does not move along its ray."""
-        p, q, scale, length, cosh, sinh, derivative = ctx.saved_tensors
-        of_u2 = derivative * gradients[0]
-        of_a = torch.addcmul(p * sinh, q, cosh, value=-1).mul_(of_u2).mul_(scale * length < ctx.rim)
-        of_p = (of_u2 * cosh).sum(1, keepdim=True)
-        return of_p, of_u2.mul_(sinh).neg_(), 2 * of_a @ length.T, 2 * scale.T @ of_a, None
+        x, scale, rays, length, *kept = ctx.saved_tensors
+        of_p, of_q, of_a = (gradients[0] * derivative for derivative in kept)
+        of_scale, of_length = 2 * of_a @ length, 2 * of_a.T @ scale
+        of_queries = -(of_q @ rays), of_p.sum(1, keepdim=True), of_scale
+        return *of_queries, -(of_q.T @ x), of_length, None
