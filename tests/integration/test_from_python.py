@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 import curvlab
+from curvlab.errors import UsageError
 
 SHORT = ("trainer.max_steps=6", "trainer.steps_per_epoch=3", "trainer.plots=false")
 
@@ -32,3 +33,5 @@ def test_a_run_on_ones_own_graph_is_the_run_that_load_returns(tmp_path, monkeypa
     capfd.readouterr()
     curvlab.train("model=kappa_gcn", *SHORT, data=graph)
     assert "rerun=true repeats it" in capfd.readouterr().out
+    with pytest.raises(UsageError, match="pass a graph as data="):
+        curvlab.train("model=kappa_gcn", graph)

@@ -19,6 +19,7 @@ from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
+from curvlab.errors import UsageError
 from curvlab.run.load import Run, load
 from curvlab.run.train import train as train_config
 
@@ -40,6 +41,9 @@ def train(*overrides: str, data: Data | None = None) -> Run:
         UsageError: an override is wrong, or the graph is malformed.
         RunFailedError: the run diverged or ran out of memory.
     """
+    for override in overrides:
+        if not isinstance(override, str):
+            raise UsageError(f"{type(override).__name__} is no override: pass a graph as data=")
     words = resolve_aliases(overrides, CONFIGS)
     if data is not None:
         words += ["dataset=pyg", f"dataset.path={_saved(data, compose(words).paths.output_dir)}"]
