@@ -8,9 +8,8 @@ import hydra
 import torch
 from hydra import initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from lightning.pytorch.utilities.seed import isolate_rng
-from omegaconf import open_dict, read_write
+from omegaconf import OmegaConf
 from torch_geometric.data import Data
 
 from curvlab.cli.aliases import resolve_aliases
@@ -20,8 +19,9 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
+from curvlab.results.folder import RunDirectory
 from curvlab.run.load import Run, load
-from curvlab.run.train import train as train_config
+from curvlab.run.train import train_in
 
 
 def train(*overrides: str, data: Data | None = None) -> Run:
@@ -55,15 +55,10 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     try:
         HydraConfig.instance().set_config(config)
-        folder = Path(HydraConfig.get().run.dir)
-        with read_write(config.hydra), open_dict(config.hydra):
-            config.hydra.mode = RunMode.RUN
-            config.hydra.runtime.output_dir = str(folder)
-        HydraConfig.instance().set_config(config)
-        with read_write(config), open_dict(config):
-            del config["hydra"]
+        folder = Path(config.hydra.run.dir)
+        config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         with isolate_rng():
-            train_config(config)
+            train_in(config, RunDirectory(folder), multirun=False)
     finally:
         HydraConfig.instance().cfg = None
         torch.set_num_threads(threads)

@@ -19,9 +19,8 @@ def validate(config: DictConfig) -> None:
     """Check values and combinations of a resolved configuration; raise the first that is wrong."""
     _task_of_dataset(config)  # else values that come from both mean nothing
     check_options(config)
-    for rule in (_task_of_model, check_space, _direction, _basis, _batching, _selection):
+    for rule in (_model, check_space, _batching, _selection, check_machine):
         rule(config)
-    check_machine(config)
 
 
 def transforms_of(config: DictConfig) -> list[DictConfig]:
@@ -76,7 +75,8 @@ def check_space(config: DictConfig) -> None:
         )
 
 
-def _task_of_model(config: DictConfig) -> None:
+def _model(config: DictConfig) -> None:
+    """The model can do the task with these data; it has the basis that it is named after."""
     model, task = config.model, config.task
     of_triples, tasks = is_of_triples(config), attribute(model._target_, "tasks")
     if not (_kind(task) in tasks if tasks else not of_triples):
@@ -89,21 +89,13 @@ def _task_of_model(config: DictConfig) -> None:
     if of_triples != (config.batching.name == "triples"):
         right = "triples" if of_triples else "full"
         raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
-
-
-def _direction(config: DictConfig) -> None:
     kept = OmegaConf.select(config.dataset, "source.directed")
-    if kept and not attribute(config.model._target_, "directed", False):
+    if kept and not attribute(model._target_, "directed", False):
         models = [name for name, it in _targets("model").items() if attribute(it, "directed")]
         raise UsageError(
-            f"dataset.source.directed=true: model={config.model.name} sees both directions of "
+            f"dataset.source.directed=true: model={model.name} sees both directions of "
             f"every edge; drop the word, or take one of {', '.join(models)}"
         )
-
-
-def _basis(config: DictConfig) -> None:
-    """A model has the basis that it is named after, with which its self-loops go."""
-    model = config.model
     bases = OmegaConf.select(model, "requires.bases") or {}
     right = bases.get(model.get("basis"))
     if bases and right is None:
