@@ -75,6 +75,7 @@ def test_a_branch_in_a_ball_says_what_is_at_the_rim(run_here, capsys):
     result = run_here(*words)
     assert result.config["trainer"]["precision"] == "32-true"
     assert result.metrics["test"]["at_rim"] > 0.5
+    assert not any(name.startswith("routing") for name in result.metrics["test"])
     assert "use trainer.precision=64-true" in " ".join(capsys.readouterr().out.split())
 
 
@@ -219,12 +220,6 @@ def test_cat_leaves_its_routing_by_relation(run_here, folder):
     assert pictures == {"routing_test.png", "curves.png", "relations.png"}
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["val/routing_entropy"].between(0, np.log(3) + 1e-6).all()
-
-
-def test_a_model_without_a_router_leaves_none(run_here, folder):
-    result = run_here(*KG, "model=cat_euclidean", "trainer.epochs=1")
-    assert not (folder / "routing.csv").exists()
-    assert not any(name.startswith("routing") for name in result.metrics["test"])
 
 
 @pytest.mark.parametrize("model", ["cat", "cat_spherical"])

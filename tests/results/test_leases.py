@@ -6,13 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
 from curvlab.results import leases
-from curvlab.results.leases import HeldError, held, look, take
+from curvlab.results.leases import HeldError, look, take
 
 pytestmark = pytest.mark.slow
 
@@ -83,14 +82,6 @@ def test_a_lease_is_held_by_one_and_leaves_nothing(path):
     assert look(path) is None
     assert list(path.parent.iterdir()) == []
     take(path).release()
-
-
-def test_one_that_is_held_is_waited_for(path):
-    lease = take(path)
-    waiting = threading.Event()
-    threading.Thread(target=lambda: waiting.wait(60) and lease.release()).start()
-    with held(path, lambda holder: waiting.set()):
-        assert waiting.is_set()
 
 
 def test_a_process_of_this_machine_that_is_killed_holds_nothing(path, holding):
