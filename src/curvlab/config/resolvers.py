@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,18 @@ def only_with(value: Any, *pairs: Any) -> Any:
     return value if met else None
 
 
-def task_recipe(task: str, model: str) -> str:
-    """The address below `configs/recipe` of a model's values in a task, for all data."""
-    return _in_force(task, model, "_")
+def recipe(task: str, model: str, dataset: str | None = None, split: str | None = None) -> str:
+    """The address below `configs/recipe` of a model's values in a task, for all data or for some.
 
-
-def recipe(task: str, model: str, dataset: str, split: str | None) -> str:
-    """The address below `configs/recipe` of the values for what a run is, by names of its parts."""
-    return _in_force(task, model, name_of_recipe(task, dataset, split))
+    A model without them takes those of the one that its key `recipe` names.
+    """
+    name = "_" if dataset is None else name_of_recipe(task, dataset, split)
+    task = recipe_name("task", task)
+    while (other := recipe_name("model", model)) != model:
+        if _file("recipe", f"{task}/{model}/{name}") is not None:
+            break
+        model = other
+    return f"{task}/{model}/{name}"
 
 
 def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
@@ -101,19 +105,6 @@ def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
     parts = LINKS if recipe_name("task", task) == "link_prediction" else split
     name = recipe_name("dataset", dataset)
     return name if parts in (None, "none") else f"{name}@{parts}"
-
-
-def _in_force(task: str, model: str, name: str) -> str:
-    """The address of a model's own recipe, or of that of the model whose recipes it takes."""
-    address, other = f"{recipe_name('task', task)}/{model}/{name}", recipe_name("model", model)
-    if other == model or _file("recipe", address) is not None:
-        return address
-    return _in_force(task, other, name)
-
-
-def if_set(choice: str | None, name: str) -> str:
-    """The file `name` of an optional group where `choice` is made, else one that is not there."""
-    return "none" if choice is None else name
 
 
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
@@ -138,19 +129,20 @@ def training_triples(source: DictConfig) -> int:
         return 1
 
 
-def product(*factors: float) -> float:
-    """The product of numbers."""
-    return math.prod(factors)
-
-
-def is_set(value: Any) -> bool:
-    """Whether a value is not null."""
-    return value is not None
-
-
 def register_resolvers() -> None:
     """Make known the functions that configurations call, and the signatures that complete them."""
     register_sources()
-    named = (checksum_of, stem_of, training_triples, steps_of_pass, product, only_with, run_name)
-    for function in (*named, data_name, recipe_name, if_set, recipe, task_recipe, is_set):
-        OmegaConf.register_new_resolver(function.__name__, function, replace=True)
+    named: dict[str, Callable[..., Any]] = {
+        "product": lambda *factors: math.prod(factors),
+        "is_set": lambda value: value is not None,
+        "if_set": lambda choice, name: "none" if choice is None else name,  # which is not there
+    }
+    named |= {
+        function.__name__: function
+        for function in (
+            *(checksum_of, stem_of, training_triples, steps_of_pass, only_with, run_name),
+            *(data_name, recipe_name, recipe),
+        )
+    }
+    for name, function in named.items():
+        OmegaConf.register_new_resolver(name, function, replace=True)
