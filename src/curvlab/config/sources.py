@@ -5,7 +5,6 @@ Hydra reads files through these sources, wherever they come from: this package's
 the class. Small files share one: each is a key of it (`section_of`).
 """
 
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -54,8 +53,8 @@ def complete(node: Any) -> None:
             node[name] = list(default) if isinstance(default, tuple) else default
 
 
-_READ: dict[tuple[str, ...], tuple[float, ConfigResult]] = {}
-"""Configurations, with the time of their file's last change."""
+_READ: dict[tuple[str, str], tuple[float, ConfigResult]] = {}
+"""Files, with the time of their last change."""
 
 
 class _Completed:
@@ -75,18 +74,15 @@ class _Completed:
         return sorted(names)
 
     def load_config(self, config_path: str) -> ConfigResult:
-        def completed_one() -> ConfigResult:
-            result = self.plain(config_path)
-            complete(result.config)
-            return result
-
-        return deepcopy(self._once(config_path, "completed", completed_one))  # which Hydra changes
+        result = self.plain(config_path)
+        complete(result.config)
+        return result
 
     def plain(self, name: str) -> ConfigResult:
         """A configuration as its file has it."""
         whole = None if self._is_file(name) else self._shared(name)
         if whole is not None:
-            return ConfigResult(whole.provider, whole.path, _section(whole, name), whole.header)
+            return ConfigResult(whole.provider, whole.path, _section(whole, name), {**whole.header})
         result = deepcopy(self._file(name))
         if isinstance(result.config, DictConfig):
             result.config.pop(VARIANTS, None)
@@ -102,17 +98,11 @@ class _Completed:
         return bool(super().is_config(name))  # type: ignore[misc]
 
     def _file(self, name: str) -> ConfigResult:
-        load = super().load_config  # type: ignore[misc]
-        return self._once(name, "whole", lambda: load(name))
-
-    def _once(self, name: str, what: str, load: Callable[[], ConfigResult]) -> ConfigResult:
-        """Result of `load`, cached until the file changes."""
-        key = (self.provider, self.path, name, what)
-        file = name.removesuffix(".yaml") if self._is_file(name) else section_of(name)[0]
-        path = Path(self.path, f"{file}.yaml")
-        changed = path.stat().st_mtime if path.is_file() else 0.0  # a package does not change
+        """The whole file, read again when it changes; one of a package does not."""
+        path, key = Path(self.path, f"{name.removesuffix('.yaml')}.yaml"), (self.path, name)
+        changed = path.stat().st_mtime if path.is_file() else 0.0
         if key not in _READ or _READ[key][0] != changed:
-            _READ[key] = (changed, load())
+            _READ[key] = (changed, super().load_config(name))  # type: ignore[misc]
         return _READ[key][1]
 
 
