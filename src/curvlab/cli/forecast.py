@@ -30,6 +30,9 @@ from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 LONG = 3600.0
 """Seconds from which the forecast says how to run less."""
 
+START = 5.0
+"""Seconds before the first step and after the last."""
+
 STEPS = "trainer.max_steps"
 
 Cell = Mapping[str, Any]
@@ -46,9 +49,14 @@ class Stored:
 
     @property
     def cost(self) -> float:
-        """Seconds per step, with evaluations and start; 0 if unknown."""
-        wall = float(self.result["wall_seconds"] or 0) / max(1, self.result["steps"])
-        return max(wall, float(self.result["ms_per_step"] or 0) / 1e3)
+        """Seconds per step, with evaluations; 0 if unknown."""
+        wall = max(0.0, float(self.result["wall_seconds"] or 0) - START)
+        return max(wall / max(1, self.result["steps"]), self.pace)
+
+    @property
+    def pace(self) -> float:
+        """Seconds of training per step; 0 if unknown."""
+        return float(self.result["ms_per_step"] or 0) / 1e3
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -97,11 +105,14 @@ class Forecast:
         """Time of a cell's run; None without a stored run of its model, data set and task."""
         base, table = self.base, self.base.experiment
         model, dataset = (str(cell.get(key, base[key].name)) for key in ("model", "dataset"))
-        task = cell.get("task", base.task.name if dataset == base.dataset.name else None)
+        task = cell.get("task", base.task.name)
         shared: dict[float, list[Stored]] = {}
         for run in (*self.own, *self.shipped):
-            of_task = task in (None, run.kind[0]) or run.result["experiment"] == table is not None
-            if run.kind[1:] == (model, dataset) and run.cost and of_task:
+            if run.kind[1:] != (model, dataset) or not run.cost:
+                continue
+            tasks = run.result["config"]["dataset"]["tasks"]  # the first is the default
+            of_task = run.kind[0] == (task if task in tasks else tasks[0])
+            if of_task or run.result["experiment"] == table is not None:
                 same = sum(run.has(key, value) for key, value in self._decisive(cell))
                 shared.setdefault(same + run.own / 2, []).append(run)
         if not shared:
@@ -112,7 +123,7 @@ class Forecast:
             same = self.swept and run.result["experiment"] == table  # as many steps as that took
             most = cell.get(STEPS, taken if same else base.trainer.max_steps)
             steps = min(taken, most) if taken < limit else most
-            times.append(run.cost * steps * (1 if run.own else self.factor))
+            times.append(START + run.cost * steps * (1 if run.own else self.factor))
         return median(times)
 
     def lines(self, each: bool = False) -> Iterator[str]:
@@ -202,9 +213,9 @@ def _shipped() -> Iterator[Stored]:
 def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
     """How much longer steps take here than in shipped runs of the same kind, 1 if unknown."""
     theirs: dict[tuple[str, ...], list[float]] = {}
-    for run in (run for run in shipped if run.cost):
-        theirs.setdefault(run.kind, []).append(run.cost)
-    ratios = [run.cost / median(theirs[run.kind]) for run in own if run.kind in theirs]
+    for run in (run for run in shipped if run.pace):
+        theirs.setdefault(run.kind, []).append(run.pace)
+    ratios = [run.pace / median(theirs[run.kind]) for run in own if run.kind in theirs]
     return median(ratios) if ratios else 1.0
 
 
