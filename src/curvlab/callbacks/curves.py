@@ -91,7 +91,7 @@ class Curves(Callback):
         if trainer.is_global_zero:
             atomic_write(self.path, pd.DataFrame(self.rows).to_csv(index=False))
         for logger in trainer.loggers:
-            logger.log_metrics(numbers_only(row), step=trainer.global_step)
+            logger.log_metrics({k: v for k, v in row.items() if k != "step"}, step=row["step"])
 
     def tail_mean(self, metric: str) -> float | None:
         """The mean of a metric over its evaluations in the last 2,000 steps.
@@ -104,11 +104,6 @@ class Curves(Callback):
         if start < 0 or len(values) < TAIL_POINTS:
             return None
         return math.fsum(values) / len(values)
-
-
-def numbers_only(row: dict[str, float]) -> dict[str, float]:
-    """A row without its step, which loggers count themselves."""
-    return {name: value for name, value in row.items() if name != "step"}
 
 
 class PointShares(Callback):

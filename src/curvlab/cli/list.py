@@ -17,7 +17,7 @@ from curvlab.cli.verbs import answered
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.program import parser as parser_of
-from curvlab.results.result import Result, read_result, result_files
+from curvlab.results.result import read_result, result_files
 
 GROUPS = {"models": "model", "datasets": "dataset", "manifolds": "manifold", "tables": "table"}
 
@@ -42,14 +42,9 @@ def _list(args: argparse.Namespace) -> None:
         if result := read_result(file.parent):
             time = datetime.fromtimestamp(file.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
             score = result.status if result.score is None else f"{result.score:.4g}"
-            print(f"{time}  {score:>11}  {_command(file.parent, result)}")
-
-
-def _command(folder: Path, result: Result) -> str:
-    """The command that made a run, as Hydra kept it, else the choices of its cell."""
-    kept = folder / ".hydra" / "overrides.yaml"
-    if kept.is_file():
-        words = [line.removeprefix("- ") for line in kept.read_text("utf-8").splitlines()]
-    else:
-        words = [f"model={result.model}", f"dataset={result.dataset}", f"seed={result.seed}"]
-    return " ".join(["curvlab train", *words])
+            words = [f"{key}={getattr(result, key)}" for key in ("model", "dataset", "seed")]
+            kept = file.parent / ".hydra" / "overrides.yaml"
+            if kept.is_file():  # the command as Hydra kept it, else the choices of its cell
+                lines = kept.read_text("utf-8").splitlines()
+                words = [line.removeprefix("- ") for line in lines]
+            print(f"{time}  {score:>11}  {' '.join(['curvlab train', *words])}")

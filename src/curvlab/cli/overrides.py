@@ -6,7 +6,7 @@ other one, and the classes' signatures say which values fit.
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -165,11 +165,6 @@ def parsed(word: str) -> Override:
 def chooses(key: str, config_dir: Path) -> bool:
     """Whether a key is a group, from which a word chooses."""
     return "." not in key and not key.startswith("hydra") and is_group(config_dir, key)
-
-
-def choosing(overrides: Iterable[Override], config_dir: Path) -> list[Override]:
-    """Those that choose from groups, but for sweeps that only Hydra can spell out."""
-    return [o for o in overrides if chooses(o.key_or_group, config_dir) and spelt_out(o)]
 
 
 def first(override: Override) -> str:

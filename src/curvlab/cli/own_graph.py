@@ -8,7 +8,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.overrides import choosing, first, parsed
+from curvlab.cli.overrides import chooses, first, parsed, spelt_out
 from curvlab.config.building import build, in_words_of
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
@@ -59,7 +59,7 @@ def _config(words: Sequence[str]) -> DictConfig | None:
         of_data = [o for o in overrides if o.key_or_group.split(".")[0] in ("dataset", "paths")]
         if any(override.is_sweep_override() for override in of_data):
             return None
-        groups = choosing(overrides, CONFIGS)
+        groups = [o for o in overrides if chooses(o.key_or_group, CONFIGS) and spelt_out(o)]
         settings = [str(override.input_line) for override in of_data if override not in groups]
         config = compose([*map(first, groups), *settings])
         check_options(config)
