@@ -91,7 +91,8 @@ class Curves(Callback):
         if trainer.is_global_zero:
             atomic_write(self.path, pd.DataFrame(self.rows).to_csv(index=False))
         for logger in trainer.loggers:
-            logger.log_metrics({k: v for k, v in row.items() if k != "step"}, step=row["step"])
+            logged = {name: value for name, value in row.items() if name != "step"}
+            logger.log_metrics(logged, step=trainer.global_step)
 
     def tail_mean(self, metric: str) -> float | None:
         """The mean of a metric over its evaluations in the last 2,000 steps.
