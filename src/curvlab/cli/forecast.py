@@ -92,12 +92,12 @@ class Forecast:
             cells = list(_of_study(base, words))
         elif "search" in base:
             cells *= base.search.trials * len(base.search.seeds)
-        several = "study" in base or "search" in base
-        self.runs, self.swept = len(cells), len(cells) > 1 and not several
+        self.several = "study" in base or "search" in base  # which know their finished runs
+        self.runs, self.swept = len(cells), len(cells) > 1 and not self.several
         self.config, self.own = stored(base), list(_own(Path(base.paths.output_dir)))
         self.shipped = list(_shipped())
         self.factor = _factor(self.own, self.shipped)
-        self.left = [c for c in cells if several or base.rerun or not self._is_finished(c)]
+        self.left = [c for c in cells if self.several or base.rerun or not self._is_finished(c)]
         jobs = re.findall(r"hydra\.launcher\.n_jobs=(\d+)", " ".join(words)) or ["1"]
         self.at_once = min(os.cpu_count() or 1 if "study" in base else int(jobs[-1]), self.runs)
 
@@ -141,7 +141,7 @@ class Forecast:
             ended = "Interrupted: "
         total /= self.at_once
         line = f"{ended}{self.runs:,} run{'s' if self.runs > 1 else ''}"
-        line += f", {self.runs - len(self.left):,} finished"
+        line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
             line += f", about {in_time(total)} on this machine{which}, by the cost of stored runs"
