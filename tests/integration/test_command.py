@@ -58,6 +58,8 @@ def test_the_configuration_alone_is_printed_and_nothing_else_happens(command):
     printed = yaml.safe_load(done.stdout)
     assert (printed["model"]["name"], printed["trainer"]["max_steps"]) == ("gcn", 20)
     assert "${" not in done.stdout
+    assert re.search(r"^  max_steps: 20 +# command line$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  dim: 16 +# default of GCN$", done.stdout, re.MULTILINE)
     assert "hydra" not in printed
     assert list(command.folder.iterdir()) == []
 

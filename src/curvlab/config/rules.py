@@ -97,13 +97,13 @@ def _model(config: DictConfig) -> None:
             f"every edge; drop the word, or take one of {', '.join(models)}"
         )
     bases = OmegaConf.select(model, "requires.bases") or {}
-    right = bases.get(model.get("basis"))
-    if bases and right is None:
+    other = bases.get(model.get("basis"))
+    if bases and other is None:
         raise UsageError(f"model.basis={model.basis} must be one of {', '.join(bases)}")
-    if bases and right != model.name:
+    if bases and other != model.name:
         raise UsageError(
             f"model={model.name} with model.basis={model.basis} would keep the label and the "
-            f"self-loops of its own basis: use model={right}"
+            f"self-loops of its own basis: use model={other}"
         )
 
 

@@ -54,7 +54,7 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     rows = table.iloc[1:].dropna(subset="scores")
     pairs = [paired(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
     found = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
-    found["p_holm"] = holm(found["p_t"])
+    found["p_holm"] = holm(found["p_t"].tolist())
     return table.join(found.rename(columns={"mean": "difference", "p_wilcoxon": "p_ranks"}))
 
 
