@@ -44,6 +44,9 @@ def test_labels_choose_the_task(folder, capsys, others):
 
 
 def test_without_labels_it_is_the_data_sets_own(folder, capsys, tmp_path):
+    assert with_task_of_labels(folder, only_shown=True)[-1] == "task=node_classification"
+    assert capsys.readouterr().out == ""
+    assert not (tmp_path / "data").exists()
     (tmp_path / "mine" / "nodes.csv").unlink()
     assert with_task_of_labels(folder)[-1] == "task=reconstruction"
     assert "since its nodes have no labels" in capsys.readouterr().out
@@ -78,14 +81,6 @@ def test_other_words_come_back_as_they_are(folder, capsys, words):
     assert not GlobalHydra.instance().is_initialized()
 
 
-def test_a_configuration_that_is_only_shown_is_yaml_and_leaves_nothing(folder, capsys, tmp_path):
-    assert with_task_of_labels(folder, only_shown=True)[-1] == "task=node_classification"
-    assert capsys.readouterr().out == ""
-    assert not (tmp_path / "data").exists()
-    with_task_of_labels(folder)
-    assert (tmp_path / "data" / "processed").is_dir()
-
-
 def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
     (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
     with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is no id"):
@@ -107,21 +102,16 @@ def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
         (["dataset=cora", "dataset.features=null"], ["dataset=cora", "dataset.features=null"]),
         (["dataset=corra"], ["dataset=corra"]),
         (["model=gcn"], ["model=gcn"]),
+        (
+            ["dataset=mine", "dataset.features=own+identity"],
+            ["dataset.features.kind=own+identity", "dataset=graph_folder", "dataset.path=mine"],
+        ),
     ],
 )
 def test_a_path_is_a_data_set(folder, tmp_path, words, expected):
     (tmp_path / "triples").mkdir()
     (tmp_path / "triples" / "train.txt").write_text("a\tr\tb\n")
     assert resolve_aliases(words, CONFIGS) == expected
-
-
-@pytest.mark.parametrize("kind", ["own", "identity", "own+identity", "none", "own,identity"])
-def test_a_kind_of_features_is_one_word(folder, kind):
-    words = ["dataset=mine", f"dataset.features={kind}"]
-    assert f"dataset.features.kind={kind}" in resolve_aliases(words, CONFIGS)
-    assert resolve_aliases(["dataset=mine", "dataset.features=null"], CONFIGS)[0] == (
-        "dataset.features=null"
-    )
 
 
 def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_path):

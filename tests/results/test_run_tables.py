@@ -76,20 +76,14 @@ def test_the_same_cell_in_another_table_of_runs_is_taken_over_with_its_curves(ta
     assert (own / "metrics.csv").read_bytes() == b"step\r\n"
 
 
-def test_pandas_reads_a_table(table):
-    frame = pd.read_json(table, lines=True)
-    assert frame["run"].tolist() == sorted(SEEDS)
-    assert frame["seed"].tolist() == [0, 0, 1]
-
-
-def test_equal_rows_give_equal_bytes_at_any_time_and_in_any_order(table, monkeypatch):
+def test_a_table_is_jsonl_of_equal_bytes_at_any_time_and_read_again_when_written(
+    table, monkeypatch
+):
+    assert pd.read_json(table, lines=True)["run"].tolist() == sorted(SEEDS)
     first = table.read_bytes()
     monkeypatch.setattr(time, "time", lambda: 2e9)
     write_rows(table, map(row, reversed(SEEDS)))
     assert table.read_bytes() == first
-
-
-def test_a_table_that_is_written_again_is_read_again(table):
     assert len(read_rows(table)) == 3
     write_rows(table, [row(SEEDS[0], score=2.0)])
     assert [row["score"] for row in read_rows(table).values()] == [2.0]
